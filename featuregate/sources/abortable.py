@@ -31,12 +31,12 @@ class AbortableAdapter(HTTPAdapter):
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         """Make the connections of direct requests."""
         super().init_poolmanager(*args, **options)
-        self._follow(self.poolmanager)
+        self.follow(self.poolmanager)
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
         """Make the connections of requests through a proxy."""
         manager = super().proxy_manager_for(proxy, **options)
-        self._follow(manager)
+        self.follow(manager)
         return manager
 
     def abort(self) -> None:
@@ -51,7 +51,8 @@ class AbortableAdapter(HTTPAdapter):
         if self.aborted:  # meanwhile: either this sees it, or abort() sees the socket
             _shut_down(sock)
 
-    def _follow(self, manager: PoolManager) -> None:
+    def follow(self, manager: PoolManager) -> None:
+        """Follow the sockets of a manager that a subclass makes."""
         manager.pool_classes_by_scheme = {
             scheme: _following(pool, self) for scheme, pool in manager.pool_classes_by_scheme.items()
         }

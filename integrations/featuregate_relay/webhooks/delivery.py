@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -63,14 +64,36 @@ class Endpoint:
         self.name = name
         self._url = url
         self._signers = [Webhook(secret) for secret in secrets]
-        self._session = requests.Session()
-        self._session.verify = True if ca is None else str(ca)
-        self._session.trust_env = False  # a proxy would connect to any address
-        for scheme in ("http://", "https://"):
-            self._session.mount(scheme, GuardedAdapter(listed))
+        self._listed = listed
+        self._verify = True if ca is None else str(ca)
 
     def deliver(self, message: Message, now: datetime) -> Attempt:
         """Send a message; blocks. What the receiver answers in its body is not read."""
+        adapter = GuardedAdapter(self._listed)
+        # A timeout of requests begins anew with each byte.
+        limit = threading.Timer(_SECONDS, adapter.abort)
+        limit.daemon = True
+        limit.start()
+        try:
+            with self._session(adapter) as session:
+                return self._post(session, message, now)
+        except requests.RequestException as error:
+            problem = f"it did not answer within {_SECONDS:g} s" if adapter.aborted else _cause(error)
+            return Attempt(delivered=False, problem=problem)
+        except OSError as error:  # of the file of certificates, which requests does not wrap
+            return Attempt(delivered=False, problem=str(error))
+        finally:
+            limit.cancel()
+
+    def _session(self, adapter: GuardedAdapter) -> requests.Session:
+        session = requests.Session()
+        session.verify = self._verify
+        session.trust_env = False  # a proxy would connect to any address
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, adapter)
+        return session
+
+    def _post(self, session: requests.Session, message: Message, now: datetime) -> Attempt:
         signatures = (signer.sign(message.ident, now, message.body) for signer in self._signers)
         headers = {
             "Content-Type": "application/json",
@@ -79,27 +102,22 @@ class Endpoint:
             "webhook-timestamp": str(int(now.timestamp())),
             "webhook-signature": " ".join(signatures),
         }
-        try:
-            with self._session.post(
-                self._url,
-                data=message.body.encode(),
-                headers=headers,
-                timeout=_SECONDS,
-                allow_redirects=False,
-                stream=True,
-            ) as response:
-                if response.status_code in _SUCCESS:
-                    return Attempt(delivered=True)
-                return Attempt(
-                    delivered=False,
-                    problem=f"it answered {response.status_code}",
-                    gone=response.status_code == _GONE,
-                    retry_after=_seconds(response.headers.get("Retry-After"), now),
-                )
-        except requests.RequestException as error:
-            return Attempt(delivered=False, problem=_cause(error))
-        except OSError as error:  # of the file of certificates, which requests does not wrap
-            return Attempt(delivered=False, problem=str(error))
+        with session.post(
+            self._url,
+            data=message.body.encode(),
+            headers=headers,
+            timeout=_SECONDS,
+            allow_redirects=False,
+            stream=True,
+        ) as response:
+            if response.status_code in _SUCCESS:
+                return Attempt(delivered=True)
+            return Attempt(
+                delivered=False,
+                problem=f"it answered {response.status_code}",
+                gone=response.status_code == _GONE,
+                retry_after=_seconds(response.headers.get("Retry-After"), now),
+            )
 
 
 def _seconds(retry_after: str | None, now: datetime) -> float:

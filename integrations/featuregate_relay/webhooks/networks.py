@@ -9,11 +9,12 @@ import ipaddress
 import socket
 from typing import TYPE_CHECKING, Any, Final
 
-from requests.adapters import HTTPAdapter
 from urllib3 import PoolManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import NewConnectionError
+
+from featuregate.sources.abortable import AbortableAdapter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,16 +52,17 @@ def _behind(address: _Address) -> tuple[_Address, ...]:
     return tuple(each for each in found if each is not None)
 
 
-class GuardedAdapter(HTTPAdapter):
+class GuardedAdapter(AbortableAdapter):
     """Connects `requests` to allowed addresses only."""
 
     def __init__(self, listed: Sequence[Network]) -> None:
         self._listed = tuple(listed)
-        super().__init__(max_retries=0)
+        super().__init__()
 
     def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **options: Any) -> None:  # noqa: FBT001, FBT002 - as requests has it
         """Use connections that check the address."""
         self.poolmanager = _GuardedPools(self._listed, num_pools=connections, maxsize=maxsize, block=block, **options)
+        self.follow(self.poolmanager)
 
 
 class _GuardedPools(PoolManager):

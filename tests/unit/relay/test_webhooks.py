@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
@@ -30,6 +30,7 @@ from featuregate_relay.access.clients import Client
 from featuregate_relay.app import make_app
 from featuregate_relay.clusters import Cluster, ServedCluster
 from featuregate_relay.config.relay import ConfigMistakes, read_config
+from featuregate_relay.webhooks import delivery
 from featuregate_relay.webhooks import sender as sending
 from featuregate_relay.webhooks.delivery import Attempt, Endpoint
 from featuregate_relay.webhooks.messages import Message
@@ -197,6 +198,25 @@ def test_a_receiver_that_is_away_is_a_failed_attempt() -> None:
         assert not attempt.delivered
         assert attempt.problem
         assert "token" not in attempt.problem
+
+
+def test_a_receiver_that_is_never_done_is_a_failed_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A timeout of requests begins anew with each byte, and this receiver sends some again and again."""
+    monkeypatch.setattr(delivery, "_SECONDS", 0.3)
+    gone = threading.Event()
+
+    class Unfinished(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            with suppress(OSError):
+                for _ in range(200):
+                    self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                    gone.wait(0.05)
+            gone.set()
+
+    with serving_http(Unfinished) as url:
+        attempt = Endpoint("chat", f"{url}/hook", [SECRET], LOCAL).deliver(MESSAGE, now())
+        assert gone.wait(BOUND)
+    assert attempt == Attempt(delivered=False, problem="it did not answer within 0.3 s")
 
 
 def test_certificates_that_are_away_are_a_failed_attempt(tmp_path: Path) -> None:
