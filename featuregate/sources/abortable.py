@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import socket
+import threading
 import weakref
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from requests.adapters import HTTPAdapter
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from urllib3 import PoolManager
 
 __all__ = ["AbortableAdapter"]
@@ -44,6 +47,17 @@ class AbortableAdapter(HTTPAdapter):
         self.aborted = True
         for connected in list(self._sockets):
             _shut_down(connected)
+
+    @contextmanager
+    def limited(self, seconds: float) -> Iterator[None]:
+        """Abort what is not done after so many seconds. A timeout of `requests` begins anew with each byte."""
+        limit = threading.Timer(seconds, self.abort)
+        limit.daemon = True
+        limit.start()
+        try:
+            yield
+        finally:
+            limit.cancel()
 
     def connected(self, sock: socket.socket) -> None:
         """Follow a socket that has been opened."""

@@ -104,12 +104,14 @@ class RelayConnection:
         if began < self._rests_until:
             raise RelayError(self.url, f"{self._problem} (not asked for another {self._rests_until - began:.1f} s)")
         session = self.take_session()
+        adapter = self._adapter(session)
         try:
-            with self._send(session, known, floor, timeout) as response:
-                fetched = self._read(response, known, floor, began, began + timeout)
+            with adapter.limited(timeout), self._send(session, known, floor, timeout) as response:
+                fetched = self._read(response, known, floor, began)
         except RelayError as error:
-            self._fail(error.problem)
-            raise
+            problem = f"the relay did not answer within {timeout:g} s" if adapter.aborted else error.problem
+            self._fail(problem)
+            raise RelayError(self.url, problem) from error
         self._session, self._failures = session, 0
         return fetched
 
@@ -132,7 +134,7 @@ class RelayConnection:
 
     def abort(self, session: requests.Session) -> None:
         """End what another thread does with a session, now or later. It is not used again."""
-        cast("AbortableAdapter", session.get_adapter(self.url)).abort()
+        self._adapter(session).abort()
 
     def take_session(self) -> requests.Session:
         """Return the open connection, or a new one: a call that was given up may still use the one before.
@@ -143,7 +145,7 @@ class RelayConnection:
 
         session, self._session = self._session, None
         process, self._session_process = self._session_process, os.getpid()
-        if session is None or process != self._session_process or self._aborted(session):
+        if session is None or process != self._session_process or self._adapter(session).aborted:
             from featuregate.sources.abortable import AbortableAdapter  # noqa: PLC0415 - see above
 
             session = requests.Session()
@@ -154,8 +156,8 @@ class RelayConnection:
             session.auth = self._identity
         return session
 
-    def _aborted(self, session: requests.Session) -> bool:
-        return cast("AbortableAdapter", session.get_adapter(self.url)).aborted
+    def _adapter(self, session: requests.Session) -> AbortableAdapter:
+        return cast("AbortableAdapter", session.get_adapter(self.url))
 
     def _fail(self, problem: str) -> None:
         """Back off with full jitter, so that the clients of a relay that restarts do not come back together."""
@@ -203,9 +205,8 @@ class RelayConnection:
         known: KnownView | None,
         floor: Floor | None,
         began: float,
-        deadline: float,
     ) -> KnownView:
-        view, latched = self._view_of(response, known, deadline)
+        view, latched = self._view_of(response, known)
         said = age_of(response)
         if said is None:
             raise RelayError(self.url, f"the response has no usable {AGE_HEADER}: is this a featuregate relay?")
@@ -222,12 +223,10 @@ class RelayConnection:
             transit=transit,
         )
 
-    def _view_of(
-        self, response: requests.Response, known: KnownView | None, deadline: float
-    ) -> tuple[View, frozenset[LatchKey]]:
+    def _view_of(self, response: requests.Response, known: KnownView | None) -> tuple[View, frozenset[LatchKey]]:
         if response.status_code == _NOT_MODIFIED and known is not None:
             return known.view, known.latched
-        body = self._body(response, deadline)
+        body = self._body(response)
         if response.status_code != _OK:
             self._rests_until = self._clock() + retry_after(response) * (1 + self._chance())
             raise RelayError(self.url, f"the relay answered {response.status_code}: {error_of(body)}")
@@ -236,8 +235,8 @@ class RelayConnection:
         except ViewJsonError as error:
             raise RelayError(self.url, f"the response is not a view: {error}") from error
 
-    def _body(self, response: requests.Response, deadline: float) -> str:
-        """Read a body of limited size in limited time."""
+    def _body(self, response: requests.Response) -> str:
+        """Read a body of limited size."""
         import requests  # noqa: PLC0415 - see above
 
         body = bytearray()
@@ -246,8 +245,6 @@ class RelayConnection:
                 body += piece
                 if len(body) > _MOST_BYTES:
                     raise RelayError(self.url, f"the response has more than {_MOST_BYTES} bytes")
-                if self._clock() > deadline:
-                    raise RelayError(self.url, "the response did not end in time")
         except (requests.RequestException, OSError) as error:
             raise RelayError(self.url, f"the response broke off: {reason_of(error)}") from error
         return body.decode(errors="replace")

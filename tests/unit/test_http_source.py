@@ -1,14 +1,18 @@
-"""A source that fetches views from a relay: what it makes of each answer, without a network."""
+"""A source that fetches views from a relay: what it makes of each answer."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
+from contextlib import suppress
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
 import pytest
 import requests
 import responses
+from http_serving import serving_http
 
 from featuregate import Discoverer, HttpSource
 from featuregate.errors import ConfigError, DiscoveryError, RelayError
@@ -224,6 +228,43 @@ def test_the_next_relay_is_asked_when_one_fails_and_stays_the_first(relay):
     source = HttpSource([URL, OTHER], chance=lambda: 0.0)
     assert [fetch(source).view for _ in range(3)] == [VIEW] * 3
     assert [call.request.url.startswith(URL) for call in relay.calls] == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", b" "),
+    ],
+)
+def test_a_relay_that_is_never_done_does_not_take_the_time_of_the_next_one(first, again):
+    """A timeout of requests begins anew with each byte, and this one sends some again and again."""
+    gone = threading.Event()
+
+    class Unfinished(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            with suppress(OSError):
+                self.wfile.write(first)
+                while not gone.wait(0.05):
+                    self.wfile.write(again)
+            gone.set()
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            for name, value in HEADERS.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(VIEW.to_json().encode())
+
+    with serving_http(Unfinished) as unfinished, serving_http(Answering) as answering:
+        source = HttpSource([unfinished, answering], timeout=1.0, chance=lambda: 0.0)
+        try:
+            fetched = asyncio.run(asyncio.wait_for(source.fetch(), 20))
+            assert fetched.view == VIEW
+            assert gone.wait(20)
+        finally:
+            gone.set()
 
 
 def test_processes_begin_with_different_relays(relay):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -70,20 +69,14 @@ class Endpoint:
     def deliver(self, message: Message, now: datetime) -> Attempt:
         """Send a message; blocks. What the receiver answers in its body is not read."""
         adapter = GuardedAdapter(self._listed)
-        # A timeout of requests begins anew with each byte.
-        limit = threading.Timer(_SECONDS, adapter.abort)
-        limit.daemon = True
-        limit.start()
         try:
-            with self._session(adapter) as session:
+            with self._session(adapter) as session, adapter.limited(_SECONDS):
                 return self._post(session, message, now)
         except requests.RequestException as error:
             problem = f"it did not answer within {_SECONDS:g} s" if adapter.aborted else _cause(error)
             return Attempt(delivered=False, problem=problem)
         except OSError as error:  # of the file of certificates, which requests does not wrap
             return Attempt(delivered=False, problem=str(error))
-        finally:
-            limit.cancel()
 
     def _session(self, adapter: GuardedAdapter) -> requests.Session:
         session = requests.Session()
