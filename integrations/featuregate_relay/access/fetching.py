@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import requests
+
+from featuregate.sources.abortable import AbortableAdapter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,23 +40,31 @@ def fetch_json(url: str, ca: Path | None) -> dict[str, Any]:
     """Return a JSON object. Blocks for seconds at the most; raises `FetchError`."""
     if not is_trusted_url(url):
         raise FetchError("its address is not https")
-    deadline = time.monotonic() + _SECONDS
-    content = bytearray()
+    adapter = AbortableAdapter()
     try:
-        with requests.get(
-            url, timeout=_SECONDS, allow_redirects=False, stream=True, verify=str(ca) if ca else True
-        ) as response:
-            if response.status_code != _OK:
-                raise FetchError(f"it answered {response.status_code}")
-            for piece in response.iter_content(8192):
-                content += piece
-                if len(content) > _MOST_BYTES or time.monotonic() > deadline:
-                    raise FetchError("its answer is too large or too slow")
-        found = json.loads(content)
+        with requests.Session() as session, adapter.limited(_SECONDS):
+            session.mount("https://", adapter)
+            session.mount("http://", adapter)
+            found = json.loads(_content(session, url, ca))
     except OSError as error:  # of requests, or of the file of certificates, which requests does not wrap
-        raise FetchError(f"{type(error).__name__}") from None
+        late = f"it did not answer within {_SECONDS:g} s"
+        raise FetchError(late if adapter.aborted else type(error).__name__) from None
     except (ValueError, RecursionError):
         raise FetchError("its answer is no JSON") from None
     if not isinstance(found, dict):
         raise FetchError("its answer is no JSON object")
     return found
+
+
+def _content(session: requests.Session, url: str, ca: Path | None) -> bytes:
+    content = bytearray()
+    with session.get(
+        url, timeout=_SECONDS, allow_redirects=False, stream=True, verify=str(ca) if ca else True
+    ) as response:
+        if response.status_code != _OK:
+            raise FetchError(f"it answered {response.status_code}")
+        for piece in response.iter_content(8192):
+            content += piece
+            if len(content) > _MOST_BYTES:
+                raise FetchError("its answer is too large")
+    return bytes(content)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 
@@ -196,6 +197,25 @@ def test_an_issuer_that_is_down_locks_nobody_out(issuer: Issuer) -> None:
     assert checking.subject(issuer.token()) == "app"
     checking.now = 100_000.0
     assert checking.problem(issuer.token()) == "the issuer has no such key"
+
+
+def test_documents_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where an issuer sends a few bytes again and again."""
+    monkeypatch.setattr(fetching, "_SECONDS", 0.3)
+    gone = threading.Event()
+
+    class Unfinished(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            with suppress(OSError):
+                for _ in range(200):
+                    self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                    gone.wait(0.05)
+            gone.set()
+
+    with serving_http(Unfinished) as url:
+        with pytest.raises(FetchError, match="it did not answer within"):
+            fetch_json(url, None)
+        assert gone.wait(BOUND)
 
 
 def test_certificates_that_are_away_are_no_answer(tmp_path: Path) -> None:
