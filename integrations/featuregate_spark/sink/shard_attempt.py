@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow.compute as pc
 
 from featuregate_spark.errors import TransactionTimedOut, WriteFailed
-from featuregate_spark.sink.progress import is_committed, is_committed_with
+from featuregate_spark.sink.progress import is_committed_with
 from featuregate_spark.sink.progress_reader import POLL_SECONDS, QUICK_READ_SECONDS
 from featuregate_spark.sink.shard_producer import ProducerFenced
 
@@ -72,7 +72,7 @@ class ShardAttempt:
         WriteFailed
             Kafka did not answer, or refused.
         ProgressLost
-            The shard has committed a later batch.
+            The shard has committed a later batch, or this batch in another sharding.
         """
         try:
             self._producer = self._continue() or self._start()
@@ -128,6 +128,8 @@ class ShardAttempt:
             Another attempt has fenced this one, and has not committed in time.
         TransactionTimedOut
             The transaction was open for longer than ``transaction.timeout.ms``, and no other attempt has committed.
+        ProgressLost
+            The other attempt has committed a later batch, or this batch in another sharding.
         """
         if isinstance(self._fenced, ProducerFenced):
             self._await_commit_of_other_attempt(self._fenced)
@@ -206,7 +208,7 @@ class ShardAttempt:
         except WriteFailed as unread:
             _log.info("%s", unread)  # an open transaction holds the progress, or the coordinator moves
             return False
-        return is_committed(found[shard.number], shard.batch.batch_id)
+        return is_committed_with(found[shard.number], shard.batch.batch_id, shard.batch.sharding)
 
 
 def _begin(producer: ShardProducer, reader: ProgressReader) -> None:

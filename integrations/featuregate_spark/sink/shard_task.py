@@ -88,7 +88,7 @@ def write_shards(shards: Sequence[Shard], rows: Iterator[pa.RecordBatch], kept: 
     TransactionTimedOut
         A transaction was open for longer than ``transaction.timeout.ms``, and no other attempt has committed.
     ProgressLost
-        A shard has committed a later batch.
+        A shard has committed a later batch, or this batch in another sharding.
     NotReplayable
         There are rows of another shard.
     """

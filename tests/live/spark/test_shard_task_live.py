@@ -17,7 +17,7 @@ from eos.pipes import BOUND, Pipe
 from shards import batch_on, rows_of, values_in, write
 
 from featuregate.testing import LocalKafka
-from featuregate_spark import TransactionTimedOut, WriteFailed
+from featuregate_spark import ProgressLost, TransactionTimedOut, WriteFailed
 from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress import Progress
 from featuregate_spark.sink.shard_attempt import Committed
@@ -105,6 +105,21 @@ def test_a_fenced_attempt_waits_until_the_other_has_committed(kafka: LocalKafka,
         assert twin.result(BOUND) == Committed(2, 2, skipped=False)
     assert fenced.result(BOUND) == Committed()
     assert committed_values(shard.batch) == [b"a", b"b"]
+
+
+def test_an_attempt_that_a_late_worker_of_another_sharding_fences_fails(
+    kafka: LocalKafka, beside: Callable[..., Any]
+) -> None:
+    """The late worker has committed other rows: to take them for those of this shard would lose rows silently."""
+    shard = Shard(batch_of(kafka, "late-worker"), 1)
+    late = Shard(replace(shard.batch, sharding=Sharding(2 * SHARDS)), 1)
+    rows = Halting(rows_of(shard, b"a"), rows_of(shard, b"b"))
+    fenced = beside(write, shard, iter(rows))
+    assert rows.begun.wait(BOUND)
+    assert write(late, [rows_of(late, b"b")]) == Committed(1, 1, skipped=False)
+    rows.go_on.set()
+    with pytest.raises(ProgressLost, match="two drivers run this query"):
+        fenced.result(BOUND)
 
 
 def test_an_attempt_fenced_by_one_that_never_commits_fails(kafka: LocalKafka, beside: Callable[..., Any]) -> None:

@@ -168,6 +168,18 @@ def test_a_fenced_task_succeeds_when_the_other_attempt_has_committed(kafka: Mock
     assert write(shard, fenced_after_first(kafka, shard, committed=True)) == Committed()
 
 
+def test_a_fenced_task_fails_when_another_driver_has_committed_other_shards(kafka: MockKafka, shard: Shard) -> None:
+    """A worker of a dead driver, which divided the batch otherwise, went on late: to skip the shard would lose rows."""
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield rows_of(shard, b"a")
+        commit_progress(shard, 8, Sharding(3).to_metadata())
+        kafka.answer(END_TXN, [KafkaError.INVALID_PRODUCER_EPOCH])
+
+    with pytest.raises(ProgressLost, match="two drivers run this query"):
+        write(shard, rows())
+
+
 class FencedProducer(FakeProducer):
     """Another attempt has fenced it."""
 
