@@ -18,7 +18,16 @@ if TYPE_CHECKING:
 
     from featuregate_spark.sink.shard_attempt import Committed
 
-__all__ = ["batch_on", "commit_progress", "records_of", "rows_of", "values_in", "write"]
+__all__ = [
+    "FakeConsumer",
+    "FakeProducer",
+    "batch_on",
+    "commit_progress",
+    "records_of",
+    "rows_of",
+    "values_in",
+    "write",
+]
 
 BOUND = 30.0
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -85,3 +94,41 @@ def values_in(connection: Mapping[str, Any], topic: str, partition: int = 0) -> 
             if message.error() is not None:
                 return found
             found.append(message.value() or b"")
+
+
+class FakeConsumer:
+    """A group in which nothing is committed."""
+
+    def __init__(self, _config: dict[str, Any]) -> None:
+        pass
+
+    def committed(self, wanted: list[TopicPartition], timeout: float) -> list[TopicPartition]:  # noqa: ARG002 - Kafka's
+        return wanted
+
+    def consumer_group_metadata(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class FakeProducer:
+    """Accepts all calls."""
+
+    def __init__(self, _config: dict[str, Any]) -> None:
+        self.queue: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self.queue)
+
+    def produce(self, topic: str, *_: object) -> None:
+        self.queue.append(topic)
+
+    def poll(self, _timeout: float) -> None:
+        self.queue.clear()
+
+    def accept(self, *_: object) -> None:
+        pass
+
+    init_transactions = begin_transaction = send_offsets_to_transaction = commit_transaction = accept
+    abort_transaction = close = list_topics = accept

@@ -140,4 +140,6 @@ def _side_by_side(call: Callable[[ShardAttempt], object], attempts: Collection[S
             call(attempt)
         return
     with ThreadPoolExecutor(len(attempts), "featuregate-sink") as pool:
-        list(pool.map(call, attempts))
+        calls = [pool.submit(call, attempt) for attempt in attempts]  # map() cancels what has not begun at an error
+    for made in calls:
+        made.result()

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from shards import batch_on, commit_progress, records_of, rows_of, values_in, write
+from shards import (
+    FakeConsumer,
+    FakeProducer,
+    batch_on,
+    commit_progress,
+    records_of,
+    rows_of,
+    values_in,
+    write,
+)
 
 from featuregate_spark import NotReplayable, ProgressLost, TransactionTimedOut, WriteFailed
 from featuregate_spark.sink import shard_attempt, shards
@@ -19,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
-    from confluent_kafka import TopicPartition
     from mock_kafka import MockKafka
 
 PRODUCE, END_TXN, TXN_OFFSET_COMMIT = 0, 26, 28
@@ -55,44 +63,6 @@ def test_progress_of_another_driver_is_an_error(shard: Shard, next_batch: int, s
     with pytest.raises(ProgressLost):
         write(shard, [rows_of(shard, b"a")])
     assert not values_in(shard.batch.connection, "output")
-
-
-class FakeConsumer:
-    """A group in which nothing is committed."""
-
-    def __init__(self, _config: dict[str, Any]) -> None:
-        pass
-
-    def committed(self, wanted: list[TopicPartition], timeout: float) -> list[TopicPartition]:  # noqa: ARG002 - Kafka's
-        return wanted
-
-    def consumer_group_metadata(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-class FakeProducer:
-    """Accepts all calls."""
-
-    def __init__(self, _config: dict[str, Any]) -> None:
-        self.queue: list[str] = []
-
-    def __len__(self) -> int:
-        return len(self.queue)
-
-    def produce(self, topic: str, *_: object) -> None:
-        self.queue.append(topic)
-
-    def poll(self, _timeout: float) -> None:
-        self.queue.clear()
-
-    def accept(self, *_: object) -> None:
-        pass
-
-    init_transactions = begin_transaction = send_offsets_to_transaction = commit_transaction = accept
-    abort_transaction = close = list_topics = accept
 
 
 class FullProducer(FakeProducer):

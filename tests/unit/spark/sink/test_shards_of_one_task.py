@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
-from shards import commit_progress, rows_of, values_in
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from shards import FakeConsumer, FakeProducer, batch_on, commit_progress, rows_of, values_in
 
 from featuregate_spark import NotReplayable, WriteFailed
 from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress_reader import Clients
 from featuregate_spark.sink.shard_attempt import Committed
 from featuregate_spark.sink.shard_task import write_shards
-from featuregate_spark.sink.shards import Batch, Shard
+from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,6 +104,32 @@ def test_an_error_of_one_shard_is_that_of_the_task(kafka: MockKafka, batch: Batc
     kafka.wait_for(INIT_PRODUCER_ID)
     assert write_shards(shards, iter([mixed(shards, b"a")]), kept) == [Committed(rows=2, bytes=4, skipped=False)] * 2
     assert kafka.count(INIT_PRODUCER_ID) == 2
+
+
+def test_a_shard_that_fails_at_once_leaves_no_other_transaction_open() -> None:
+    """Readers of committed data would wait there until the transaction times out."""
+    commits: list[str] = []
+
+    class RefusedProducer(FakeProducer):
+        def __init__(self, config: dict[str, Any]) -> None:
+            super().__init__(config)
+            self.transactional_id = config["transactional.id"]
+
+        def commit_transaction(self, _timeout: float) -> None:
+            commits.append(self.transactional_id)
+            if self.transactional_id == "output-0":
+                raise KafkaException(KafkaError(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+
+    batch = batch_on({}, sharding=Sharding(8))
+    shards = [Shard(batch, number) for number in range(8)]
+    for _ in range(10):  # threads decide what has not begun by then
+        commits.clear()
+        with (
+            closing(KeptClients(Clients(FakeConsumer, RefusedProducer))) as kept,
+            pytest.raises(WriteFailed, match=r"^shard 0 of 8 .*TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
+        ):
+            write_shards(shards, iter([]), kept)
+        assert sorted(commits) == [shard.transactional_id for shard in shards]
 
 
 def test_a_fenced_shard_waits_for_the_other_attempt_and_the_rest_commits(kafka: MockKafka, batch: Batch) -> None:
