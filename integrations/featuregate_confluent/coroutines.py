@@ -35,7 +35,7 @@ T = TypeVar("T")
 AT_ONCE: Final = 16
 """Partitions whose transforms are awaited at the same time: as many as a pipeline commits."""
 CANCEL_SECONDS: Final = 10.0
-"""For which a transform that is cancelled may clean up. One that takes longer is left behind."""
+"""For which transforms that are cancelled may clean up. One that takes longer is left behind."""
 _CHECK_SECONDS: Final = 0.25
 """Between checks of whether the loop is closed."""
 
@@ -133,7 +133,7 @@ class LoopCall(Generic[T]):
         task = self._wait(seconds)
         if task is None:
             self.cancel()
-            self.wait_for_cancelled()
+            self.wait_for_cancelled(CANCEL_SECONDS)
             raise (
                 Aborted("the event loop has ended, in which the transform was awaited") if self._loop.ended else Overdue
             )
@@ -153,9 +153,9 @@ class LoopCall(Generic[T]):
         """Cancel the coroutine; from any thread."""
         self._loop.call_soon(lambda: self.task and self.task.cancel())
 
-    def wait_for_cancelled(self) -> None:
-        """Wait until the coroutine has ended, for `CANCEL_SECONDS` at most."""
-        if self._wait(CANCEL_SECONDS) is None and self.task is None:
+    def wait_for_cancelled(self, seconds: float) -> None:
+        """Wait until the coroutine has ended, for so many seconds at most."""
+        if self._wait(seconds) is None and self.task is None:
             self.work.close()  # the loop was closed before it began
 
     def _wait(self, seconds: float) -> asyncio.Task[T] | None:
@@ -207,8 +207,9 @@ class AwaitedTransform:
             self._begun.clear()
             for call in left_out:
                 call.cancel()
+            until = time.monotonic() + CANCEL_SECONDS
             for call in left_out:
-                call.wait_for_cancelled()
+                call.wait_for_cancelled(until - time.monotonic())
 
     def _in_turn(self, transactions: Iterator[Transaction]) -> Iterator[Transaction]:
         waiting: deque[Transaction] = deque()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Message
-from waiting import in_loop
+from waiting import eventually, in_loop
 
 from featuregate_confluent import Aborted, Record, coroutines
 from featuregate_confluent.coroutines import AT_ONCE, AppLoop, AwaitedTransform
@@ -121,3 +122,33 @@ def test_nothing_is_left_unawaited_in_a_loop_that_is_closed(monkeypatch: pytest.
     with pytest.raises(Aborted, match="event loop has ended"):
         awaited(Batch(1).messages)
     assert time.monotonic() - began < AT_MOST
+
+
+async def test_transforms_that_ignore_their_cancellation_are_waited_for_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A member that waited for one after the other would not poll for minutes, and would lose its partitions."""
+    monkeypatch.setattr(coroutines, "CANCEL_SECONDS", 1.0)
+    released = asyncio.Event()
+    begun: list[int | None] = []
+
+    async def transform(messages: Sequence[Message]) -> list[Record]:
+        begun.append(messages[0].partition())
+        while not released.is_set():
+            with suppress(asyncio.CancelledError):
+                await released.wait()
+        return []
+
+    awaited = AwaitedTransform(transform, AppLoop(), rounds())
+
+    def leave_out_all() -> float:
+        batches = [Batch(number) for number in range(AT_ONCE)]
+        with awaited.ahead(iter(batches)) as turns:  # type: ignore[arg-type]  # see above
+            next(turns)
+            eventually(lambda: len(begun) == AT_ONCE)
+            began = time.monotonic()
+        return time.monotonic() - began
+
+    seconds = await asyncio.to_thread(leave_out_all)
+    released.set()
+    assert seconds < AT_ONCE * 1.0
