@@ -155,8 +155,8 @@ class LoopCall(Generic[T]):
 
     def wait_for_cancelled(self, seconds: float) -> None:
         """Wait until the coroutine has ended, for so many seconds at most."""
-        if self._wait(seconds) is None and self.task is None:
-            self.work.close()  # the loop was closed before it began
+        if self._wait(seconds) is None and self.task is None and self._loop.closed:
+            self.work.close()  # a loop that is only blocked begins it later, and cancels it before its first step
 
     def _wait(self, seconds: float) -> asyncio.Task[T] | None:
         """Return the task when it has ended; None after so many seconds, or soon after the end of the loop."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -152,3 +154,19 @@ async def test_transforms_that_ignore_their_cancellation_are_waited_for_together
     seconds = await asyncio.to_thread(leave_out_all)
     released.set()
     assert seconds < AT_ONCE * 1.0
+
+
+async def test_a_transform_that_a_blocked_loop_begins_too_late_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The app's code blocks its loop for longer than a round may take; no error of asyncio follows."""
+    monkeypatch.setattr(coroutines, "CANCEL_SECONDS", 0.1)
+    errors: list[object] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: errors.append(context))
+    transform = Transform()
+    awaited = AwaitedTransform(transform, AppLoop(), Rounds(Limits(60, 0.1), lambda _event: None))
+    with ThreadPoolExecutor(1) as pool, pytest.raises(Aborted, match=r"max\.poll\.interval\.ms=100 allows"):
+        pool.submit(awaited, Batch(1).messages).result(AT_MOST)  # blocks the loop
+    for _ in range(5):  # turns of the loop
+        await asyncio.sleep(0)
+    gc.collect()
+    assert (transform.begun, errors) == ([], [])
