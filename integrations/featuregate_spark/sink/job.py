@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
     from featuregate_spark.sink.shards import Batch
 
-__all__ = [
-    "Lead",
-    "collect_small",
-    "columns_to_write",
-    "require_replayable",
-    "write_batch",
-]
+__all__ = ["Tasks", "collect_small", "columns_to_write", "require_replayable", "write_batch"]
 
 _TYPES: Final = {
     "key": ("string", "binary"),
@@ -39,10 +33,10 @@ _TYPES: Final = {
 """The columns of Spark's Kafka sink and the types that each may have; each is written as the last one."""
 
 
-class Lead(NamedTuple):
-    """How the rows of a batch get to the tasks that write their shards."""
+class Tasks(NamedTuple):
+    """The tasks that write the shards of a batch, and how its rows get to them."""
 
-    tasks: int
+    number: int
     """1, or one for each shard."""
     shuffled: bool = True
     """Whether a transaction begins when all of its rows are computed; else one task computes them meanwhile."""
@@ -112,8 +106,8 @@ def _plan_of_current_query(spark: SparkSession) -> Any:
     return None if execution is None else execution.analyzed()
 
 
-def write_batch(rows: DataFrame, batch: Batch, lead: Lead) -> list[Committed]:
-    """Write the rows of :func:`columns_to_write` in the tasks of the lead; return the outcome of each shard.
+def write_batch(rows: DataFrame, batch: Batch, tasks: Tasks) -> list[Committed]:
+    """Write the rows of :func:`columns_to_write` in these tasks; return the outcome of each shard.
 
     Rows of one key share a shard, so that their order stays that of the partition that they come from.
 
@@ -126,7 +120,7 @@ def write_batch(rows: DataFrame, batch: Batch, lead: Lead) -> list[Committed]:
     """
     with _raising_causes(rows.sparkSession):
         # Spark's optimizer removes the tasks of a batch without rows, and each shard commits each batch (P9).
-        results = _written(rows, batch, lead) or _written_without_rows(rows.sparkSession, batch, lead.tasks)
+        results = _written(rows, batch, tasks) or _written_without_rows(rows.sparkSession, batch, tasks)
     if sorted(result["shard"] for result in results) != list(range(batch.sharding.shards)):
         raise WriteFailed(
             f"batch {batch.batch_id}: there are {len(results)} results of {batch.sharding.shards} shards; a replay "
@@ -194,16 +188,17 @@ def _shard_of(keys: Sequence[str], batch: Batch) -> str:
     return f"cast(pmod(hash({', '.join(keys)}), {batch.sharding.shards}) AS int) AS shard"
 
 
-def _written(rows: DataFrame, batch: Batch, lead: Lead) -> list[Row]:
+def _written(rows: DataFrame, batch: Batch, tasks: Tasks) -> list[Row]:
     """Run the tasks on the rows of their shards."""
     keys = _keys(rows, batch)
-    led = rows.repartition(lead.tasks, *map(f.expr, keys)) if lead.shuffled else rows.coalesce(lead.tasks)
-    named = led.selectExpr(_shard_of(keys, batch), *(f"__{name} AS {name}" for name in _columns_of(rows)))
-    return named.mapInArrow(ShardTask(batch, lead.tasks), RESULT_SCHEMA).collect()
+    parted = rows.repartition(tasks.number, *map(f.expr, keys)) if tasks.shuffled else rows.coalesce(tasks.number)
+    named = parted.selectExpr(_shard_of(keys, batch), *(f"__{name} AS {name}" for name in _columns_of(rows)))
+    return named.mapInArrow(ShardTask(batch, tasks.number), RESULT_SCHEMA).collect()
 
 
-def _written_without_rows(spark: SparkSession, batch: Batch, tasks: int) -> list[Row]:
-    return spark.range(0, tasks, 1, tasks).mapInArrow(EmptyShardTask(batch, tasks), RESULT_SCHEMA).collect()
+def _written_without_rows(spark: SparkSession, batch: Batch, tasks: Tasks) -> list[Row]:
+    task = EmptyShardTask(batch, tasks.number)
+    return spark.range(0, tasks.number, 1, tasks.number).mapInArrow(task, RESULT_SCHEMA).collect()
 
 
 def _quoted(name: str) -> str:

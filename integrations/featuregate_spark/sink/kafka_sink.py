@@ -15,13 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate_spark.errors import TransactionTimedOut, WriteFailed
 from featuregate_spark.events import BatchWritten
 from featuregate_spark.session_kind import is_classic
-from featuregate_spark.sink.job import (
-    Lead,
-    collect_small,
-    columns_to_write,
-    require_replayable,
-    write_batch,
-)
+from featuregate_spark.sink.job import Tasks, collect_small, columns_to_write, require_replayable, write_batch
 from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, Clients, partitions_of
 from featuregate_spark.sink.small_batches import MOST_SHARDS, SmallBatchWriter
 from featuregate_spark.sink.startup import sharding_at_start
@@ -37,7 +31,7 @@ if TYPE_CHECKING:
     from featuregate_spark.sink.shards import Batch
     from featuregate_spark.watch import Watch
 
-__all__ = ["STABLE_OFFSETS_GATE", "ZSTD_GATE", "KafkaSink", "lead_of"]
+__all__ = ["STABLE_OFFSETS_GATE", "ZSTD_GATE", "KafkaSink", "tasks_of"]
 
 _log = logging.getLogger("featuregate.spark.sink")
 
@@ -126,12 +120,12 @@ class KafkaSink:
 
     def _write(self, rows: DataFrame, batch: Batch, last: BatchWritten | None, cores: int) -> list[Committed]:
         self._small_batches.close()  # the tasks fence their producers
-        lead = lead_of(batch, cores, last, one_machine=_is_one_machine(rows.sparkSession))
+        tasks = tasks_of(batch, cores, last, one_machine=_is_one_machine(rows.sparkSession))
         try:
-            return write_batch(rows, batch, lead)
+            return write_batch(rows, batch, tasks)
         except TransactionTimedOut as late:
-            each = Lead(batch.sharding.shards)
-            if lead == each:
+            each = Tasks(batch.sharding.shards)
+            if tasks == each:
                 raise
             _log.warning("%s; a task for each shard writes the batch", late)
             return write_batch(rows, batch, each)
@@ -173,24 +167,24 @@ class KafkaSink:
         return replace(batch, sharding=sharding_at_start(batch, self._partitions, options.first_batch, clients))
 
 
-def lead_of(batch: Batch, cores: int, last: BatchWritten | None, *, one_machine: bool) -> Lead:
-    """Choose how the rows of a batch get to their shards: to a task for each shard, or all to one task.
+def tasks_of(batch: Batch, cores: int, last: BatchWritten | None, *, one_machine: bool) -> Tasks:
+    """Choose the tasks that write a batch: one for each shard, or one for all shards.
 
     One task suffices for one core, and for the two cores of one machine: the Python worker, the threads of its
     producers and the broker take the other one. It computes the rows as well where they are cheap, which saves the
     shuffle. A transaction must not time out because its rows are slow to compute, and the last batch shows how long
     they take. So the first batch, also the first one after a failure, is shuffled.
     """
-    each = Lead(batch.sharding.shards)
-    if each.tasks > _SHARDS_OF_ONE_TASK:
+    each = Tasks(batch.sharding.shards)
+    if each.number > _SHARDS_OF_ONE_TASK:
         return each
     pair = cores == _CORES_OF_ONE_TASK and one_machine
     if last is None:
-        return Lead(1) if pair else each  # one task, so that Spark starts one worker, and it keeps all producers
+        return Tasks(1) if pair else each  # one task, so that Spark starts one worker, and it keeps all producers
     quick = last.seconds < batch.transaction_timeout / _TIMES_SLOWER
     if not quick or not (cores == 1 or pair):
         return each
-    return Lead(1, shuffled=pair and last.seconds > last.rows * _CHEAP_SECONDS)
+    return Tasks(1, shuffled=pair and last.seconds > last.rows * _CHEAP_SECONDS)
 
 
 def _cores(spark: SparkSession) -> int:

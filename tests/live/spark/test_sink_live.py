@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from featuregate_spark.sink.job import Lead
+    from featuregate_spark.sink.job import Tasks
     from featuregate_spark.sink.shard_attempt import Committed
     from featuregate_spark.sink.shards import Batch
 
@@ -186,9 +186,9 @@ def by_tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that gets the id of each batch that tasks write."""
     found: list[int] = []
 
-    def write(rows: DataFrame, batch: Batch, lead: Lead) -> list[Committed]:
+    def write(rows: DataFrame, batch: Batch, tasks: Tasks) -> list[Committed]:
         found.append(batch.batch_id)
-        return write_batch(rows, batch, lead)
+        return write_batch(rows, batch, tasks)
 
     monkeypatch.setattr(kafka_sink, "write_batch", write)
     return found

@@ -13,8 +13,8 @@ from shards import batch_on, commit_progress
 from featuregate_spark import ProgressLost, TransactionTimedOut
 from featuregate_spark.events import BatchWritten
 from featuregate_spark.sink import kafka_sink
-from featuregate_spark.sink.job import Lead
-from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE, KafkaSink, lead_of
+from featuregate_spark.sink.job import Tasks
+from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE, KafkaSink, tasks_of
 from featuregate_spark.sink.options import SinkOptions
 from featuregate_spark.sink.shards import Shard, Sharding
 
@@ -82,37 +82,37 @@ def written_in(seconds: float) -> BatchWritten:
     return BatchWritten(query="output", batch_id=6, rows=200_000, bytes=9, shards=1, skipped=0, seconds=seconds)
 
 
-SHUFFLED, JOINED = Lead(1), Lead(1, shuffled=False)
+SHUFFLED, JOINED = Tasks(1), Tasks(1, shuffled=False)
 
 
 @pytest.mark.parametrize(
-    ("cores", "one_machine", "seconds", "lead"),
+    ("cores", "one_machine", "seconds", "tasks"),
     [
         (1, False, 14.0, JOINED),
-        (1, True, 16.0, Lead(4)),
-        (1, True, None, Lead(4)),
+        (1, True, 16.0, Tasks(4)),
+        (1, True, None, Tasks(4)),
         (2, True, 0.9, JOINED),
         (2, True, 1.1, SHUFFLED),
-        (2, True, 16.0, Lead(4)),
+        (2, True, 16.0, Tasks(4)),
         (2, True, None, SHUFFLED),
-        (2, False, 0.9, Lead(4)),
-        (2, False, None, Lead(4)),
-        (3, True, 0.9, Lead(4)),
+        (2, False, 0.9, Tasks(4)),
+        (2, False, None, Tasks(4)),
+        (3, True, 0.9, Tasks(4)),
     ],
 )
 def test_one_task_writes_all_shards_where_cores_are_few(
-    *, cores: int, one_machine: bool, seconds: float | None, lead: Lead
+    *, cores: int, one_machine: bool, seconds: float | None, tasks: Tasks
 ) -> None:
     """It computes the rows as well if these are cheap; a transaction times out after 60 s, waiting for rows or not."""
     last = None if seconds is None else written_in(seconds)
-    assert lead_of(batch_on({}, sharding=Sharding(4)), cores, last, one_machine=one_machine) == lead
+    assert tasks_of(batch_on({}, sharding=Sharding(4)), cores, last, one_machine=one_machine) == tasks
 
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_one_task_writes_no_more_shards_than_its_memory_holds(cores: int) -> None:
     """The producer of each shard may buffer 64 MB."""
     batch = batch_on({}, sharding=Sharding(9))
-    assert {lead_of(batch, cores, last, one_machine=True) for last in (None, written_in(0.5))} == {Lead(9)}
+    assert {tasks_of(batch, cores, last, one_machine=True) for last in (None, written_in(0.5))} == {Tasks(9)}
 
 
 @pytest.fixture
@@ -120,9 +120,9 @@ def sink_of_one_task(kafka: MockKafka, monkeypatch: pytest.MonkeyPatch) -> tuple
     """Return a sink whose batches take too long in one task, and the numbers of tasks that it has tried."""
     tried: list[int] = []
 
-    def write_batch(_rows: object, _batch: object, lead: Lead) -> list[object]:
-        tried.append(lead.tasks)
-        if lead.tasks < 3 or len(tried) > 2:
+    def write_batch(_rows: object, _batch: object, tasks: Tasks) -> list[object]:
+        tried.append(tasks.number)
+        if tasks.number < 3 or len(tried) > 2:
             raise TransactionTimedOut("shard 0: too long")
         return []
 
