@@ -85,7 +85,7 @@ def parse_arguments() -> argparse.Namespace:
         "--shards",
         type=int,
         metavar="N",
-        help="tasks that write a batch (default: one for each core)",
+        help="transactions that write a batch (default: one for each core)",
     )
     how.add_argument(
         "--max-per-batch", type=int, metavar="N", help="maximum records of a batch"

@@ -74,7 +74,7 @@ class OffsetCorrupt(FeatureSparkError):
 
 
 class SinkError(FeatureSparkError):
-    """The Kafka sink cannot write this batch. The task that raised has committed nothing."""
+    """The Kafka sink cannot write this batch. Some of its shards may have committed; a replay skips these."""
 
 
 class WrongColumns(SinkError):

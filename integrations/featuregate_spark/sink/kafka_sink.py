@@ -87,7 +87,7 @@ class KafkaSink:
         Raises
         ------
         WrongColumns, NotReplayable, ProgressLost
-            The batch cannot be written; no row of it was.
+            The batch cannot be written, or not completed; the message says why.
         WriteFailed
             Kafka did not take some rows. A replay writes what is missing.
         WrongPython

@@ -50,7 +50,7 @@ class SmallBatchWriter:
         Raises
         ------
         SinkError
-            See :func:`featuregate_spark.sink.shard_task.write_shard`. Other shards may have committed.
+            See :func:`featuregate_spark.sink.shard_task.write_shards`. Other shards may have committed.
         """
         numbers = range(batch.sharding.shards)
 
