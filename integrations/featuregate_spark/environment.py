@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
 from featuregate_spark.errors import WrongConnector, WrongSession
-from featuregate_spark.failures import cause_of, connector_advice
+from featuregate_spark.failures import cause_of, connector_advice, workers_advice
 from featuregate_spark.session_kind import is_classic, python_of_workers
 
 if TYPE_CHECKING:
@@ -134,9 +134,7 @@ def _problem_of_workers(spark: SparkSession) -> str | None:
         return str(cause_of(error, spark) or f"A task failed: {_first_line(error)}")
     if not missing:
         return None
-    absent = ", ".join(missing)
-    python = python_of_workers(spark) or "on the server"
-    return f"The workers' Python ({python}) lacks {absent}: set PYSPARK_PYTHON to a Python that has it"
+    return workers_advice(spark, f"has no {' and no '.join(missing)}")
 
 
 def _missing(names: Iterable[str]) -> list[str]:

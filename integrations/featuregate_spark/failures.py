@@ -15,7 +15,7 @@ from featuregate_spark.session_kind import python_of_workers
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["cause_of", "connector_advice"]
+__all__ = ["cause_of", "connector_advice", "workers_advice"]
 
 _OURS: Final = re.compile(r"^featuregate(?:_\w+)?(?:\.\w+)*\.(\w+): (.+)$", re.MULTILINE)
 _MISSING: Final = re.compile(r"ModuleNotFoundError: No module named '(featuregate\w*|confluent_kafka|pyarrow|pandas)\b")
@@ -61,7 +61,7 @@ def cause_of(error: BaseException, spark: SparkSession) -> FeatureGateError | No
     if _OTHER_CONNECTOR.search(text):
         return WrongConnector(connector_advice(spark.version, "another"))
     lacks = _lacks(text)
-    return None if lacks is None else WrongPython(_advice(lacks, python_of_workers(spark)))
+    return None if lacks is None else WrongPython(workers_advice(spark, lacks))
 
 
 def connector_advice(spark: str, connector: str | None) -> str:
@@ -70,6 +70,17 @@ def connector_advice(spark: str, connector: str | None) -> str:
     if connector is not None and connector[0].isdecimal():
         has = f"the Kafka connector of Spark {connector}"
     return f"Spark {spark} runs with {has}: start it with --packages org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}"
+
+
+def workers_advice(spark: SparkSession, lacks: str) -> str:
+    """Say which Python the workers need in place of one that, for example, ``has no module 'pyarrow'``."""
+    python = python_of_workers(spark)
+    which = f"{python!r}" if python else "a Python on the server"
+    return (
+        f"Spark's workers run {which} (PYSPARK_PYTHON), which {lacks}: set PYSPARK_PYTHON to a Python with the "
+        f"version and packages of this driver's {sys.executable} on each node, or pip install '.[spark]' in a checkout "
+        "there"
+    )
 
 
 def _error_class(name: str) -> type[FeatureSparkError]:
@@ -87,12 +98,3 @@ def _lacks(text: str) -> str | None:
     if other := _OTHER_VERSION.search(text):
         return f"is Python {other[1]}, while this driver is Python {platform.python_version()}"
     return None
-
-
-def _advice(lacks: str, python: str | None) -> str:
-    which = f"{python!r}" if python else "a Python on the server"
-    return (
-        f"Spark's workers run {which} (PYSPARK_PYTHON), which {lacks}: set PYSPARK_PYTHON to a Python with the "
-        f"version and packages of this driver's {sys.executable} on each node, or pip install '.[spark]' in a checkout "
-        "there"
-    )

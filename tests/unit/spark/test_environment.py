@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from featuregate_spark import FeatureSession, SparkEnvironment, WrongConnector, cause_of
-from featuregate_spark.environment import connector_of
+from featuregate_spark.environment import connector_of, environment_of
 
 JARS = "file:/home/me/.ivy2/jars/org.apache.spark_"
 
@@ -100,3 +100,12 @@ def test_what_does_not_fit_is_a_problem(changed: dict[str, str | None], said: st
     (problem,) = environment(**changed).problems
     assert said in problem
     assert ": " in problem
+
+
+def test_packages_that_workers_do_not_have_are_named_with_their_python() -> None:
+    """The error of a task that needs them gives the same advice."""
+    session = spark(None)
+    answers = SimpleNamespace(collect=lambda: [["pyarrow", "pandas"]])
+    session.sparkContext.parallelize = lambda *_: SimpleNamespace(map=lambda _: answers)
+    (problem,) = environment_of(session).problems
+    assert "run 'python3' (PYSPARK_PYTHON), which has no pyarrow and no pandas: set PYSPARK_PYTHON" in problem
