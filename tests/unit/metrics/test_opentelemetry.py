@@ -93,9 +93,11 @@ def test_numbers_are_those_of_now() -> None:
     assert (gate.value, dict(gate.attributes)) == (1, {"featuregate.cluster": "orders", "feature_flag.key": "groups"})
     kinds = {point.attributes["featuregate.change"] for point in found["featuregate.changes"]}
     assert "broker changed" in kinds
+    later = features.gate("later", "release>=4.3")
     backend.telemetry.stop()
     events = len(backend.events)
     features.show(release_view("4.3", "4.3"))
+    assert later.open
     assert "featuregate.gate.open" not in backend.points()
     assert len(backend.events) == events
 

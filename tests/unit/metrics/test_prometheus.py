@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from doc_pages import ROOT
 from prometheus_client import CollectorRegistry, generate_latest
 
 import featuregate as fg
@@ -44,6 +47,19 @@ def test_gates_brokers_and_changes_are_numbers() -> None:
     assert registry.get_sample_value("featuregate_changes_total", labels | {"kind": "broker changed"}) == 2
     assert registry.get_sample_value("featuregate_gate_moves_total", labels | {"gate": "groups", "to": "open"}) == 1
     assert b"# HELP featuregate_gate_open 1 if the gate is open." in generate_latest(registry)
+
+
+def test_the_page_names_each_metric_with_its_labels() -> None:
+    """No other is there: each alert on a metric of the page finds it."""
+    features = StaticFeatures(release_view("3.9", epoch=5))
+    features.gate("groups", fg.presets.kip848)
+    registry, _ = scrape(features)
+    features.show(release_view("4.2", epoch=9))
+    page = (ROOT / "docs/how-to/check-health.md").read_text()
+    rows = re.findall(r"^\| (`featuregate_.+?) \| (.*?) ?\|", page, re.MULTILINE)
+    told = {name: set(re.findall(r"\w+", labels)) for names, labels in rows for name in re.findall(r"\w+", names)}
+    samples = [each for family in registry.collect() for each in family.samples if not each.name.endswith("_created")]
+    assert {each.name: {*each.labels} - {"cluster"} for each in samples} == told
 
 
 def test_failed_polls_are_counted() -> None:
