@@ -69,6 +69,13 @@ class Emitted:
             if found is event:
                 return details
 
+    def kinds_until(self, last: ProviderEvent) -> list[ProviderEvent]:
+        """Return the kinds of the next events, up to one of this kind."""
+        kinds = [self._events.get(timeout=BOUND)[0]]
+        while kinds[-1] is not last:
+            kinds.append(self._events.get(timeout=BOUND)[0])
+        return kinds
+
     def nothing(self) -> bool:
         return self._events.empty()
 
@@ -192,14 +199,15 @@ def test_a_provider_that_cannot_reach_its_brokers_reports_an_error() -> None:
 
 
 def test_a_provider_in_error_becomes_ready_with_the_first_view() -> None:
-    """Brokers that start after the app are usual."""
+    """Brokers that start after the app are usual. READY says all: no key has changed before it."""
     features = StaticFeatures()
     with pytest.raises(ProviderNotReadyError):
         api.set_provider_and_wait(KafkaFeatureProvider(features, timeout=0.1))
     client = api.get_client()
     emitted = Emitted(client)
     features.show(release_view("4.2"))
-    emitted.next(ProviderEvent.PROVIDER_READY)
+    told = emitted.kinds_until(ProviderEvent.PROVIDER_READY)
+    assert told == [ProviderEvent.PROVIDER_ERROR, ProviderEvent.PROVIDER_READY]  # the first is that of before
     assert client.get_provider_status() is ProviderStatus.READY
     assert details(client, "string", "release", "?").value == "4.2"
 
