@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -141,6 +143,23 @@ def test_forged_tickets_open_nothing() -> None:
         assert tickets.client(text) is None
     assert Tickets(b"1" * 32, lambda: 0.0).client(good) is None
     assert tickets.ticket(ANYONE, "orders") == tickets.ticket(ANYONE, "orders")
+
+
+def test_the_signature_of_a_ticket_is_compared_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time does not tell how much of it is right."""
+    compared = []
+
+    def compare(one: bytes, other: bytes) -> bool:
+        compared.append((one, other))
+        return one == other
+
+    tickets = Tickets(SECRET, lambda: 0.0)
+    good = tickets.ticket(Client("web", None), "orders")
+    constant = SimpleNamespace(compare_digest=compare, digest=hmac.digest)
+    monkeypatch.setattr("featuregate_relay.access.tickets.hmac", constant)
+    assert tickets.client(good) is not None
+    assert tickets.client("A" + good[1:]) is None
+    assert [(len(one), len(other)) for one, other in compared] == [(32, 32)] * 2
 
 
 def test_replicas_share_a_secret(tmp_path: Path) -> None:

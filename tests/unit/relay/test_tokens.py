@@ -113,7 +113,9 @@ def test_a_token_of_the_issuer_is_valid(issuer: Issuer) -> None:
 
 WRONG: dict[str, dict[str, Any]] = {
     "expired": {"exp": 1},
+    "expired a minute ago": {"exp": time.time() - 60},  # noqa: TID251 - as above
     "not valid yet": {"nbf": 9_999_999_999},
+    "not valid for another hour": {"nbf": time.time() + 3600},  # noqa: TID251 - as above
     "of another issuer": {"iss": "https://other.example"},
     "for another audience": {"aud": "other"},
     "without an end": {"exp": None},
