@@ -15,6 +15,9 @@ __all__ = ["BOUND", "eventually", "in_loop"]
 
 T = TypeVar("T")
 
+LONGEST_PAUSE = 0.2
+"""Seconds between two questions."""
+
 BOUND = float(os.environ.get("EOS_BOUND", "240"))
 """Seconds that anything may take which usually takes less than one."""
 
@@ -27,9 +30,12 @@ def eventually(
     met: Callable[[T], object] = bool,
     despite: tuple[type[Exception], ...] = (),
 ) -> T:
-    """Ask until the answer is as wanted, by default true, and return it; errors in ``despite`` are no answer yet."""
+    """Ask until the answer is as wanted, by default true, and return it; errors in ``despite`` are no answer yet.
+
+    What is asked is often a broker: the pauses become longer, so that a long wait leaves the machine to those it is for.
+    """
     end = time.monotonic() + within
-    pause = threading.Event()
+    pause, seconds = threading.Event(), 0.02
     last: object = None
     while True:
         try:
@@ -41,7 +47,8 @@ def eventually(
                 return answer
             last = answer
         assert time.monotonic() < end, f"{what}: not within {within:g} s, but {last!r}"
-        pause.wait(0.02)
+        pause.wait(seconds)
+        seconds = min(1.2 * seconds, LONGEST_PAUSE)
 
 
 async def in_loop(ask: Callable[[], object], what: str = "", within: float = BOUND) -> None:

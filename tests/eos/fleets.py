@@ -46,14 +46,20 @@ class Term:
     child: ChildProcess
     status_file: Path
     began: datetime = field(default_factory=now)
+    _told: list[Status] = field(default_factory=list)
+    _read: int = 0
+    """Bytes of the file whose lines are in ``_told``: conditions ask many times a second."""
 
     @property
     def statuses(self) -> list[Status]:
         """What it has told so far, oldest first; a line that is half written is left for later."""
-        if not self.status_file.exists():
-            return []
-        *lines, _ = self.status_file.read_text().split("\n")
-        return [json.loads(line) for line in lines]
+        if self.status_file.exists():
+            with self.status_file.open("rb") as file:
+                file.seek(self._read)
+                *lines, half = file.read().split(b"\n")
+                self._read = file.tell() - len(half)
+            self._told += map(json.loads, lines)
+        return self._told
 
     @property
     def models(self) -> list[str]:
@@ -245,7 +251,7 @@ class Fleet:
 
 
 def _sinks(statuses: list[Status], *, floor: str) -> bool:
-    """Whether a life worked in a lower model than it had to.
+    """Whether a life worked in a lower model than it had to. Who has no partitions does no work.
 
     A v2 that was chosen before anybody has committed in it may be taken back: a member may have joined that is not
     ready. What was committed in may not, and the latch may not.
@@ -254,7 +260,7 @@ def _sinks(statuses: list[Status], *, floor: str) -> bool:
     committed = 0
     for status in statuses:
         level = LEVELS[status["model"]]
-        if level < least and (status["committed"] > committed or status["latch"] == "v2"):
+        if level < least and (status["committed"] > committed or (status["latch"] == "v2" and status["partitions"])):
             return True
         settled = status["latch"] == "v2" or level < LEVELS["v2"]
         if status["committed"] > committed and settled:

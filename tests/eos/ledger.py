@@ -60,6 +60,8 @@ class Ledger:
         self._failure: Exception | None = None
         self._serial = 0
         self._loading = threading.Event()
+        self._end_readers: dict[str, Consumer] = {}
+        """By isolation level: they stay connected, because some conditions ask many times a second."""
         self._threads = [threading.Thread(target=self._guarded, args=(self._read,), name="ledger reader")]
 
     def __enter__(self) -> Self:
@@ -71,6 +73,8 @@ class Ledger:
         self._loading.clear()
         for thread in self._threads:
             thread.join(BOUND)
+        for reader in self._end_readers.values():
+            reader.close()
 
     # ------------------------------------------------------------ what goes in
 
@@ -153,12 +157,12 @@ class Ledger:
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
-            "fetch.wait.max.ms": 50,
+            "fetch.wait.max.ms": 200,
         }
         with Consumer({**self.pipe.client, **config}) as consumer:
             consumer.assign([TopicPartition(self.pipe.sink, each, 0) for each in range(self.pipe.partitions)])
             while not self._closing.is_set():
-                messages = consumer.consume(1000, 0.05)
+                messages = consumer.consume(1000, 0.2)
                 with self._moved:
                     for message in messages:
                         self._count(message)
@@ -277,10 +281,11 @@ class Ledger:
             return None
 
     def _ends_of(self, isolation: str) -> dict[int, int]:
-        config = {**self.pipe.client, "group.id": "ledger", "isolation.level": isolation}
-        with Consumer(config) as consumer:
-            partitions = [TopicPartition(self.pipe.sink, each) for each in range(self.pipe.partitions)]
-            return {each.partition: consumer.get_watermark_offsets(each, 10.0)[1] for each in partitions}
+        if (reader := self._end_readers.get(isolation)) is None:
+            reader = Consumer({**self.pipe.client, "group.id": "ledger", "isolation.level": isolation})
+            self._end_readers[isolation] = reader
+        partitions = [TopicPartition(self.pipe.sink, each) for each in range(self.pipe.partitions)]
+        return {each.partition: reader.get_watermark_offsets(each, 10.0)[1] for each in partitions}
 
     def _guarded(self, work: object, *arguments: object) -> None:
         """Keep what a thread raised for whoever waits."""

@@ -31,9 +31,9 @@ logger = logging.getLogger("eos")
 
 ROUNDS = int(os.environ.get("EOS_ROUNDS", "1"))
 """How often each kind of harm is done to brokers once the cluster is rolled; to members it is done twice as often."""
-RATE = float(os.environ.get("EOS_RATE", "150"))
+RATE = float(os.environ.get("EOS_RATE", "60"))
 """Inputs a second and group: the load is there from the first fault to the last."""
-INPUTS = 25_000
+INPUTS = 10_000
 """Inputs of each group in a run, at least: what the load has not brought comes at once, at its end."""
 MEMBERS = {
     "both": {"one": False, "two": True},

@@ -31,11 +31,11 @@ logger = logging.getLogger("sink.faults")
 
 KAFKA = "4.2.0"
 FAULTS = int(os.environ.get("SINK_FAULTS", "3"))
-ROWS = 8_750
+ROWS = 4_000
 """For each fault."""
-RATE = float(os.environ.get("SINK_RATE", "400"))
+RATE = float(os.environ.get("SINK_RATE", "150"))
 """Inputs for each second: less than the job can bear, so that what piled up while it was down goes down again."""
-PER_BATCH = 3000
+PER_BATCH = 1200
 PROGRESS = 2 * PER_BATCH
 """So many inputs have to come out after each fault, before the next one: two batches, so the harmed one too."""
 
@@ -197,11 +197,11 @@ def survive(kafka: LocalKafka, pipe: Pipe, seed: int, faults: int, **terms: obje
 def test_sparks_own_sink_doubles_rows_in_the_same_harness(kafka: LocalKafka) -> None:
     """So that the test above can fail: a task that is retried writes rows again."""
     pipe = Pipe.on(kafka, "built-in", partitions=4)
-    with Ledger(pipe) as ledger, Driving(pipe, kind="built-in", per_batch=3000) as job:
-        ledger.feed_now(9000)
+    with Ledger(pipe) as ledger, Driving(pipe, kind="built-in", per_batch=PER_BATCH) as job:
+        ledger.feed_now(3 * PER_BATCH)
         job.orders.give(TASK)
         end = time.monotonic() + 3 * BOUND
-        while ledger.different < 9000:
+        while ledger.different < 3 * PER_BATCH:
             job.see()
             assert time.monotonic() < end, ledger.glance()
             time.sleep(0.1)
