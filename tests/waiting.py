@@ -32,7 +32,7 @@ def eventually(
 ) -> T:
     """Ask until the answer is as wanted, by default true, and return it; errors in ``despite`` are no answer yet.
 
-    What is asked is often a broker: the pauses become longer, so that a long wait leaves the machine to those it is for.
+    What is asked is often a broker: the pauses become longer, and a long wait leaves the machine to those it is for.
     """
     end = time.monotonic() + within
     pause, seconds = threading.Event(), 0.02

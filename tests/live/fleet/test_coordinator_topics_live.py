@@ -12,17 +12,19 @@ import pytest
 from fleet_clients import commit_offsets
 from printed_records import documents
 
-from featuregate.cli import main
-from featuregate.cli.plugin import UNKNOWN
 from featuregate.records.transactions import TransactionState
+from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.coordinator_records import kinds, model_of_mark
 from featuregate_fleet.stream import coordinator_topics
+from featuregate_fleet.stream.coordinator_topics import drain_coordinators
 from featuregate_fleet.stream.removal import Removal, remove, retention
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.delta import DeltaTables
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from featuregate.testing import LocalKafka
 
@@ -54,23 +56,14 @@ def identity(key: Any, value: Any) -> tuple[Any, ...]:
 
 @pytest.mark.usefixtures("jvm")
 @pytest.mark.parametrize("kafka", ["3.9.2", "4.2.0"], indirect=True)
-def test_tables_have_what_kafkas_own_formatters_print(
-    kafka: LocalKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Record by record: what was overwritten is counted, and what a transaction did not commit is left out.
-
-    Neither a lost commit of Spark's nor a lost checkpoint loses or doubles a record. By its defaults Spark reads none.
-    """
+def test_tables_have_what_kafkas_own_formatters_print(kafka: LocalKafka, tmp_path: Path) -> None:
+    """Record by record: what was overwritten is counted, and what a transaction did not commit is left out."""
     commit_offsets(kafka)
-    (tmp_path / "logs").mkdir()
-    command = ["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), "--bootstrap-server", kafka.bootstrap]
-    command += ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
-    assert main(command) == 0
-    rows = in_table(tmp_path)
+    with local_session() as spark:
+        rows = drained(spark, DeltaTables(spark, tmp_path, "c"), kafka)
     assert all(row.kind == kinds()[row.topic][row.record_type] for row in rows)
-    old = kafka.node(1).version.startswith("3.")
     (mark,) = [row for row in rows if row.group == "records-group" and row.kind == "OffsetCommit"]
-    assert (mark.model, mark.version) == ("v2", 3 if old else 4)
+    assert (mark.model, mark.version) == ("v2", 3 if kafka.node(1).version.startswith("3.") else 4)
     for topic, formatters in FORMATTERS.items():
         ours: Counter[tuple[Any, ...]] = Counter()
         for row in rows:
@@ -84,30 +77,39 @@ def test_tables_have_what_kafkas_own_formatters_print(
             last = {json.dumps(key): value and value["data"] for key, value in printed}
             for key, value in last.items():
                 assert value is None or says_the_same(rows, json.loads(key)["data"], value), (key, value)
-    if old:
-        return
-    checkpoint = tmp_path / "tables" / "_checkpoints" / "c" / "coordinator_records"
-    for lost in (checkpoint / "commits").iterdir():
-        lost.unlink()
-    assert main(command) == 0
-    shutil.rmtree(checkpoint)
-    assert main(command) == 0
-    again = in_table(tmp_path)
-    assert counted(again) == counted(rows)
-    assert not [row.group for row in again if (row.group or "").startswith("spark-")], "reading leaves no group behind"
+
+
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.parametrize("kafka", ["4.2.0"], indirect=True)
+def test_neither_a_lost_commit_nor_a_lost_checkpoint_changes_a_count(
+    kafka: LocalKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its defaults Spark reads no record of an internal topic. Of a key that was overwritten, the newest stays."""
+    commit_offsets(kafka)
     with local_session() as spark:
-        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        tables = DeltaTables(spark, tmp_path, "c")
+        first = drained(spark, tables, kafka)
+        for lost in (tables.checkpoint("coordinator_records") / "commits").iterdir():
+            lost.unlink()
+        assert counted(drained(spark, tables, kafka)) == counted(first)
+        shutil.rmtree(tables.checkpoint("coordinator_records"))
+        again = drained(spark, tables, kafka)
+        assert counted(again) == counted(first)
+        assert not [row.group for row in again if (row.group or "").startswith("spark-")], "reading leaves no group"
+
         overwritten = retention(datetime.now(UTC) + timedelta(days=1)).rows["coordinator_records"]
         remove(tables, Removal({"coordinator_records": overwritten}, None))
-    newest: dict[tuple[Any, ...], int] = {}
-    for row in again:
-        key = (row.topic, row.partition, bytes(row.key))
-        newest[key] = max(row.offset, newest.get(key, -1))
-    left = Counter((row.topic, row.partition, bytes(row.key)) for row in in_table(tmp_path))
-    assert left == Counter(newest.keys()), "the newest record of each key stays"
-    monkeypatch.setattr(coordinator_topics, "_DEPRECATED_FETCHING", "spark.featuregate.unused")
-    assert main([*command, "--cluster", "without-the-setting"]) == UNKNOWN
-    assert "and Spark returned no record of it" in capsys.readouterr().err
+        newest: dict[tuple[Any, ...], int] = {}
+        for row in again:
+            key = (row.topic, row.partition, bytes(row.key))
+            newest[key] = max(row.offset, newest.get(key, -1))
+        left = tables.read("coordinator_records").collect()
+        assert Counter((row.topic, row.partition, bytes(row.key)) for row in left) == Counter(newest.keys())
+
+        spark.conf.unset(coordinator_topics._DEPRECATED_FETCHING)
+        monkeypatch.setattr(coordinator_topics, "_DEPRECATED_FETCHING", "spark.featuregate.unused")
+        with pytest.raises(TablesBroken, match="and Spark returned no record of it"):
+            drained(spark, DeltaTables(spark, tmp_path, "without-the-setting"), kafka)
 
 
 def says_the_same(rows: list[Any], key: Any, value: Any) -> bool:
@@ -131,7 +133,7 @@ def counted(rows: list[Any]) -> Counter[tuple[Any, ...]]:
     return found
 
 
-def in_table(folder: Path) -> list[Any]:
-    """Return the rows of the table."""
-    with local_session() as spark:
-        return DeltaTables(spark, folder / "tables", "c").read("coordinator_records").collect()
+def drained(spark: SparkSession, tables: DeltaTables, kafka: LocalKafka) -> list[Any]:
+    """Read the topics of coordinators to their ends; return the rows of the table."""
+    drain_coordinators(spark, {"bootstrap.servers": kafka.bootstrap}, tables)
+    return tables.read("coordinator_records").collect()
