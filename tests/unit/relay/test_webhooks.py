@@ -287,6 +287,12 @@ def test_attempts_are_as_far_apart_as_is_recommended() -> None:
     assert due is not None
     sender._ended(due, Attempt(delivered=False, retry_after=1.0))
     assert sender._pending[0].at == 360.0
+    late = Sender(Failing(Attempt(delivered=False)), clock=lambda: 0.0, chance=lambda: 1.0)
+    late.send(MESSAGE)
+    due = late._next()
+    assert due is not None
+    late._ended(due, Attempt(delivered=False))
+    assert late._pending[0].at == pytest.approx(5.5)  # up to a tenth longer, so that replicas do not come together
 
 
 def test_an_endpoint_that_is_gone_gets_nothing_more(caplog: pytest.LogCaptureFixture) -> None:
@@ -408,6 +414,20 @@ def test_each_replica_gives_a_message_the_same_id() -> None:
         found.append([message.ident for message in noting.messages])
     assert found[0] == found[1]
     assert len(set(found[0])) == 2
+
+
+def test_gates_that_open_together_are_told_by_messages_of_their_own() -> None:
+    """Under one id a receiver would drop all but the first; and the same gate of two states has two."""
+    features, noting = StaticFeatures(), Noting()
+    gates = tuple(features.gate(name, "group.version>=1", policy="live") for name in ("groups", "more-groups"))
+    served, notifier = ServedCluster("orders", Cluster(features, gates)), Notifier([(noting, None)])
+    for epoch, level in enumerate((0, 1, 0, 2)):
+        levels = {"metadata.version": 25, "group.version": level}
+        features.show(release_view("4.2", finalized=levels, epoch=epoch))
+        notifier.look(served)
+    idents = {message.ident: message.kind for message in noting.messages}
+    assert len(idents) == len(noting.messages) == 9
+    assert list(idents.values()).count("gate.opened") == 4
 
 
 def test_endpoints_are_shown_to_clients_that_may_read_all_clusters() -> None:
