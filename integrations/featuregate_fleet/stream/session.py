@@ -1,4 +1,4 @@
-"""A Spark session on this machine that can read and write Delta tables, and read topics of Kafka."""
+"""A Spark session that can read and write Delta tables and read topics of Kafka: on this machine, or as submitted."""
 
 from __future__ import annotations
 
@@ -21,36 +21,57 @@ except ImportError as error:
     raise WrongSpark("the fleet pipeline needs PySpark: pip install '.[fleet]' in a checkout") from error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-__all__ = ["DELTA", "SETTINGS", "local_session"]
+__all__ = ["DELTA", "SETTINGS", "local_session", "settings"]
 
 SPARK: Final = "4.0."
 DELTA: Final = "4.0.0"
 """The release of Delta Lake for this line of Spark."""
 
-SETTINGS: Final = {
+_NEEDED: Final = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",  # of the log's files; 50 by default, for tables of other sizes
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
     # Python's workers take the memory of a block of lines from the last one: otherwise glibc gives it back each time.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(64 * 2**20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(128 * 2**20),
-    "spark.log.level": "OFF",  # what fails is said in one line
     "spark.sql.files.ignoreMissingFiles": "true",  # a file may vanish: see request_logs
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",  # lines of 10 kB and more have to fit into a worker
     "spark.sql.session.timeZone": "UTC",
+}
+"""What the streams and the tables need, wherever Spark runs."""
+
+SETTINGS: Final = {
+    **_NEEDED,
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.log.level": "OFF",  # what fails is said in one line
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+"""The same for a Spark on this machine."""
+
+_CLASS_PATHS: Final = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
+_GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
+"""Set by ``spark-submit``: the JVM runs already, with the master, the jars and the settings of the command."""
+
+
+def settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what a session sets: under ``spark-submit`` no master and no jars, which are those of the command."""
+    if _GATEWAY in environment:
+        return dict(_NEEDED)
+    from featuregate.testing.local_kafka.jars import delta_lake, spark_connector  # noqa: PLC0415 - a cluster needs no jgo
+
+    jars = f"{delta_lake(DELTA)}/*{os.pathsep}{spark_connector(pyspark.__version__)}/*"
+    own = {"spark.master": "local[*]", "spark.app.name": "featuregate fleet"}
+    return {**SETTINGS, **own, **dict.fromkeys(_CLASS_PATHS, jars)}
 
 
 @contextmanager
 def local_session() -> Iterator[SparkSession]:
-    """Start a session on all cores of this machine, and stop it at the end.
+    """Start a session on all cores of this machine, or the one of ``spark-submit``, and stop it at the end.
 
     Raises
     ------
@@ -59,18 +80,12 @@ def local_session() -> Iterator[SparkSession]:
     """
     if not pyspark.__version__.startswith(SPARK):
         raise WrongSpark(f"the fleet pipeline needs PySpark {SPARK}x, and finds {pyspark.__version__}")
-    from featuregate.testing.local_kafka.jars import delta_lake, spark_connector  # noqa: PLC0415 - after the check
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    jars = f"{delta_lake(DELTA)}/*{os.pathsep}{spark_connector(pyspark.__version__)}/*"
-    builder = SparkSession.builder.master("local[*]").appName("featuregate fleet")
-    for name, value in {
-        **SETTINGS,
-        "spark.driver.extraClassPath": jars,
-        "spark.executor.extraClassPath": jars,
-    }.items():
+    builder = SparkSession.builder
+    for name, value in settings(os.environ).items():
         builder = builder.config(name, value)
+    if _GATEWAY not in os.environ:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with _interrupts_restored():
         with chdir(_scratch_folder()):
             spark = builder.getOrCreate()
