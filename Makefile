@@ -27,6 +27,10 @@ help: ## list these targets
 demo: $(READY) java ## a real rolling upgrade with zombies, with featuregate and without: counted and drawn (about three minutes)
 	$(BIN)/python examples/exactly_once_demo.py
 
+.PHONY: demo-fleet
+demo-fleet: $(READY) java ## which client an upgrade breaks, from a real broker's log, before it breaks (about two minutes)
+	$(BIN)/python examples/fleet_demo.py
+
 .PHONY: demo-page
 demo-page: $(READY) ## the relay's page at http://127.0.0.1:8080/, over a cluster that rolls while you look
 	$(BIN)/python examples/relay_page.py
