@@ -100,6 +100,14 @@ def test_the_first_decision_is_printed_as_the_page_shows_it(
     assert without_id(capsys.readouterr().out) == without_id(shown[1])
 
 
+def test_the_first_command_prints_what_the_page_shows(sandbox: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    """But for the id of the cluster."""
+    shown = re.search(r"^\$ featuregate check (\w+) .*\n((?:[^$`].*\n)+)```$", FIRST[0].read_text(), re.MULTILINE)
+    assert shown is not None
+    assert main(["check", shown[1], "--bootstrap-server", sandbox.bootstrap]) == 0
+    assert without_id(capsys.readouterr().out) == without_id(shown[2])
+
+
 def without_id(decision: str) -> str:
     return re.sub(r"cluster [\w-]{22}", "cluster ID", decision)
 
