@@ -168,8 +168,8 @@ class AppUsage:
     """Records of the topic: ``read = rows + quarantined``."""
     rows: int = 0
     quarantined: int = 0
-    of_other_clusters: int = 0
-    """How many of those in quarantine are reports of apps that use another cluster."""
+    unread: int = 0
+    """How many could not be read. Retention takes these out of the quarantine; the counts above are of all times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

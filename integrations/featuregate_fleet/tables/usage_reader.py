@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
+from featuregate_fleet.evidence.reasons import OTHER_CLUSTER
 from featuregate_fleet.readiness.evidence import AppUsage, GateUse
 from featuregate_fleet.tables.times import from_micros
 
@@ -26,7 +27,8 @@ def read_app_usage(tables: Tables) -> AppUsage | None:
         return None
     sums = [f.sum(name).alias(name) for name in ("read", "rows", "quarantined")]
     counts = tables.read("usage_topics").agg(*sums).collect()[0]
-    reasons = tables.read("quarantine").where("reason = 'other-cluster'").count()
+    places = tables.read("usage_topics").select(f.concat_ws("/", "topic", "partition").alias("path")).distinct()
+    lost = tables.read("quarantine").where(f.col("reason") != OTHER_CLUSTER).join(places, "path", "left_semi").count()
     usage = tables.read("feature_usage")
     newest = Window.partitionBy("app", "instance")
     newest_of_app = Window.partitionBy("app")
@@ -50,7 +52,7 @@ def read_app_usage(tables: Tables) -> AppUsage | None:
         read=counts["read"] or 0,
         rows=counts["rows"] or 0,
         quarantined=counts["quarantined"] or 0,
-        of_other_clusters=reasons,
+        unread=lost,
     )
 
 

@@ -13,7 +13,7 @@ from waiting import BOUND, eventually
 
 import featuregate as fg
 from featuregate.cli import main
-from featuregate.usage.report import UsageReport
+from featuregate.usage.report import Reporter, UsageReport
 from featuregate_confluent import UsageTopic
 from featuregate_fleet.stream import quarantine
 from featuregate_fleet.stream.session import local_session
@@ -31,6 +31,14 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
 
 TOPIC = "usage-of-two-apps"
 TV2 = fg.Feature("transaction.version") >= 2
+OF_ANOTHER_CLUSTER = UsageReport(
+    reporter=Reporter("elsewhere", "elsewhere-1", "featuregate", "0.1.0"),
+    reported_at=1.0,
+    cluster_id="another",
+    epoch=1,
+    age_seconds=0.0,
+    gates=(),
+)
 
 
 def create_topic(kafka: LocalKafka) -> None:
@@ -60,7 +68,7 @@ def report(kafka: LocalKafka, app: str, name: str, requirement: fg.Requirement, 
 def test_readiness_names_the_app_that_is_latched_on_what_a_move_removes(
     kafka: LocalKafka, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other app waits for another level. What is no report is counted, and a lost checkpoint doubles nothing."""
+    """The other app waits for another level. Other records are counted, and a lost checkpoint doubles nothing."""
     logs, folder = tmp_path / "logs", tmp_path / "tables"
     logs.mkdir()
     create_topic(kafka)
@@ -68,6 +76,7 @@ def test_readiness_names_the_app_that_is_latched_on_what_a_move_removes(
     report(kafka, "audit", "later", fg.Feature("transaction.version") >= 3, policy="live")
     producer = Producer(kafka.client_config({"log_level": 0}))
     producer.produce(TOPIC, b"garbage")
+    producer.produce(TOPIC, OF_ANOTHER_CLUSTER.to_json())
     assert producer.flush(BOUND) == 0
     place = ["--tables", str(folder), "--cluster", "orders"]
     cluster = ["--bootstrap-server", kafka.bootstrap, "--usage-topic", TOPIC]
@@ -82,7 +91,7 @@ def test_readiness_names_the_app_that_is_latched_on_what_a_move_removes(
     assert rows["billing"]["subject"] == "gate 'eos' of app 'billing'"
     assert "1 instance is latched on transaction.version>=2" in rows["billing"]["why"]
     counted = found["reports"]
-    assert (counted["read"], counted["quarantined"]) == (counted["rows"] + 1, 1)
+    assert (counted["read"], counted["quarantined"]) == (counted["rows"] + 2, 2)
 
     shutil.rmtree(folder / "_checkpoints")
     report(kafka, "late", "live", TV2, policy="live")
@@ -102,7 +111,8 @@ def test_readiness_names_the_app_that_is_latched_on_what_a_move_removes(
     assert names[:3] == ("featuregate fleet", application, "spark")
     assert apps is not None
     assert {(use.app, use.latched) for use in apps.gates} == {("audit", False), ("billing", True), ("late", False)}
-    assert apps.read == end_of(kafka) == apps.rows + 1
+    assert apps.read == end_of(kafka) == apps.rows + 2
+    assert (apps.quarantined, apps.unread) == (2, 1)
 
 
 def end_of(kafka: LocalKafka) -> int:

@@ -211,8 +211,8 @@ def test_invariant_11_without_reports_a_move_that_takes_levels_is_unknown(apps: 
 
 
 def test_reports_that_cannot_be_read_are_counted():
-    """More than one in a hundred say too little of the others. Those of other clusters are no loss."""
-    apps = AppUsage(gates=(gate_use(),), read=1000, rows=980, quarantined=20)
+    """More than one in a hundred say too little of the others. Others in quarantine, as of other clusters, do not."""
+    apps = AppUsage(gates=(gate_use(),), read=1000, rows=980, quarantined=20, unread=20)
 
     def verdict(move: Move, **changed: Any) -> list[Verdict]:
         found = rows_of(move, check="usage-reports", apps=replace(apps, **changed))
@@ -220,5 +220,5 @@ def test_reports_that_cannot_be_read_are_counted():
 
     assert verdict(LOWER) == [Verdict.UNKNOWN]
     assert verdict(HIGHER) == [Verdict.WARN]
-    assert verdict(LOWER, quarantined=5) == [Verdict.WARN]
-    assert verdict(LOWER, of_other_clusters=20) == []
+    assert verdict(LOWER, unread=5) == [Verdict.WARN]
+    assert verdict(LOWER, unread=0) == []

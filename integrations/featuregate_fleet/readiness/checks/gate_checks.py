@@ -102,7 +102,7 @@ def usage_reports(evidence: Evidence, move: Move, now: datetime, oldest: datetim
             yield _no_reports(apps)
         return
     yield from _silent_apps(apps, now, oldest)
-    if lost := apps.quarantined - apps.of_other_clusters:
+    if lost := apps.unread:
         unknown = lost > _UNREADABLE * apps.read and _needs_reports(evidence, move)
         yield Row(
             check=_REPORTS,
