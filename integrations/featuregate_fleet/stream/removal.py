@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from functools import reduce
 from hashlib import sha256
+from operator import or_
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import Window
@@ -69,7 +72,8 @@ def retention(before: datetime) -> Removal:
 def forgetting(principal: str) -> Removal:
     """Remove who a principal is. The requests stay, because a verdict without them would be wrong."""
     nameless: dict[str, object] = {"principal": None, "client_id": None, "client_host": None}
-    its, in_text = f.col("principal") == principal, f.contains("raw", f.lit(principal))
+    spellings = {principal, json.dumps(principal, ensure_ascii=False)[1:-1]}  # a line has it as JSON
+    its, in_text = f.col("principal") == principal, reduce(or_, (f.contains("raw", f.lit(one)) for one in spellings))
     rows = {
         "log_lines": f.coalesce(its, f.lit(False)) | f.coalesce(in_text, f.lit(False)),  # noqa: FBT003
         "api_usage": its,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
 PRINCIPAL = "User:ANONYMOUS"
+ESCAPED = "User:CN=Audit\\, Bill"
+"""As a certificate names it: with a comma that is part of the name."""
 
 
 def data_files(tables: Path, table: str) -> list[Path]:
@@ -38,7 +41,7 @@ def test_what_is_removed_was_shown_before(broker_log: Path, tmp_path: Path, caps
     old = re.sub(r"^(\[?)20\d\d", r"\g<1>2020", text, flags=re.MULTILINE)
     (folder / "new.log").write_text(text)
     assert main(run) == 0
-    (folder / "old.log").write_text(f"{old}\ncut for {PRINCIPAL}\n")
+    (folder / "old.log").write_text(f"{old}\ncut for {PRINCIPAL}\ncut for {json.dumps(ESCAPED)}\n")
     assert main(run) == 0
 
     retain = ["fleet", "retain", "--days", "365", *place]
@@ -64,6 +67,7 @@ def test_what_is_removed_was_shown_before(broker_log: Path, tmp_path: Path, caps
         assert counts["api_usage"] == len(its)
         assert counts["quarantine"] >= 1
         assert counts["log_lines"] >= counts["quarantine"] + len(its)
+        assert plan(found, forgetting(ESCAPED)).counts["quarantine"] == 1
         assert found.read("log_lines").where(f"principal = '{PRINCIPAL}' and connection is not null").count()
         remove(found, forgetting(PRINCIPAL))
         left = found.read("api_usage").collect()
