@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -52,7 +51,7 @@ def submitted(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 def test_executors_of_a_cluster_read_the_logs(broker_log: Path, tmp_path: Path) -> None:
-    """The master is that of the command, and so is the exit code."""
+    """On the master of the command; a wrong option has its own exit code there, too."""
     (tmp_path / "logs" / "1").mkdir(parents=True)
     shutil.copy(broker_log, tmp_path / "logs" / "1" / "server.log")
     run = submitted(tmp_path, "run", "--once", "--logs", str(tmp_path / "logs"))
@@ -60,5 +59,5 @@ def test_executors_of_a_cluster_read_the_logs(broker_log: Path, tmp_path: Path) 
     assert f"{len(broker_log.read_text().splitlines())} lines read" in run.stdout
     executors = list((tmp_path / "spark" / "work").glob("app-*/0/stderr"))
     assert executors, "no executor was a process of its own"
-    ready = submitted(tmp_path, "readiness", "--to", "4.2", "--output", "json")
-    assert (ready.returncode, json.loads(ready.stdout)["verdict"]) == (1, "block"), ready.stderr
+    wrong = submitted(tmp_path, "run", "--once", "--logs", str(tmp_path / "no logs"))
+    assert (wrong.returncode, "there is no such folder" in wrong.stdout) == (64, True)
