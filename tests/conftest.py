@@ -45,7 +45,7 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"run the same examples again with --hypothesis-seed={config.option.hypothesis_seed}"
 
 
-# ---------------------------------------------------------------- several processes (pytest -n 4)
+# ---------------------------------------------------------------- several processes (pytest -n 3)
 
 
 @pytest.hookimpl(optionalhook=True)
