@@ -55,6 +55,10 @@ class Flags:
         self._beginnings = {key: self._one(flag) for key, flag in self._by_key.items()}
         self.all = None if view is None else self._all(view, before)
 
+    def aged(self, age: float) -> bytes:
+        """Return the age of the view, as the metadata of a response has it."""
+        return b"" if self.view is None else b',"age":%r' % age
+
     def one(self, key: str) -> bytes | None:
         """Return the response with this flag, up to the age of the view; None: there is no such flag."""
         return self._beginnings.get(key)
@@ -70,7 +74,7 @@ class Flags:
         return AllFlags(tag, self._beginning(flags))
 
     def _all(self, view: View, before: AllFlags | None) -> AllFlags:
-        """Return all flags. Their tag has the epoch and the time since which they are as they are."""
+        """Return all flags. Their tag has the epoch of the view, and the time since which they are as they are."""
         flags = self._by_key.values()
         tag = FlagTag(
             content=self._content(flags),
@@ -79,8 +83,12 @@ class Flags:
             since=int(datetime.now(UTC).timestamp()),
             latched=self._latched,
         )
-        if before is not None and (before.tag.cluster, before.tag.content) == (tag.cluster, tag.content):
-            tag = before.tag
+        if (
+            before is not None
+            and (before.tag.cluster, before.tag.content) == (tag.cluster, tag.content)
+            and before.tag.epoch <= tag.epoch
+        ):
+            tag = replace(tag, since=before.tag.since)
         return AllFlags(tag, self._beginning(flags))
 
     def _content(self, flags: Iterable[Flag]) -> str:
@@ -104,8 +112,8 @@ class ClusterFlags:
         self._stale = True
         self._looked: tuple[View | None, float] | None = None
 
-    def now(self) -> tuple[Flags, bytes]:
-        """Return the flags, and the age of the view, as the metadata of a response has it."""
+    def now(self) -> tuple[Flags, float]:
+        """Return the flags, and the age of the view in seconds."""
         view, age = self.cluster.features.view_and_age()
         stale, decisions = self._is_stale(view, age), tuple([gate.decision for gate in self.cluster.gates])
         flags = self._flags
@@ -117,7 +125,7 @@ class ClusterFlags:
         ):
             before = None if flags is None else flags.all
             flags = self._flags = Flags(self.cluster, view, decisions, stale=stale, before=before)
-        return flags, b"" if view is None else b',"age":%r' % age
+        return flags, age
 
     def _is_stale(self, view: View | None, age: float) -> bool:
         """Say whether the view is stale; look by the clock of the view, which may jump."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["FlagTag", "cluster_of", "content_of", "latch_of", "stream_of"]
 
 FLOOR_SECONDS: Final = 600.0
-"""For which flags that changed are a floor: a replica is behind for an interval between polls, and a cluster that was
-restored to a lower epoch is behind for ever."""
+"""For so long brokers must have told a relay of a lower epoch, until it believes that the cluster was restored to it: a
+replica is behind for an interval between polls, or while it meets one broker that is."""
 _DIGITS: Final = 12
 _NO_STREAM: Final = "0" * _DIGITS
 _TAG: Final = re.compile(
@@ -39,9 +39,9 @@ class FlagTag:
     """The same for the same flags at each replica."""
     cluster: str
     epoch: int
-    """The first one, as far as the relay knows, at which the flags were like this."""
+    """The last one, as far as the relay or the client knows, at which the flags were like this."""
     since: int
-    """Seconds since the Unix epoch, by the clock of the relay."""
+    """Since when the relay has known that, in seconds since the Unix epoch by its clock."""
     latched: frozenset[str] = field(default=frozenset())
     """The gates that are open, each by :func:`latch_of`."""
     stream: str = _NO_STREAM
@@ -70,14 +70,20 @@ class FlagTag:
         """Say whether a client with that tag has these flags, and the stream that goes with them."""
         return (self.cluster, self.content, self.stream) == (seen.cluster, seen.content, seen.stream)
 
-    def is_below(self, seen: FlagTag) -> bool:
-        """Say whether these flags are older than those that a client has seen."""
+    def is_below(self, seen: FlagTag, asked_at: float) -> bool:
+        """Say whether these flags, of brokers that were asked at a time, are older than those a client has seen."""
         return (
             self.cluster == seen.cluster
             and self.content != seen.content
             and self.epoch < seen.epoch
-            and abs(self.since - seen.since) < FLOOR_SECONDS
+            and asked_at - max(self.since, seen.since) < FLOOR_SECONDS
         )
+
+    def joined(self, seen: Iterable[FlagTag]) -> FlagTag:
+        """Return the tag with the highest epoch at which the client has seen these very flags: it stays the floor."""
+        same = [tag for tag in seen if (tag.cluster, tag.content) == (self.cluster, self.content)]
+        last = max((self, *same), key=lambda tag: tag.epoch)
+        return replace(self, epoch=last.epoch, since=max(self.since, last.since))
 
 
 def latch_of(cluster_id: str | None, gate: Gate) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -104,7 +105,7 @@ class FlagPaths:
             return _unchanged(if_none_match)
         seen = FlagTag.read(if_none_match)
         found, age = await self._not_below(flags, seen)
-        tag, text = _tag_beside(found.tag, stream)
+        tag, text = _tag_beside(found.tag.joined(seen), stream)
         if any(tag.is_same(known) for known in seen) or if_none_match.strip() == "*":
             return _unchanged(text)
         streams = {"eventStreams": [{"type": "sse", "endpoint": {"requestUri": stream}}]}
@@ -113,14 +114,14 @@ class FlagPaths:
     async def _not_below(self, flags: ClusterFlags, seen: tuple[FlagTag, ...]) -> tuple[AllFlags, bytes]:
         """Return all flags and their age, once they are not older than those that the client has seen elsewhere."""
         known, age = flags.now()
-        found = known.held(seen)
-        if _problem(found, seen) and self._floor_seconds > 0:
+        if _problem(known.held(seen), seen, age) and self._floor_seconds > 0:
             await flags.cluster.next_view.after(known.view, self._floor_seconds)
             known, age = flags.now()
-            found = known.held(seen)
-        if found is None or _problem(found, seen):
-            raise Refused(503, f"{flags.cluster.name}: {_problem(found, seen)}", retry_after=1)
-        return found, age
+        found = known.held(seen)
+        problem = _problem(found, seen, age)
+        if found is None or problem:
+            raise Refused(503, f"{flags.cluster.name}: {problem}", retry_after=1)
+        return found, known.aged(age)
 
 
 class Evaluations:
@@ -152,7 +153,7 @@ def _one(flags: ClusterFlags, key: str) -> ASGIApp:
     known, age = flags.now()
     beginning = known.one(key)
     if beginning is not None:
-        return _json(beginning + age + b"}}")
+        return _json(beginning + known.aged(age) + b"}}")
     if known.view is None and key.startswith(LEVEL):
         raise Refused(503, f"{flags.cluster.name}: {_NO_ANSWER}", retry_after=1)
     details = f"there is no gate and no feature {key!r}"
@@ -201,10 +202,11 @@ def _tag_beside(tag: FlagTag, stream: str) -> tuple[FlagTag, str]:
     return beside, str(beside)
 
 
-def _problem(found: AllFlags | None, seen: tuple[FlagTag, ...]) -> str | None:
+def _problem(found: AllFlags | None, seen: tuple[FlagTag, ...], age: float) -> str | None:
     if found is None:
         return _NO_ANSWER
-    below = any(found.tag.is_below(tag) for tag in seen)
+    asked_at = datetime.now(UTC).timestamp() - age
+    below = any(found.tag.is_below(tag, asked_at) for tag in seen)
     return "this relay is behind: the client has seen flags of a higher epoch" if below else None
 
 

@@ -104,14 +104,16 @@ class World:
         self.answered += 1
         if self.keeps_tag:
             self.etag = answer.headers["etag"]
+        now = self.polled[replica]
+        assert now is not None
         if answer.status == 200:
             self.closed += [gate for gate in GATES if self.values.get(gate) and not answer.values[gate]]
-            if self.got is not None and answer.values.get(LEVEL) != self.values.get(LEVEL):
-                now = self.polled[replica]
-                assert now is not None
-                if now.epoch < self.got.epoch:
-                    self.falls.append((self.got, now))
-            self.values, self.got = answer.values, self.polled[replica]
+            moved = answer.values.get(LEVEL) != self.values.get(LEVEL)
+            if self.got is not None and moved and now.epoch < self.got.epoch:
+                self.falls.append((self.got, now))
+            self.values = answer.values
+        if self.got is None or answer.status == 200 or now.epoch > self.got.epoch:
+            self.got = now  # a client that is told that nothing has changed knows it at this epoch
 
 
 def steps() -> st.SearchStrategy[tuple]:
@@ -214,9 +216,39 @@ def test_another_tag_says_nothing(header: str | None) -> None:
     assert FlagTag.read(header) == ()
 
 
-def test_a_cluster_that_was_restored_is_not_behind_for_ever() -> None:
-    """Its epoch is lower than what browsers keep in their caches."""
-    seen = FlagTag(content="a" * 32, cluster="b" * 12, epoch=900, since=1000)
-    now = FlagTag(content="c" * 32, cluster="b" * 12, epoch=3, since=1000 + int(FLOOR_SECONDS) - 1)
-    assert now.is_below(seen)
-    assert not FlagTag(content="c" * 32, cluster="b" * 12, epoch=3, since=1000 + int(FLOOR_SECONDS)).is_below(seen)
+NOON = 1_000_000
+SEEN = FlagTag(content="a" * 32, cluster="b" * 12, epoch=900, since=NOON)
+
+
+@pytest.mark.parametrize("since", [0, NOON + 1])
+def test_a_cluster_that_was_restored_is_not_behind_for_ever(since: int) -> None:
+    """Its epoch is lower than what browsers keep. Brokers must say so for a while until a relay believes it."""
+    now = FlagTag(content="c" * 32, cluster="b" * 12, epoch=3, since=since)
+    believed_at = max(since, NOON) + FLOOR_SECONDS
+    assert now.is_below(SEEN, believed_at - 1)
+    assert not now.is_below(SEEN, believed_at)
+
+
+def test_a_replica_whose_flags_did_not_change_for_long_is_behind_like_any_other() -> None:
+    """Its brokers were asked just before the cluster moved, or cannot be asked any more."""
+    late = FlagTag(content="c" * 32, cluster="b" * 12, epoch=899, since=0)
+    assert late.is_below(SEEN, NOON - 1)
+    assert late.is_below(SEEN, 0)
+
+
+def test_a_replica_that_says_the_same_leaves_the_floor_of_the_client() -> None:
+    """Flags can be as they were before: one, two, and one again. Who has seen the end must not see the middle."""
+    schedule = [("upgrade",), ("downgrade",), ("poll", 0, 0), ("ask", 0), ("poll", 1, 2), ("ask", 1), ("poll", 1, 1)]
+    world = run([*schedule, ("ask", 1)])
+    assert (world.falls, world.answered) == ([], 2)
+
+
+def test_flags_that_are_as_before_are_a_floor_at_their_last_epoch() -> None:
+    """The replica has missed what was between."""
+    first, between, last = (
+        release_view("4.2", finalized={"group.version": level}, epoch=epoch) for epoch, level in enumerate((1, 2, 1), 1)
+    )
+    replica = Replica(first)
+    replica.ask(None)
+    replica.features.show(last)
+    assert Replica(between).ask(replica.ask(None).headers["etag"]).status == 503
