@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
     from featuregate.testing import LocalKafka
 
-LINE = re.compile(r"\[?(\S+ [\d:,.]+)\]? +(\w+) +Completed request:(\{.*\})( \(kafka\.request\.logger\))?\s*")
+BEGIN = r"\[?(\d{4}-\d\d-\d\d)[T ]([\d:]+)[,.](\d+)\]? +(\w+) +"
+LINE = re.compile(BEGIN + r"Completed request:(\{.*\})( \(kafka\.request\.logger\))?\s*")
+CLOSED = re.compile(BEGIN + r"Closing socket for (\S+) because of error \(kafka\.network\.Processor\)")
+FAILED = re.compile(BEGIN + r"Exception while processing request from (\S+) \(kafka\.network\.Processor\)")
+REFUSED = re.compile(r".*UnsupportedVersionException: Received request for api with key (\d+) .* version (-?\d+)")
+"""What brokers of 4.2.0 say of a request that they do not serve: each of two lines, and this one behind it."""
 FEATURE = re.compile(
     r"^Feature: (\S+)\s+SupportedMinVersion: (\S+)\s+SupportedMaxVersion: (\S+)\s+FinalizedVersionLevel: (\S+)\s",
     re.MULTILINE,
@@ -36,11 +41,27 @@ class Seen(NamedTuple):
     last: str
 
 
+class Client(NamedTuple):
+    """Who sent requests of one version, and what became of them."""
+
+    outcome: str
+    level: str
+    api_key: int
+    version: int
+    client_id: str | None = None
+    principal: str | None = None
+    listener: str | None = None
+    forwarded: bool | None = None
+    software_name: str | None = None
+    software_version: str | None = None
+    client_host: str | None = None
+
+
 class Said(NamedTuple):
     """What a plain program says of lines."""
 
-    usage: dict[tuple[Any, ...], Seen]
-    """Requests by broker, hour, client and version."""
+    usage: dict[tuple[str, str, Client], Seen]
+    """Requests by broker, hour and client."""
     files: Counter[tuple[str, str]]
     """Lines by the path of their file, or the place of their topic, and by what they are: rows, or quarantined."""
     garbage: Counter[tuple[str, str]]
@@ -48,31 +69,35 @@ class Said(NamedTuple):
 
 
 def said_of(lines: Iterable[tuple[str, str, bytes]]) -> Said:
-    """Parse lines, each with its path and its broker."""
-    times: dict[tuple[Any, ...], list[str]] = {}
+    """Parse lines, each with its path and its broker; those of a path are in order."""
+    times: dict[tuple[str, str, Client], list[str]] = {}
     files, garbage = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    before: dict[str, str] = {}
     for path, broker, line in lines:
         text = line.decode(errors="replace")
-        found = request(text)
-        files[path, "rows" if found else "quarantined"] += 1
+        last, before[path] = before.get(path, ""), text
+        found = request(text) or refusal(last, text)
+        understood = found or is_of_refusal(last, text)
+        files[path, "rows" if understood else "quarantined"] += 1
         if found:
             time, client = found
-            times.setdefault((broker, time[:13], *client), []).append(time)
-        else:
+            times.setdefault((broker, time[:13], client), []).append(time)
+        elif not understood:
             garbage[path, text] += 1
     return Said({who: Seen(len(seen), min(seen), max(seen)) for who, seen in times.items()}, files, garbage)
 
 
-def request(line: str) -> tuple[str, tuple[Any, ...]] | None:
-    """Return time, client and version of a request."""
+def request(line: str) -> tuple[str, Client] | None:
+    """Return time and client of a request that a broker has served."""
     found = LINE.fullmatch(line)
     if found is None:
         return None
-    said = json.loads(found[3])
+    said = json.loads(found[5])
     head, software = said["requestHeader"], said["clientInformation"]
     names = (software[name] for name in ("softwareName", "softwareVersion"))
-    return found[1].replace(",", "."), (
-        found[2],
+    return _time(found), Client(
+        "completed",
+        found[4],
         head["requestApiKey"],
         head["requestApiVersion"],
         head["clientId"],
@@ -81,6 +106,60 @@ def request(line: str) -> tuple[str, tuple[Any, ...]] | None:
         said["isForwarded"],
         *(None if name == "unknown" else name for name in names),
     )
+
+
+def refusal(last: str, line: str) -> tuple[str, Client] | None:
+    """Return time and client of a request that a broker has refused, from the first two of its four lines."""
+    closed, refused = CLOSED.fullmatch(last), REFUSED.fullmatch(line)
+    if not closed or not refused:
+        return None
+    host = closed[5].split("-")[1].rpartition(":")[0]
+    return _time(closed), Client("refused", closed[4], int(refused[1]), int(refused[2]), client_host=host)
+
+
+def is_of_refusal(last: str, line: str) -> bool:
+    """Return whether this is one of the other lines about a refused request."""
+    return bool(
+        CLOSED.fullmatch(line) or FAILED.fullmatch(line) or (FAILED.fullmatch(last) and REFUSED.fullmatch(line))
+    )
+
+
+def _time(found: re.Match[str]) -> str:
+    return f"{found[1]} {found[2]}.{found[3]}"
+
+
+class Finding(NamedTuple):
+    """A row of a report about one client, and one API."""
+
+    verdict: str
+    client_id: str | None
+    principal: str | None
+    software: str | None
+    versions: tuple[int, ...]
+    seen: Seen
+
+
+def without_old(usage: Mapping[tuple[str, str, Client], Seen], api_key: int, lowest: int) -> set[Finding]:
+    """Say who uses versions of an API below the lowest, and who uses none of them."""
+    found = set[Finding]()
+    served = [(client, seen) for (_, _, client), seen in usage.items() if client.outcome == "completed"]
+    for who in {(client.client_id, client.principal) for client, _ in served}:
+        its = [(client, seen) for client, seen in served if (client.client_id, client.principal) == who]
+        programs = {" ".join(filter(None, (client.software_name, client.software_version))) for client, _ in its}
+        software = ", ".join(sorted(programs - {""})) or None
+        of_api = [(client.version, seen) for client, seen in its if client.api_key == api_key]
+        if old := [(version, seen) for version, seen in of_api if version < lowest]:
+            versions = tuple(sorted({version for version, _ in old}))
+            found.add(Finding("block", *who, software, versions, total(seen for _, seen in old)))
+        elif of_api:
+            found.add(Finding("ok", *who, software, (), total(seen for _, seen in of_api)))
+    return found
+
+
+def total(parts: Iterable[Seen]) -> Seen:
+    """Add up."""
+    of = list(parts)
+    return Seen(sum(one.count for one in of), min(one.first for one in of), max(one.last for one in of))
 
 
 def messages(kafka: LocalKafka, ends: Mapping[tuple[str, int], int]) -> Iterator[Message]:
@@ -95,7 +174,9 @@ def messages(kafka: LocalKafka, ends: Mapping[tuple[str, int], int]) -> Iterator
         consumer.assign([TopicPartition(topic, partition, 0) for topic, partition in ends])
         left = set(ends)
         while left:
-            message = eventually(lambda: consumer.poll(0.2), "the topic ends")
+            # A message is as long as its value, so that a tombstone is false.
+            message = eventually(lambda: consumer.poll(0.2), "the topic ends", met=lambda found: found is not None)
+            assert message is not None
             place = (message.topic(), message.partition())
             if message.error():
                 left.discard(place)
@@ -137,10 +218,14 @@ def levels(kafka: LocalKafka) -> set[tuple[str, str, str, str]]:
     return {(name, *(METADATA_VERSIONS.get(level, level) for level in found)) for name, *found in printed}
 
 
-def log_level(kafka: LocalKafka, broker: str) -> str:
-    """Return the level of the request log of a broker, as Kafka's own tool prints it."""
-    options = ["--bootstrap-server", kafka.internal_bootstrap, "--describe", "--all"]
-    options += ["--entity-type", "broker-loggers", "--entity-name", broker]
-    printed = kafka.run_tool("kafka.admin.ConfigCommand", *options).stdout
-    found = dict(REQUEST_LOG.findall(printed))
-    return found.get("kafka.request.logger") or found.get("kafka") or found["root"]
+def log_levels(kafka: LocalKafka, brokers: Iterable[str]) -> dict[str, str]:
+    """Return the level of the request log of each broker, as Kafka's own tool prints it."""
+
+    def level(broker: str) -> str:
+        options = ["--bootstrap-server", kafka.internal_bootstrap, "--describe", "--all"]
+        options += ["--entity-type", "broker-loggers", "--entity-name", broker]
+        printed = kafka.run_tool("kafka.admin.ConfigCommand", *options).stdout
+        found = dict(REQUEST_LOG.findall(printed))
+        return found.get("kafka.request.logger") or found.get("kafka") or found["root"]
+
+    return {broker: level(broker) for broker in brokers}

@@ -1,4 +1,4 @@
-"""Runs over all sources that are killed at random, and what a plain program says of the same evidence.
+"""Runs over all sources of a real fleet that are killed at random, and what a plain program says of the same evidence.
 
 ``FLEET_KILLS=10`` kills ten runs, ``FLEET_SEED`` repeats a run. Without it, nothing is killed, and the test is skipped.
 """
@@ -13,24 +13,26 @@ import signal
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from contextlib import ExitStack
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from fleet_clients import joined, reads_on, transaction
-from fleet_reference import LINE, Seen, levels, log_level, records, reports, said_of
+from fleet_reference import Client, Finding, Seen, levels, log_levels, records, reports, said_of, total, without_old
+from real_fleet import APPS, BROKERS, CLIENTS, REPORTS, real_fleet
 from waiting import BOUND, eventually
 
-import featuregate as fg
 from featuregate.cli import main
-from featuregate_confluent import UsageTopic
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.delta import DeltaTables
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from fleet_reference import Said
+    from real_fleet import Fleet
 
     from featuregate.testing import LocalKafka
 
@@ -43,27 +45,30 @@ pytestmark = [
     pytest.mark.skipif(not KILLS, reason="FLEET_KILLS says how many runs to kill"),
 ]
 
-LOGS, REPORTS = "kills-logs", "kills-reports"
-COORDINATORS = ("__consumer_offsets", "__transaction_state")
+LOGS = "fleet-logs"
+COORDINATORS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 STREAMS = ("request_logs", f"log_topic_{LOGS}", "coordinator_records", f"usage {REPORTS}")
 TABLES = ("api_usage", "evidence_files", "feature_levels", "coverage", "coordinator_records", "feature_usage")
 PLACES = (*TABLES, *(f"_checkpoints/c/{stream}" for stream in STREAMS))
 """Where a run is killed, in turn: once it has written some files more there."""
+FETCH = 1
 
 
 class Source:
-    """Files, and topics of one cluster, to which more is written between two runs."""
+    """Files, and topics of the fleet's cluster, to which more is written between two runs."""
 
-    def __init__(self, kafka: LocalKafka, logs: Path, lines: list[str], rng: random.Random) -> None:
-        self.kafka, self.logs, self.lines, self.rng = kafka, logs, lines, rng
+    def __init__(self, fleet: Fleet, logs: Path, rng: random.Random) -> None:
+        self.fleet, self.logs, self.rng = fleet, logs, rng
+        self.kafka = fleet.kafka
         self.written: list[tuple[str, str, bytes]] = []
+        self._read = dict.fromkeys(BROKERS, 0)
 
     def write(self, number: int) -> None:
-        """Write files of two brokers, one of them compressed, lines and reports in topics, and offsets of groups."""
+        """Let the clients work, and hand in what brokers have logged: files, one of them compressed, and a topic."""
+        self.fleet.work()
         for broker in ("1", "2"):
             path = f"{broker}/{number}.log{'.gz' if broker == '2' else ''}"
-            lines = self._lines(path, broker)
-            text = b"".join(line + b"\n" for line in lines)
+            text = b"".join(line + b"\n" for line in self._lines(path, broker))
             (self.logs / broker).mkdir(exist_ok=True)
             hidden = self.logs.parent / "half"
             hidden.write_bytes(gzip.compress(text) if broker == "2" else text)
@@ -73,32 +78,18 @@ class Source:
             producer.produce(LOGS, line, headers={"broker": b"3"}, partition=0)
         producer.produce(REPORTS, b"garbage", partition=0)
         assert producer.flush(BOUND) == 0
-        report(self.kafka, f"app-{number % 3}")
-        transaction(self.kafka, str(number).encode())
 
     def _lines(self, path: str, broker: str) -> list[bytes]:
-        """Return some lines of the log of a real broker, in order, with garbage between them."""
-        begin = self.rng.randrange(len(self.lines) // 2)
-        found = [line.encode() for line in self.lines[begin:]]
+        """Return the whole lines that a broker has logged since the last time, with garbage between them."""
+        with self.kafka.node(int(broker)).log.open("rb") as log:
+            log.seek(self._read[broker])
+            whole = log.read().rpartition(b"\n")[0] + b"\n"
+        self._read[broker] += len(whole)
+        found = whole.splitlines()
         for _ in range(20):
             found.insert(self.rng.randrange(len(found)), b"garbage \xff " + self.rng.randbytes(9).hex().encode())
         self.written += [(path, broker, line) for line in found]
         return found
-
-
-def report(kafka: LocalKafka, app: str) -> None:
-    """Run an app until its last report is in the topic."""
-    topic, sent = UsageTopic(kafka.client_config(), REPORTS), list[bytes]()
-
-    def send(value: bytes) -> None:
-        topic(value)
-        sent.append(value)
-
-    with fg.Discoverer(kafka.bootstrap, usage=fg.UsageReporter(send, app=app, instance=app)) as features:
-        features.gate("eos", fg.Feature("transaction.version") >= 2)
-        assert features.wait(BOUND)
-        eventually(lambda: sent, f"a report of {app}")
-    eventually(lambda: json.loads(sent[-1])["closing"], f"the last report of {app}")
 
 
 def files(folder: Path) -> int:
@@ -119,21 +110,17 @@ def killed(command: list[str], place: Path, rng: random.Random, own_files: dict[
                 os.killpg(run.pid, signal.SIGKILL)
 
 
-def check_lines(tables: DeltaTables, source: Source) -> None:
-    """Hold usage, files and quarantine against a plain program, row for row."""
+def check_lines(tables: DeltaTables, source: Source) -> Said:
+    """Hold usage, files and quarantine against a plain program, row for row; return what that program says."""
     said = said_of(source.written)
     times = ("hour", "first_seen", "last_seen")
     texts = [f"date_format({name}, 'yyyy-MM-dd HH:mm:ss.SSS') as {name}_text" for name in times]
-    usage = defaultdict[tuple[Any, ...], list[Seen]](list)
-    for row in tables.read("api_usage").where("outcome = 'completed'").selectExpr("*", *texts).collect():
-        who = (row.client_id, row.principal, row.listener, row.forwarded, row.software_name, row.software_version)
+    usage = defaultdict[tuple[str, str, Client], list[Seen]](list)
+    for row in tables.read("api_usage").selectExpr("*", *texts).collect():
+        client = Client(**{name: row[name] for name in Client._fields})
         seen = Seen(row["count"], row.first_seen_text, row.last_seen_text)
-        usage[row.broker, row.hour_text[:13], row.level, row.api_key, row.version, *who].append(seen)
-    summed = {
-        who: Seen(sum(one.count for one in seen), min(one.first for one in seen), max(one.last for one in seen))
-        for who, seen in usage.items()
-    }
-    assert summed == said.usage
+        usage[row.broker, row.hour_text[:13], client].append(seen)
+    assert {who: total(seen) for who, seen in usage.items()} == said.usage
     counts: Counter[tuple[str, str]] = Counter()
     for row in tables.read("evidence_files").collect():
         assert row.read == row.rows + row.quarantined
@@ -142,6 +129,34 @@ def check_lines(tables: DeltaTables, source: Source) -> None:
     assert counts == said.files
     reports_too = tables.read("quarantine").where(f"path <> '{REPORTS}/0'").collect()
     assert Counter((row.path, row.raw) for row in reports_too) == said.garbage
+    return said
+
+
+def check_clients(said: Said) -> None:
+    """Each client of the fleet is in the evidence, with its software where it says it, and one of them was refused."""
+    clients = {client for _, _, client in said.usage}
+    assert {client.client_id for client in clients} >= CLIENTS.keys()
+    told = {(client.client_id, client.software_name, client.software_version) for client in clients}
+    assert {(name, *software) for name, software in CLIENTS.items() if software} <= told
+    assert {client.api_key for client in clients if client.outcome == "refused"} == {0}
+
+
+def check_report(said: Said, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Hold the rows of a report against a plain program: who uses versions of Fetch that only the oldest client has."""
+    place = ["--tables", str(folder), "--cluster", "c"]
+    capsys.readouterr()
+    assert main(["fleet", "readiness", *place, "--drop-api", "Fetch<12", "--output", "json"]) == 1
+    rows = [row for row in json.loads(capsys.readouterr().out)["rows"] if row["check"] == "api-versions"]
+    found = {Finding(*(row[name] for name in Finding._fields[:4]), tuple(row["versions"]), seen(row)) for row in rows}
+    assert len(found) == len(rows)
+    assert found == without_old(said.usage, FETCH, 12)
+    assert {row.client_id for row in found if row.verdict == "block"} == {"consumer-0.11.0.3"}
+
+
+def seen(row: dict[str, Any]) -> Seen:
+    """Return what a row of a report counts."""
+    times = (datetime.fromisoformat(row[name]).astimezone(UTC) for name in ("first_seen", "last_seen"))
+    return Seen(row["count"], *(time.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] for time in times))
 
 
 def check_records(tables: DeltaTables, kafka: LocalKafka) -> None:
@@ -153,6 +168,9 @@ def check_records(tables: DeltaTables, kafka: LocalKafka) -> None:
         place = (row.topic, row.partition)
         ends[place] = max(ends.get(place, -1), row.offset)
     assert ours == records(kafka, ends)
+    protocols = {row.protocol for row in tables.read("coordinator_records").select("protocol").collect()}
+    assert protocols >= {"classic", "consumer", "share"}
+    assert {topic for topic, _ in ends} == set(COORDINATORS)
 
     read = tables.read("usage_topics").collect()
     said, garbage = reports(kafka, {(REPORTS, 0): max(row.end for row in read) - 1})
@@ -164,6 +182,8 @@ def check_records(tables: DeltaTables, kafka: LocalKafka) -> None:
     assert sum(row.quarantined for row in read) == garbage
     assert tables.read("quarantine").where(f"path = '{REPORTS}/0'").count() == garbage
     assert sum(row.read for row in read) == garbage + sum(said.values())  # each app has one gate
+    latched = tables.read("feature_usage").where("latched and state = 'open'").select("app").distinct().collect()
+    assert {row.app for row in latched} == set(APPS)
 
 
 def check_snapshots(tables: DeltaTables, kafka: LocalKafka) -> int:
@@ -171,35 +191,39 @@ def check_snapshots(tables: DeltaTables, kafka: LocalKafka) -> int:
     views = {row.taken_at for row in tables.read("cluster_views").collect()}
     assert len(views) == tables.read("cluster_views").count()
     known = levels(kafka)
-    of_view = defaultdict[Any, list[tuple[str, ...]]](list)
+    of_view = defaultdict[tuple[Any, str], list[tuple[str, ...]]](list)
     for row in tables.read("feature_levels").collect():
         if row.lowest is not None:
-            of_view[row.taken_at].append(tuple(map(str, (row.feature, row.lowest, row.highest, row.level))))
-    assert views <= of_view.keys()  # a run that was killed between the two has no view, so that readers skip its levels
+            told = tuple(map(str, (row.feature, row.lowest, row.highest, row.level)))
+            of_view[row.taken_at, row.broker].append(told)
+    # A run that was killed between the two has no view, so that readers skip its levels.
+    assert {(taken_at, broker) for taken_at in views for broker in BROKERS} <= of_view.keys()
     for found in of_view.values():
         assert sorted(found) == sorted(known)
     coverage = tables.read("coverage").collect()
-    assert len({row.taken_at for row in coverage}) == len(coverage)
-    assert {(row.broker, row.level) for row in coverage} == {("1", log_level(kafka, "1"))}
+    assert len({(row.taken_at, row.broker) for row in coverage}) == len(coverage)
+    assert {(row.broker, row.level) for row in coverage} == set(log_levels(kafka, BROKERS).items())
     return len(views)
 
 
 @pytest.fixture
-def source(kafka: LocalKafka, broker_log: Path, tmp_path: Path) -> Source:
-    """Create the topics."""
-    admin = AdminClient(kafka.client_config())
-    for topic in (LOGS, REPORTS):
-        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(BOUND)
-        eventually(lambda topic=topic: not admin.list_topics(topic, BOUND).topics[topic].error, f"{topic} is there")
-    lines = [line for line in broker_log.read_text().splitlines() if LINE.fullmatch(line)]
+def source(tmp_path: Path) -> Iterator[Source]:
+    """Start the fleet."""
     (tmp_path / "logs").mkdir()
-    return Source(kafka, tmp_path / "logs", lines, random.Random(SEED))
+    with real_fleet(tmp_path) as fleet:
+        admin = AdminClient(fleet.kafka.client_config())
+        admin.create_topics([NewTopic(LOGS, 1, len(BROKERS))])[LOGS].result(BOUND)
+        eventually(lambda: not admin.list_topics(LOGS, BOUND).topics[LOGS].error, "the topic of logs is there")
+        yield Source(fleet, tmp_path / "logs", random.Random(SEED))
 
 
 @pytest.mark.usefixtures("jvm")
-def test_killed_runs_lose_and_double_nothing(source: Source, tmp_path: Path) -> None:
+def test_killed_runs_lose_and_double_nothing(
+    source: Source, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Requests, lines, reports and records are those of a plain program, also after a lost commit of each stream."""
-    print(f"FLEET_SEED={SEED}")  # noqa: T201 - how to repeat it
+    with capsys.disabled():
+        print(f"FLEET_SEED={SEED}")  # noqa: T201 - how to repeat it
     rng, kafka, folder = source.rng, source.kafka, tmp_path / "tables"
     folder.mkdir()
     arguments = ["fleet", "run", "--once", "--logs", str(source.logs), "--tables", str(folder), "--cluster", "c"]
@@ -207,14 +231,10 @@ def test_killed_runs_lose_and_double_nothing(source: Source, tmp_path: Path) -> 
     command = [sys.executable, "-m", "featuregate", *arguments]
     own_files = os.environ | {"TMPDIR": str(tmp_path)}  # which a killed process leaves behind
     done = number = 0
-    with ExitStack() as stack:
-        transaction(kafka, b"first")
-        member = joined(stack, kafka, "kills-group")
-        while done < KILLS:
-            number += 1
-            source.write(number)
-            done += killed(command, folder / PLACES[number % len(PLACES)], rng, own_files)
-        reads_on(member)
+    while done < KILLS:
+        number += 1
+        source.write(number)
+        done += killed(command, folder / PLACES[number % len(PLACES)], rng, own_files)
     assert main(arguments) == 0
     for stream in STREAMS:
         commits = folder / "_checkpoints" / "c" / stream / "commits"
@@ -223,9 +243,12 @@ def test_killed_runs_lose_and_double_nothing(source: Source, tmp_path: Path) -> 
 
     with local_session() as spark:
         tables = DeltaTables(spark, folder, "c")
-        check_lines(tables, source)
+        said = check_lines(tables, source)
         check_records(tables, kafka)
         views = check_snapshots(tables, kafka)
         brokers = {(row.broker, row.source) for row in tables.read("brokers").collect()}
-    assert brokers == {("1", "folder"), ("2", "folder"), ("1", "cluster")}
-    print(f"{done} of {number} runs killed, {len(source.written)} lines, {views} views")  # noqa: T201 - likewise
+    check_clients(said)
+    check_report(said, folder, capsys)
+    assert brokers == {("1", "folder"), ("2", "folder"), *((broker, "cluster") for broker in BROKERS)}
+    with capsys.disabled():
+        print(f"{done} of {number} runs killed, {len(source.written)} lines, {views} views")  # noqa: T201 - likewise
