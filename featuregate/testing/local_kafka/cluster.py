@@ -46,9 +46,8 @@ class LocalKafka:
     ``properties`` go to every node and override the defaults. The storage is formatted with ``release_version`` and
     ``features``, as for ``kafka-storage format``. ``log_level`` is Kafka's; ``log_levels`` has those of single loggers
     by name, such as ``kafka.request.logger``. ``jvm_options`` go to the JVM of every node beside the defaults, such as
-    ``-Xmx1g``. ``port`` is that of the first broker for clients, and the others have the
-    next ones; by default each has any free port. A port that is taken raises OSError. ``start_timeout`` bounds each
-    wait for a node, in seconds.
+    ``-Xmx1g``. ``port`` is that of the first broker for clients, and the others have the next ones; by default each has
+    any free port. A port that is taken raises OSError. ``start_timeout`` bounds each wait for a node, in seconds.
 
     A method that starts nodes returns when all running nodes serve, are registered and in sync. A failure raises
     `LocalKafkaError` with the end of the log. Only one thread at a time may use an instance. When the process that owns
