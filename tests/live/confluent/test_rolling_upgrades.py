@@ -49,9 +49,10 @@ MARKERS_LOST = {"4.2.0"}
 """Releases whose coordinators write transaction markers in a version that brokers of the release before do not know
 (WriteTxnMarkers 2): nobody's transactions end on the leaders that are not rolled yet, until they are."""
 
-ZOOKEEPER = {"zookeeper.session.timeout.ms": 6000, "auto.leader.rebalance.enable": "false"}
-"""The controller would hand groups back to the broker that they preferred, every five minutes: also to the broker that
-went back to the old release, and the members of its groups would wait, as they must."""
+ZOOKEEPER = {"zookeeper.session.timeout.ms": 18000, "auto.leader.rebalance.enable": "false"}
+"""Groups must not move to the broker that went back to the old release: their members would wait, as they must. The
+controller would hand them back to the broker that they preferred, every five minutes; and a broker that stalls for
+longer than its session (6 s by default, 18 s from 2.5 on) loses its groups to the next one."""
 
 SHORT = {"session.timeout.ms": 3000, "heartbeat.interval.ms": 500, "max.poll.interval.ms": 6000}
 EAGER = {"partition.assignment.strategy": "range", **SHORT}
