@@ -257,19 +257,39 @@ class Ledger:
                 changed=tuple(sorted(source for source, value in self._values.items() if inputs.get(source) != value)),
             )
 
+    def trace(self, lost: Iterable[Input]) -> str:
+        """Say where the outputs of lost inputs are, for a reader that begins anew."""
+        told = []
+        outputs = {isolation: self._outputs(isolation) for isolation in ("read_committed", "read_uncommitted")}
+        for source in lost:
+            committed, written = (found.get(source, []) for found in outputs.values())
+            told.append(f"{source}: committed at {committed}, written at {written}")
+        return "\n".join(told)
+
+    def _outputs(self, isolation: str) -> dict[Input, list[tuple[int, int]]]:
+        found: dict[Input, list[tuple[int, int]]] = {}
+        for message in self._all_of(self.pipe.sink, isolation):
+            found.setdefault(came_from(message), []).append((message.partition(), message.offset()))
+        return found
+
     def _inputs(self) -> dict[Input, bytes]:
         """Read what the input topic holds: under faults, a producer may be told of one input twice, or of no place."""
-        config = {**self.pipe.client, "group.id": "ledger", "enable.partition.eof": True, "enable.auto.commit": False}
-        found: dict[Input, bytes] = {}
+        found = self._all_of(self.pipe.source, "read_uncommitted")
+        return {(message.partition(), message.offset()): message.value() for message in found}
+
+    def _all_of(self, topic: str, isolation: str) -> list[Message]:
+        """Read a topic from its beginning to its end."""
+        own = {"group.id": "ledger", "enable.partition.eof": True, "enable.auto.commit": False}
+        found: list[Message] = []
         left = set(range(self.pipe.partitions))
         until = time.monotonic() + BOUND
-        with Consumer(config) as consumer:
-            consumer.assign([TopicPartition(self.pipe.source, each, 0) for each in left])
+        with Consumer({**self.pipe.client, **own, "isolation.level": isolation}) as consumer:
+            consumer.assign([TopicPartition(topic, each, 0) for each in left])
             while left:
-                assert time.monotonic() < until, f"{self.pipe.source} could not be read within {BOUND:.0f} s"
+                assert time.monotonic() < until, f"{topic} could not be read within {BOUND:.0f} s"
                 for message in consumer.consume(1000, 0.5):
                     if (error := message.error()) is None:
-                        found[message.partition(), message.offset()] = message.value()
+                        found.append(message)
                     elif error.code() == KafkaError._PARTITION_EOF:
                         left.discard(message.partition())
         return found

@@ -105,7 +105,9 @@ def what_is_missing(line: Line) -> Iterator[None]:
     try:
         yield
     except AssertionError as failure:
-        failure.add_note(f"{line.ledger.compare()}; the group has committed {line.pipe.committed()}")
+        balance = line.ledger.compare()
+        failure.add_note(f"{balance}; the group has committed {line.pipe.committed()}")
+        failure.add_note(line.ledger.trace(balance.lost[:50]))
         raise
 
 
