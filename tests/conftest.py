@@ -90,14 +90,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     return BySharedBrokers(config, log)
 
 
-HARNESSES = {
-    "tests/live/spark/test_sink_faults.py": "jobs under faults",
-    "tests/live/spark/test_sink_speculation.py": "jobs under faults",
-    "tests/live/spark/test_exactly_once_job.py": "jobs under faults",
-    "tests/live/confluent/test_rolling_upgrades.py": "members under faults",
-    "tests/live/confluent/test_demo.py": "members under faults",
-}
-"""Tests that start a dozen processes on brokers of their own, and what they start: one of each kind at a time.
+HARNESSES = dict.fromkeys(
+    (
+        "tests/live/spark/test_sink_faults.py",
+        "tests/live/spark/test_sink_speculation.py",
+        "tests/live/spark/test_exactly_once_job.py",
+        "tests/live/confluent/test_rolling_upgrades.py",
+        "tests/live/confluent/test_demo.py",
+    ),
+    "under faults",
+)
+"""Tests that start a dozen processes on brokers of their own, and what they share: one of them at a time.
 
-Four of them together put thirty processes in the queue of two cores, where a job needs minutes for its first batch.
+Some of them together put thirty processes in the queue of two cores, where a job needs minutes for its first batch, and
+where brokers and members are given up that nobody has harmed.
 """
