@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import FAILED, OK, UNKNOWN, CommandError, add_output, aligned, positive_seconds, printable
 from featuregate_fleet.commands.options.moves import add_moves
-from featuregate_fleet.commands.options.tables import add_tables_options, tables_folder
+from featuregate_fleet.commands.options.tables import add_tables_options, adding_report, tables_folder
 from featuregate_fleet.readiness.page.report_page import to_html
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Verdict
@@ -59,6 +59,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_output(parser, "a table, or one JSON object")
     parser.add_argument("--html", metavar="FILE", type=Path, help="write the report as one HTML page, too")
+    parser.add_argument(
+        "--keep", action="store_true", help="add the report to the table readiness, which shows what changes"
+    )
     add_tables_options(parser)
 
 
@@ -76,16 +79,21 @@ def run(args: argparse.Namespace) -> int:
     folder = tables_folder(args)
     if args.html and (args.html.is_dir() or not args.html.parent.is_dir()):
         raise CommandError(f"--html {args.html}: this is a folder, or is in a folder that does not exist")
-    from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
+    from featuregate_fleet.stream.kept_reports import keep_report  # noqa: PLC0415 - Spark
+    from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.formats import tables_in  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
 
     with local_session() as spark:
         tables = tables_in(spark, folder, args.cluster)
+        if args.keep and not tables.names():
+            raise CommandError(f"--keep: {folder} has no tables: 'featuregate fleet run' makes them")
         evidence = read_evidence(tables.since(args.since) if args.since else tables)
-    evidence = replace(evidence, reports_expected=not args.without_usage_reports, since=args.since)
-    stale_after = timedelta(hours=args.stale_after)
-    report = assess(evidence, args.move, datetime.now(UTC), stale_after)
+        evidence = replace(evidence, reports_expected=not args.without_usage_reports, since=args.since)
+        report = assess(evidence, args.move, datetime.now(UTC), timedelta(hours=args.stale_after))
+        if args.keep:
+            with adding_report(folder):
+                keep_report(spark, report, tables)
     print(json.dumps(report.to_json(), indent=2) if args.output == "json" else _to_text(args, report))
     if args.html:
         _write_whole(args.html, to_html(report, args.cluster))

@@ -24,6 +24,7 @@ __all__ = [
     "ORIGIN",
     "PARSED",
     "QUARANTINE",
+    "READINESS",
     "USAGE_KEYS",
     "USAGE_TOPICS",
     "parsed_rows",
@@ -226,6 +227,32 @@ USAGE_TOPICS: Final = pa.schema(
     ]
 )
 """How far the topic of usage reports was read, a row for each partition and micro-batch."""
+
+READINESS: Final = pa.schema(
+    [
+        ("taken_at", _TIME),  # when the question was asked
+        ("move", pa.string()),  # its kind, such as to or downgrade-to
+        ("target", pa.string()),
+        ("since", _TIME),  # the hour from which requests counted; null for all
+        ("evidence", pa.map_(pa.string(), pa.int64())),  # the version of each table
+        ("report", pa.string()),  # the verdict of the whole report
+        ("check", pa.string()),
+        ("verdict", pa.string()),  # of this finding
+        ("subject", pa.string()),
+        ("why", pa.string()),
+        ("do", pa.string()),
+        ("client_id", pa.string()),
+        ("principal", pa.string()),
+        ("software", pa.string()),
+        ("app", pa.string()),
+        ("api", pa.string()),
+        ("versions", pa.list_(pa.int32())),
+        ("count", pa.int64()),
+        ("first_seen", _TIME),
+        ("last_seen", _TIME),
+    ]
+)
+"""What was found when somebody asked whether a move is safe, a row for each finding of a report that is kept."""
 
 ORIGIN: Final = pa.schema(
     [

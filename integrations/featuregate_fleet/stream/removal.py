@@ -31,6 +31,7 @@ _TIMES: Final = {
     "cluster_views": "taken_at",
     "coverage": "taken_at",
     "feature_levels": "taken_at",
+    "readiness": "taken_at",
 }
 """The tables of what was seen at a time. A line without a request has no time but that of its writing."""
 
@@ -74,17 +75,25 @@ def forgetting(principal: str) -> Removal:
     nameless: dict[str, object] = {"principal": None, "client_id": None, "client_host": None}
     spellings = {principal, json.dumps(principal, ensure_ascii=False)[1:-1]}  # a line has it as JSON
     its, in_text = f.col("principal") == principal, reduce(or_, (f.contains("raw", f.lit(one)) for one in spellings))
+    in_report = reduce(or_, (f.contains(column, f.lit(principal)) for column in ("subject", "why", "do")))
     rows = {
-        "log_lines": f.coalesce(its, f.lit(False)) | f.coalesce(in_text, f.lit(False)),  # noqa: FBT003
+        "log_lines": _either(its, in_text),
         "api_usage": its,
         "quarantine": in_text,
+        "readiness": _either(its, in_report),
     }
-    values = {
+    values: dict[str, dict[str, object]] = {
         "log_lines": nameless | {"connection": None, "raw": None},  # a connection has the address of the client
         "api_usage": nameless,
         "quarantine": {"raw": "", "whole": False},
+        "readiness": {"principal": None, "client_id": None, "subject": "", "why": "", "do": ""},
     }
     return Removal(rows, values)
+
+
+def _either(one: Column, other: Column) -> Column:
+    """Return whether one of two holds; a null holds not."""
+    return f.coalesce(one, f.lit(False)) | f.coalesce(other, f.lit(False))  # noqa: FBT003
 
 
 def plan(tables: DeltaTables, removal: Removal) -> Plan:

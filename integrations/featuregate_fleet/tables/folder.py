@@ -38,6 +38,7 @@ _TABLES: Final = {
     "feature_levels": columns.FEATURE_LEVELS,
     "feature_usage": columns.FEATURE_USAGE,
     "usage_topics": columns.USAGE_TOPICS,
+    "readiness": columns.READINESS,
 }
 _CHECKPOINTS: Final = "_checkpoints"
 

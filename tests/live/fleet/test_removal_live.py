@@ -30,6 +30,32 @@ def data_files(tables: Path, table: str) -> list[Path]:
     return list((tables / table).glob("*.parquet"))
 
 
+def forget(found: DeltaTables) -> int:
+    """Forget the principal, of whom no row tells any more, and return how many lines in quarantine were of it."""
+    reports = found.read("readiness").collect()
+    assert any(PRINCIPAL in row.subject for row in reports)
+    usage = found.read("api_usage").collect()
+    assert usage
+    its = [row for row in usage if row.principal == PRINCIPAL]
+    counts = plan(found, forgetting(PRINCIPAL)).counts
+    assert counts["api_usage"] == len(its)
+    assert counts["quarantine"] >= 1
+    assert counts["log_lines"] >= counts["quarantine"] + len(its)
+    assert plan(found, forgetting(ESCAPED)).counts["quarantine"] == 1
+    assert found.read("log_lines").where(f"principal = '{PRINCIPAL}' and connection is not null").count()
+    remove(found, forgetting(PRINCIPAL))
+    left = found.read("api_usage").collect()
+    assert sum(row["count"] for row in left) == sum(row["count"] for row in usage)
+    assert {row.client_id for row in left if row.principal is None} <= {None}
+    assert set(plan(found, forgetting(PRINCIPAL)).counts.values()) == {0}
+    nameless = found.read("readiness").collect()
+    assert not any(PRINCIPAL in str(row.asDict()) for row in nameless)
+    assert [row.verdict for row in nameless] == [row.verdict for row in reports]
+    assert found.read("log_lines").where("raw is null and connection is not null").isEmpty()
+    assert found.read("quarantine").where("raw = '' and not whole").count() == counts["quarantine"]
+    return counts["quarantine"]
+
+
 @pytest.mark.usefixtures("jvm")
 def test_what_is_removed_was_shown_before(broker_log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Old rows go, one principal becomes nobody, the requests of others stay, and no file keeps what is gone."""
@@ -57,30 +83,16 @@ def test_what_is_removed_was_shown_before(broker_log: Path, tmp_path: Path, caps
     assert main([*retain, "--checksum", checksum]) == 0
     assert len(data_files(tables, "api_usage")) == 1
 
+    assert main(["fleet", "readiness", *place, "--to", "4.2", "--keep"]) == 1
     with local_session() as spark:
         found = DeltaTables(spark, tables, "c")
-        usage = found.read("api_usage").collect()
-        assert usage
-        assert min(row.last_seen for row in usage).year > 2020
-        its = [row for row in usage if row.principal == PRINCIPAL]
-        counts = plan(found, forgetting(PRINCIPAL)).counts
-        assert counts["api_usage"] == len(its)
-        assert counts["quarantine"] >= 1
-        assert counts["log_lines"] >= counts["quarantine"] + len(its)
-        assert plan(found, forgetting(ESCAPED)).counts["quarantine"] == 1
-        assert found.read("log_lines").where(f"principal = '{PRINCIPAL}' and connection is not null").count()
-        remove(found, forgetting(PRINCIPAL))
-        left = found.read("api_usage").collect()
-        assert sum(row["count"] for row in left) == sum(row["count"] for row in usage)
-        assert {row.client_id for row in left if row.principal is None} <= {None}
-        assert plan(found, forgetting(PRINCIPAL)).counts == {"log_lines": 0, "api_usage": 0, "quarantine": 0}
-        assert found.read("log_lines").where("raw is null and connection is not null").isEmpty()
-        assert found.read("quarantine").where("raw = '' and not whole").count() == counts["quarantine"]
+        assert min(row.last_seen for row in found.read("api_usage").collect()).year > 2020
+        in_quarantine = forget(found)
         old = Removal({"quarantine": retention(datetime.now(UTC) + timedelta(days=1)).rows["quarantine"]}, None)
         assert plan(found, old).counts == {"quarantine": found.read("quarantine").count()}
         remove(found, old)
         assert found.read("quarantine").count() == 0
-        assert read_line_counts(found).quarantined >= counts["quarantine"], "the counts of lines stay"
+        assert read_line_counts(found).quarantined >= in_quarantine, "the counts of lines stay"
         compact(found)
         once = dict.fromkeys(found.names(), 1) | {"quarantine": 0}
         assert {name: len(data_files(tables, name)) for name in found.names()} == once

@@ -15,6 +15,7 @@ from featuregate.testing import FakeCluster
 from featuregate_fleet import command
 from featuregate_fleet.commands import run as reading
 from featuregate_fleet.commands.options.cluster_evidence import cluster_view
+from featuregate_fleet.commands.options.tables import adding_report
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move
 
 if TYPE_CHECKING:
@@ -180,6 +181,14 @@ def test_no_file_is_deleted_while_another_cluster_is_written(tmp_path: Path):
         FileLock(tmp_path / ".other.lock"),
         pytest.raises(CommandError, match="another run writes the tables of other"),
     ):
+        command.run(args)
+
+
+def test_no_file_is_deleted_while_a_report_is_kept(tmp_path: Path):
+    """A report is kept beside a run of its cluster, so that it has a lock of its own."""
+    pytest.importorskip("pyspark")
+    args = parse("compact", "--tables", str(tmp_path), "--cluster", "c")
+    with adding_report(tmp_path), pytest.raises(CommandError, match="another run writes the tables of all reports"):
         command.run(args)
 
 

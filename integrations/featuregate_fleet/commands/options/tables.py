@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.evidence.line_counts import LineCounts
 
-__all__ = ["add_tables_options", "alone", "counts", "no_other_writer", "one_writer", "tables_folder"]
+__all__ = ["add_tables_options", "adding_report", "alone", "counts", "no_other_writer", "one_writer", "tables_folder"]
+
+_REPORTS: Final = "all reports"
+"""In place of a cluster, whose name has no spaces."""
+_REPORT_SECONDS: Final = 60.0
 
 _CLUSTER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 
@@ -54,24 +58,29 @@ def one_writer(tables: Path, cluster: str) -> AbstractContextManager[None]:
     return alone(tables / f".{cluster}.lock", f"another run writes the tables of {cluster}: wait for its end")
 
 
+def adding_report(tables: Path) -> AbstractContextManager[None]:
+    """Let one process at a time add a report; a run may go on meanwhile, and retain, forget and compact may not."""
+    busy = f"the report was not kept: another process has been writing the table readiness for {_REPORT_SECONDS:g} s"
+    return alone(tables / f".{_REPORTS}.lock", busy, _REPORT_SECONDS)
+
+
 @contextmanager
 def no_other_writer(tables: Path, cluster: str) -> Iterator[None]:
     """Refuse all runs over these tables, also those of other clusters: files that they are writing would vanish."""
     with ExitStack() as locks:
         locks.enter_context(one_writer(tables, cluster))
-        for lock in tables.glob(".*.lock"):
-            other = lock.name[1 : -len(".lock")]
-            if other != cluster:
-                locks.enter_context(one_writer(tables, other))
+        others = {lock.name[1 : -len(".lock")] for lock in tables.glob(".*.lock")} | {_REPORTS}
+        for other in sorted(others - {cluster}):
+            locks.enter_context(one_writer(tables, other))
         yield
 
 
 @contextmanager
-def alone(lock: Path, otherwise: str) -> Iterator[None]:
-    """Hold a lock, or fail with what the caller says."""
+def alone(lock: Path, otherwise: str, seconds: float = 0) -> Iterator[None]:
+    """Hold a lock, or fail after some seconds with what the caller says."""
     from filelock import FileLock, Timeout  # noqa: PLC0415 - --help needs none
 
-    held = FileLock(lock, timeout=0)
+    held = FileLock(lock, timeout=seconds)
     try:
         held.acquire()
     except Timeout:

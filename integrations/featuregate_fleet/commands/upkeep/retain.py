@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["DESCRIPTION", "add_options", "run"]
 
 DESCRIPTION: Final = """\
-Delete what was seen more than DAYS before today, in UTC: lines, usage of APIs and gates, levels, coverage, lines in
-quarantine, and records of coordinators that newer ones have overwritten. Without --checksum, nothing is changed, and
-the command prints how many rows there are. The list of files stays, so that none is read again.\
+Delete what was seen more than DAYS before today, in UTC: lines, usage of APIs and gates, levels, coverage, kept
+reports, lines in quarantine, and records of coordinators that newer ones have overwritten. Without --checksum, nothing
+is changed, and the command prints how many rows there are. The list of files stays, so that none is read again.\
 """
 _LONGEST: Final = 36_500
 

@@ -1,0 +1,43 @@
+"""Writes a report into the table of reports, so that people see how the answers to a question change."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from featuregate_fleet.evidence.columns import READINESS
+from featuregate_fleet.tables.failures import one_line_failures
+from featuregate_fleet.tables.folder import BatchId
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from featuregate_fleet.readiness.report import Report
+    from featuregate_fleet.tables.folder import Tables
+
+__all__ = ["keep_report"]
+
+
+def keep_report(spark: SparkSession, report: Report, tables: Tables) -> None:
+    """Append the findings of a report, all at once.
+
+    Raises
+    ------
+    TablesBroken
+        The table cannot be written.
+    """
+    asked = {
+        "taken_at": report.now,
+        "move": report.move.KIND,
+        "target": report.move.target,
+        "since": report.evidence.since,
+        "evidence": dict(report.evidence.versions),
+        "report": str(report.verdict),
+    }
+    found = [{**asdict(row), **asked, "verdict": str(row.verdict)} for row in report.rows]
+    rows = [tuple(row[name] for name in READINESS.names) for row in found]
+    batch = BatchId(f"readiness {report.move.KIND} {report.move.target} {report.now.isoformat()}", 0)
+    with one_line_failures("the report cannot be kept"):
+        tables.append("readiness", spark.createDataFrame(rows, from_arrow_schema(READINESS)), batch)
