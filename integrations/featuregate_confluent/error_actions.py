@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BY_FLAG", "BY_NAME", "ClientError", "ErrorAction", "Row", "action_for", "explain"]
+__all__ = ["BY_FLAG", "BY_NAME", "ClientError", "ErrorAction", "Row", "action_for", "explain", "may_arrive_later"]
 
 
 class ErrorAction(Enum):
@@ -238,6 +238,16 @@ def explain(error: ClientError) -> Row:
     if _SEVERITY[row.action] >= _SEVERITY[floor.action]:
         return row
     return Row(floor.action, f"{row.reason}; {floor.reason}")
+
+
+def may_arrive_later(error: ClientError) -> bool:
+    """Return whether brokers may still act on a request of the call: it was not answered, or not for good.
+
+    The name says so, and not the flags: `send_offsets_to_transaction()` gives ``_TIMED_OUT`` with the flag that the
+    transaction can only be aborted.
+    """
+    row = BY_NAME.get(error.name())
+    return row is not None and row.action is ErrorAction.RETRY
 
 
 def _cannot_renew(error: ClientError) -> bool:

@@ -130,7 +130,8 @@ class Conclusions:
         in_use = transaction.in_use or any(
             other is not transaction and other.producer is transaction.producer for other in state.under_way
         )
-        (self._producers.abandon if in_use else self._producers.discard)(transaction.producer)
+        left_open = in_use or outcome.unanswered
+        (self._producers.abandon if left_open else self._producers.discard)(transaction.producer)
         error = (SwitchFatal if outcome.fatal else MustRejoin)(why)
         if state.lost is not None:
             return error

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 
 from featuregate_confluent.error_actions import ErrorAction, action_for
 from featuregate_confluent.errors import CommitRefused
-from featuregate_confluent.producing.offsets import GRACE_SECONDS, STOOD_STILL, send_offsets, words
+from featuregate_confluent.producing.offsets import GRACE_SECONDS, STOOD_STILL, OffsetsUnanswered, send_offsets, words
 from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack, lost_by, was_fenced
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def send_and_commit(
         _commit(producer, within)
     except CommitRefused as refused:
         if refused.action is ErrorAction.REJOIN:
-            return Lost(why=refused.why, cause=refused, fenced=was_fenced(refused))
+            unanswered = isinstance(refused, OffsetsUnanswered)
+            return Lost(why=refused.why, cause=refused, fenced=was_fenced(refused), unanswered=unanswered)
         fatal = refused.action is ErrorAction.FATAL
         return roll_back(producer, RolledBack(why=refused.why, cause=refused, fatal=fatal), within)
     except KafkaException as failure:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from featuregate_confluent.error_actions import ErrorAction, action_for, explain
+from featuregate_confluent.error_actions import ErrorAction, action_for, explain, may_arrive_later
 from featuregate_confluent.errors import CommitRefused
 from featuregate_confluent.latch import marks
 from featuregate_librdkafka.calls import call_within
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.latch.marks import Mark
     from featuregate_librdkafka.calls import Within
 
-__all__ = ["Identity", "identity", "safe_send_offsets", "send_offsets", "uncontradicted", "words"]
+__all__ = ["Identity", "OffsetsUnanswered", "identity", "safe_send_offsets", "send_offsets", "uncontradicted", "words"]
 
 SEND_SECONDS: Final = 30.0
 GRACE_SECONDS: Final = 2.0
@@ -36,6 +36,17 @@ GRACE_SECONDS: Final = 2.0
 STOOD_STILL: Final = "the client waits for a broker that went away"
 _HEADER: Final = b"CGMDv2:"
 _GENERATION_BYTES: Final = 4
+
+
+class OffsetsUnanswered(CommitRefused):
+    """Nobody said whether the offsets were taken. Leave the transaction open, and drop the producer.
+
+    Brokers may still take them, also after an abort: the next transaction of the producer would commit them (KIP-890).
+    The next producer with this transactional id aborts this one, and brokers then refuse what has the epoch of before.
+    """
+
+    def __init__(self, why: str) -> None:
+        super().__init__(ErrorAction.REJOIN, why)
 
 
 class Identity(NamedTuple):
@@ -110,7 +121,7 @@ def safe_send_offsets(
     ------
     CommitRefused
         They were not sent, or not accepted. ``error.action`` says what to do: abort the transaction and seek back;
-        drop the producer and join the group again; or nothing.
+        drop the producer, without an abort, and join the group again; or nothing.
 
     Notes
     -----
@@ -157,16 +168,15 @@ def send_offsets(
         except TimeoutError as standstill:
             # rd_kafka_coord_req waits without a bound for the group's coordinator as the producer remembers it, also
             # where the client has given that broker up since. A new producer asks anew.
-            raise CommitRefused(ErrorAction.REJOIN, f"{standstill}: {STOOD_STILL}") from standstill
+            raise OffsetsUnanswered(f"{standstill}: {STOOD_STILL}") from standstill
         except KafkaException as failure:
             error: KafkaError = failure.args[0]
             action = action_for(error)
             if action is ErrorAction.RETRY and deadline > time.monotonic():
                 continue
-            action = ErrorAction.ABORT if action is ErrorAction.RETRY else action
-            raise CommitRefused(
-                action, f"{words(error)}; sent as member {who.member_id} of generation {who.generation}"
-            ) from failure
+            why = f"{words(error)}; sent as member {who.member_id} of generation {who.generation}"
+            unanswered = action is ErrorAction.RETRY or may_arrive_later(error)
+            raise (OffsetsUnanswered(why) if unanswered else CommitRefused(action, why)) from failure
         return who.generation
 
 

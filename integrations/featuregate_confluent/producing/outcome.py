@@ -40,6 +40,8 @@ class Lost:
     cause: BaseException | None = None
     fenced: bool = False
     """Whether another producer has the id, or the transaction has timed out."""
+    unanswered: bool = False
+    """Whether brokers may still take its offsets, so that only the next producer may abort the transaction."""
     fatal: bool = False
 
 

@@ -132,7 +132,10 @@ class Producers:
         _close(producer)
 
     def abandon(self, producer: Producer) -> None:
-        """Forget a producer that is still in use by a call. It is freed when that call returns, if ever."""
+        """Forget a producer without a call to it: one that is in use, or whose transaction has to stay open.
+
+        It is freed when no call uses it any more. The next producer with its id, or the broker, ends the transaction.
+        """
         self._by_partition = {key: kept for key, kept in self._by_partition.items() if kept is not producer}
         if self._for_process is producer:
             self._for_process = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import time
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_confluent import Model, MustRejoin, ProducerSwitch, SwitchFatal
 from featuregate_confluent.events import Fenced, PartitionsTakenOver, TransactionAborted
+from featuregate_confluent.producing import transaction as transactions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,6 +107,19 @@ def test_a_fenced_producer_costs_the_member_its_place(kafka: MockKafka) -> None:
             app.switch.consume()
         app.subscribe()
         assert app.switch.consume() == [], "it is on its way into the group again"
+
+
+def test_a_transaction_is_left_open_where_nobody_answers_its_offsets(
+    kafka: MockKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers might commit them with the producer's next transaction. The next producer ends this one."""
+    monkeypatch.setattr(transactions, "SEND_SECONDS", 0.1)
+    kafka.answer(TXN_OFFSET_COMMIT, [KafkaError.COORDINATOR_NOT_AVAILABLE] * 2)
+    with app_on(kafka) as app:
+        with pytest.raises(MustRejoin):
+            app.turn_until(lambda: app.switch.committed == 2)
+        gc.collect()
+        assert (app.switch.aborted, kafka.count(END_TXN)) == (1, 0)
 
 
 def test_a_missing_right_ends_the_member(kafka: MockKafka) -> None:

@@ -19,6 +19,8 @@ from featuregate_confluent.member.conclusions import Conclusions
 from featuregate_confluent.member.failure_limits import LOST_AT_MOST
 from featuregate_confluent.member.positions import next_offsets, offsets_to_commit
 from featuregate_confluent.member.state import MemberState
+from featuregate_confluent.producing import offsets
+from featuregate_confluent.producing import transaction as transactions
 from featuregate_confluent.producing.rounds import Limits, Rounds
 from featuregate_confluent.producing.transaction import Transaction
 
@@ -185,6 +187,29 @@ def test_a_fenced_producer_is_dropped_and_the_member_joins_again(desk: Desk, end
     assert (desk.held.dropped, desk.reader.seeks) == ([client], [])
     assert desk.state.lost is not None
     assert not desk.state.under_way
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        {"send": kafka(KafkaError._TIMED_OUT, retriable=True)},
+        {"send": kafka(KafkaError._TIMED_OUT, txn_requires_abort=True)},
+        {"send": lambda: threading.Event().wait(BOUND)},
+    ],
+    ids=["no time is left for another attempt", "the client gives up", "the client stands still"],
+)
+def test_a_transaction_whose_offsets_nobody_answered_is_left_open(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, ends: dict[str, Any]
+) -> None:
+    """Old brokers may take them after an abort, into the producer's next transaction: see test_late_offsets_live."""
+    monkeypatch.setattr(transactions, "SEND_SECONDS", 0.1)
+    monkeypatch.setattr(offsets, "GRACE_SECONDS", 0.1)
+    client = Client(**ends)
+    with pytest.raises(MustRejoin), desk.transaction(client):
+        pass
+    assert {"abort", "commit"}.isdisjoint(client.asked)
+    assert (desk.held.left_behind, desk.held.dropped, desk.reader.seeks) == ([client], [], [])
+    assert desk.state.lost is not None
 
 
 def test_what_is_fatal_stays_so_where_the_consumer_cannot_be_rewound(desk: Desk) -> None:
