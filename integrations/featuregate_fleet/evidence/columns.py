@@ -234,7 +234,7 @@ READINESS: Final = pa.schema(
         ("move", pa.string()),  # its kind, such as to or downgrade-to
         ("target", pa.string()),
         ("since", _TIME),  # the hour from which requests counted; null for all
-        ("evidence", pa.map_(pa.string(), pa.int64())),  # the version of each table
+        ("evidence", pa.string()),  # a JSON object: the version of each table
         ("report", pa.string()),  # the verdict of the whole report
         ("check", pa.string()),
         ("verdict", pa.string()),  # of this finding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ def keep_report(spark: SparkSession, report: Report, tables: Tables) -> None:
         "move": report.move.KIND,
         "target": report.move.target,
         "since": report.evidence.since,
-        "evidence": dict(report.evidence.versions),
+        "evidence": json.dumps(dict(report.evidence.versions)),
         "report": str(report.verdict),
     }
     found = [{**asdict(row), **asked, "verdict": str(row.verdict)} for row in report.rows]

@@ -20,8 +20,6 @@ def type_of(kind: pa.DataType) -> str:
     """Return the name of a type as the page has it."""
     if pa.types.is_timestamp(kind):
         return "timestamp"
-    if pa.types.is_map(kind):
-        return f"map of {kind.key_type} to {kind.item_type}"
     if pa.types.is_list(kind):
         return f"list of {'struct' if pa.types.is_struct(kind.value_type) else kind.value_type}"
     return str(kind)
