@@ -66,8 +66,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _bound_of(item: pytest.Item) -> float:
+    if not item.get_closest_marker("live"):
+        return 1.0 if item.get_closest_marker("slow") else 0.0
     marker = item.get_closest_marker("timeout")
-    return float(marker.args[0]) if marker and item.get_closest_marker("live") else 0.0
+    return float(marker.args[0]) if marker else 2.0
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -80,6 +82,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
             file, _, test = nodeid.partition("::")
             if file in HARNESSES:
                 return HARNESSES[file]
+            if file.endswith("/test_explorer.py"):
+                return nodeid  # minutes of simulation, which share nothing
             if file.startswith("tests/live/fleet/"):
                 return "fleet"  # one JVM serves all of the folder, and one log of a broker
             if file.endswith("connect_live.py"):
