@@ -145,7 +145,8 @@ def test_a_processor_gets_through_slow_work_without_an_abort(kafka: LocalKafka, 
     assert (one.of(TransactionAborted), one.health["aborted"], one.health["rejoins"]) == ([], 0, 0)
     assert {event.messages <= 80 for event in one.of(TransactionCommitted)} == {True}
     (cut,) = one.of(RoundResized)
-    assert (cut.most, cut.limit) == (500, "max.poll.interval.ms=4000")
+    # Whichever is narrower: on a busy machine producing takes longer, while the transaction is open.
+    assert (cut.most, cut.limit in {"max.poll.interval.ms=4000", "transaction.timeout.ms=2000"}) == (500, True)
 
 
 def test_a_round_that_becomes_slow_leaves_the_partitions_that_it_has_not_begun(kafka: LocalKafka) -> None:
