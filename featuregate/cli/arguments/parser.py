@@ -40,8 +40,8 @@ class Parser(argparse.ArgumentParser):
         raise usage_error(message, self.prog.rpartition(" ")[2])
 
 
-def build_parser(plugins: Mapping[str, Plugin]) -> Parser:
-    """Return the parser of the whole command line.
+def build_parser(plugins: Mapping[str, Plugin], *, only: str | None = None) -> Parser:
+    """Return the parser of the whole command line; with ``only``, of all names, and of the options of that command.
 
     ``args.command`` is the name of the command; ``args.plugin`` its plugin, None for a built-in command.
     """
@@ -50,6 +50,9 @@ def build_parser(plugins: Mapping[str, Plugin]) -> Parser:
     add_cluster_options(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", required=True)
     for name, page in (COMMANDS_HELP | {name: plugin.HELP for name, plugin in plugins.items()}).items():
+        if only not in {None, name}:
+            commands.add_parser(name, help=page.summary, add_help=False)
+            continue
         plugin = plugins.get(name)
         command = commands.add_parser(name, help=page.summary, description=page.description, epilog=page.epilog)
         command.set_defaults(plugin=plugin)
@@ -71,7 +74,8 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     CommandError
         The list is not valid; the error holds the one line to print.
     """
-    parser = build_parser(_plugins_for(argv))
+    command = _command_of(argv)
+    parser = build_parser(_plugins_for(command, argv), only=command)
     first = argv[0].partition("=")[0] if argv else ""
     if first.startswith("-") and first not in parser._option_string_actions:  # noqa: SLF001 - see _options_of
         # argparse would take the word after it for the command.
@@ -110,8 +114,7 @@ def _options_of(parser: Parser, command: str) -> Iterator[str]:
             yield from _options_of(action.choices[command], "")
 
 
-def _plugins_for(argv: Sequence[str]) -> dict[str, Plugin]:
-    command = _command_of(argv)
+def _plugins_for(command: str | None, argv: Sequence[str]) -> dict[str, Plugin]:
     if command in COMMANDS:
         return {}
     if command is None or any(word in {"-h", "--help"} for word in argv[: argv.index(command)]):
