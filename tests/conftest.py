@@ -82,8 +82,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
             file, _, test = nodeid.partition("::")
             if file in HARNESSES:
                 return HARNESSES[file]
-            if file.endswith("/test_explorer.py"):
-                return nodeid  # minutes of simulation, which share nothing
             if file.startswith("tests/live/fleet/"):
                 return "fleet"  # one JVM serves all of the folder, and one log of a broker
             if file.endswith("connect_live.py"):
