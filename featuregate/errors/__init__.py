@@ -17,9 +17,11 @@
     │   │   └── UnsupportedVersion    broker and client have no version of an API in common
     │   └── RemoteWireError           the broker's fault: it sent bytes that do not parse
     ├── NetError                      the connection to one broker failed
-    │   ├── ConnectFailed             not connected: name resolution, refused, unreachable
+    │   ├── ConnectFailed             not connected: refused, unreachable
+    │   │   └── UnknownHost           the name does not resolve
     │   ├── TimedOut                  a time limit expired
     │   ├── TlsFailed                 the TLS handshake failed
+    │   │   └── HostNameMismatch      the certificate is for another host
     │   └── ConnectionLost            the peer closed or reset the connection
     ├── AuthenticationFailed          SASL failed
     ├── BrokerError                   the broker answered with an error code
@@ -47,11 +49,13 @@ from featuregate.errors.network import (
     ConnectFailed,
     ConnectionLost,
     DiscoveryError,
+    HostNameMismatch,
     NetError,
     OlderAnswers,
     RelayError,
     TimedOut,
     TlsFailed,
+    UnknownHost,
 )
 from featuregate.errors.protocol import BrokerError, LocalWireError, RemoteWireError, UnsupportedVersion, WireError
 from featuregate.errors.updates import InvalidUpdate, LevelsNotReached, UpdateRefused, UpdateUncertain
@@ -67,6 +71,7 @@ __all__ = [
     "DiscoveryError",
     "FeatureGateError",
     "GateClosed",
+    "HostNameMismatch",
     "InvalidUpdate",
     "LatchStoreCorrupt",
     "LatchStoreError",
@@ -83,6 +88,7 @@ __all__ = [
     "TimedOut",
     "TlsFailed",
     "UnknownApi",
+    "UnknownHost",
     "UnsupportedVersion",
     "UpdateRefused",
     "UpdateUncertain",

@@ -14,11 +14,13 @@ __all__ = [
     "ConnectFailed",
     "ConnectionLost",
     "DiscoveryError",
+    "HostNameMismatch",
     "NetError",
     "OlderAnswers",
     "RelayError",
     "TimedOut",
     "TlsFailed",
+    "UnknownHost",
 ]
 
 
@@ -48,6 +50,10 @@ class ConnectFailed(NetError):
     what = "failed"
 
 
+class UnknownHost(ConnectFailed):
+    """The name of the broker does not resolve on this machine."""
+
+
 class TimedOut(NetError):
     """A time limit expired."""
 
@@ -58,6 +64,10 @@ class TlsFailed(NetError):
     """The TLS handshake failed: certificate, host name or protocol."""
 
     what = "TLS failed"
+
+
+class HostNameMismatch(TlsFailed):
+    """The certificate is valid, but not for the host that the client connects to."""
 
 
 class ConnectionLost(NetError):

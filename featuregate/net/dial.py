@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from featuregate.blocking import in_daemon_thread
-from featuregate.errors import ConnectFailed, NetError, TimedOut, TlsFailed
+from featuregate.errors import ConnectFailed, HostNameMismatch, NetError, TimedOut, TlsFailed, UnknownHost
 from featuregate.net.race import race
-from featuregate.net.tls_errors import explain
+from featuregate.net.tls_errors import explain, is_mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,16 +20,14 @@ if TYPE_CHECKING:
     from featuregate.config import Address, Settings
     from featuregate.net.carrier import Carrier
 
-__all__ = ["RESOLVING", "dial"]
+__all__ = ["dial"]
 
 _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
 _PORTS = range(1, 65536)
 _STAGGER = 0.25
 """Seconds without an answer before the next address of a name is tried as well (RFC 8305)."""
 
-RESOLVING = "resolving the name"
-"""The stage of a `ConnectFailed` whose host has no address."""
-_CONNECTING, _HANDSHAKE = "connecting", "in the TLS handshake"
+_RESOLVING, _CONNECTING, _HANDSHAKE = "resolving the name", "connecting", "in the TLS handshake"
 T = TypeVar("T")
 
 
@@ -47,17 +45,13 @@ async def dial(address: Address, settings: Settings, make: Callable[[], Carrier]
 
     try:
         return await _Dialing(address, settings, context_for(settings.tls), make).run()
-    except _HostNameMismatch as mismatch:
+    except HostNameMismatch as mismatch:
         names = await _names(address, settings, make)
         problem = f"the certificate is for {names}, not for {address.host!r}: {_MISMATCH_ADVICE}"
-        raise TlsFailed(address, _HANDSHAKE, problem) from mismatch.__cause__
+        raise HostNameMismatch(address, _HANDSHAKE, problem) from mismatch.__cause__
 
 
 _MISMATCH_ADVICE = "connect by one of its names, or see ssl.endpoint.identification.algorithm"
-
-
-class _HostNameMismatch(TlsFailed):
-    """The certificate is valid, but for another host."""
 
 
 class _Dialing:
@@ -70,7 +64,7 @@ class _Dialing:
         self._settings = settings
         self._tls = tls
         self._make = make
-        self._stage = RESOLVING
+        self._stage = _RESOLVING
         self._failures: list[NetError] = []
 
     async def run(self) -> Carrier:
@@ -98,7 +92,7 @@ class _Dialing:
         try:
             found = await in_daemon_thread(lambda: socket.getaddrinfo(host, port, family, socket.SOCK_STREAM))
         except (OSError, ValueError) as error:  # ValueError: not a valid name, such as one of 300 letters
-            raise ConnectFailed(self._address, RESOLVING, _words(error)) from error
+            raise UnknownHost(self._address, _RESOLVING, _words(error)) from error
         return list(dict.fromkeys(_literal(info) for info in found))
 
     async def _attempt(self, host: str) -> Carrier | None:
@@ -124,7 +118,7 @@ class _Dialing:
 
     def _failed(self, error: OSError | ValueError, *, connected: bool) -> NetError:
         if isinstance(error, ssl.SSLError):
-            kind = _HostNameMismatch if _is_mismatch(error) else TlsFailed
+            kind = HostNameMismatch if is_mismatch(error) else TlsFailed
             failure: NetError = kind(self._address, _HANDSHAKE, explain(error))
         elif connected:
             failure = TlsFailed(self._address, _HANDSHAKE, explain(error))
@@ -156,10 +150,6 @@ async def _names(address: Address, settings: Settings, make: Callable[[], Carrie
 
 def _close(carrier: Carrier) -> None:
     carrier.close()
-
-
-def _is_mismatch(error: ssl.SSLError) -> bool:
-    return isinstance(error, ssl.SSLCertVerificationError) and "mismatch" in error.verify_message.lower()
 
 
 def _is_literal(host: str, family: int) -> bool:

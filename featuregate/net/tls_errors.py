@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ssl
 
-__all__ = ["explain", "reason_of"]
+__all__ = ["explain", "is_mismatch", "reason_of"]
 
 _UNKNOWN_ISSUER = frozenset({2, 18, 19, 20, 21})
 """OpenSSL's X509_V_ERR codes for a chain without a trusted authority."""
 _EXPIRED, _NOT_YET = 10, 9
 _OTHER_NAME = frozenset({62, 64})
+"""The host name or the IP address is not in the certificate."""
 _ADVICE = (
     (
         ("WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "UNKNOWN_PROTOCOL", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"),
@@ -53,12 +54,12 @@ def _explain_certificate(error: ssl.SSLCertVerificationError) -> str:
         )
     if error.verify_code in {_EXPIRED, _NOT_YET}:
         return f"{error.verify_message}: renew the certificate of the broker, or set the clock of this machine"
-    if error.verify_code in _OTHER_NAME:
-        return (
-            f"{error.verify_message.rstrip('.')}: connect by a name that is in the certificate of the broker, or set "
-            "advertised.listeners to such a name"
-        )
     return str(error.verify_message)
+
+
+def is_mismatch(error: ssl.SSLError) -> bool:
+    """Return whether the certificate is valid, but for another host."""
+    return isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in _OTHER_NAME
 
 
 def reason_of(error: Exception) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from featuregate.admin.updates import moving, upgrade
 from featuregate.catalog import METADATA_VERSION, captured_releases, level_name
 from featuregate.cli.diagnosis.findings import Finding
+from featuregate.errors import ConnectFailed, HostNameMismatch, TimedOut, UnknownHost
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Release
 from featuregate.view.matrix import runs
@@ -64,17 +65,17 @@ def _silent(view: View) -> Iterator[Finding]:
 
 def _silent_broker_advice(broker: BrokerAnswer) -> str:
     assert broker.failure is not None
-    if broker.failure.kind == "ConnectFailed" and "resolving" in broker.failure.text:
+    if broker.failure.kind == UnknownHost.__name__:
         return f"make {broker.host!r} resolve on this machine, or set advertised.listeners to a name that resolves"
-    if broker.failure.kind == "TlsFailed" and "certificate is not valid for" in broker.failure.text:
+    if broker.failure.kind == HostNameMismatch.__name__:
         return (
             f"set advertised.listeners to a name that is in its certificate, or issue a certificate for {broker.host!r}"
         )
-    if broker.failure.kind == "ConnectFailed":
+    if broker.failure.kind == ConnectFailed.__name__:
         return "start it, or check that its advertised.listeners is an address that this machine can reach"
     if broker.failure.kind == "REBOOTSTRAP_REQUIRED":
         return "another node listens at its address: check advertised.listeners, port forwarding and proxies"
-    if broker.failure.kind == "TimedOut":
+    if broker.failure.kind == TimedOut.__name__:
         return "check for a firewall and for a process that hangs; until it answers, no gate over APIs opens"
     return "check its log; until it answers, no gate over APIs opens"
 

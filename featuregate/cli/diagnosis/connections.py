@@ -18,6 +18,7 @@ from featuregate.errors import (
     RemoteWireError,
     TimedOut,
     TlsFailed,
+    UnknownHost,
 )
 from featuregate.net.cluster_metadata import fetch_broker_list
 from featuregate.net.connection import Connection
@@ -167,8 +168,8 @@ class _Diagnosis(NamedTuple):
 
 _DIAGNOSES: Final = (
     (
-        ConnectFailed,
-        "resolving",
+        UnknownHost,
+        "",
         _Diagnosis("unresolvable", "The name does not resolve on this machine.", "check the spelling, and DNS"),
     ),
     (

@@ -21,15 +21,14 @@ from featuregate.config.properties import read_properties
 from featuregate.errors import (
     AuthenticationFailed,
     ConfigError,
-    ConnectFailed,
     DiscoveryError,
     FeatureGateError,
     NetError,
+    UnknownHost,
     UnsupportedVersion,
     UpdateRefused,
     UpdateUncertain,
 )
-from featuregate.net.dial import RESOLVING
 from featuregate.polling.discovery import discover
 from featuregate.sources.one_node import NoSuchNode, OneNodeSource
 
@@ -158,7 +157,7 @@ def _client_not_created(error: FeatureGateError) -> CommandError:
 def _nothing_resolves(error: FeatureGateError) -> bool:
     """Return whether no name of the bootstrap list resolves; Kafka resolves them before it creates the client."""
     causes = [cause for _, cause in error.causes] if isinstance(error, DiscoveryError) else []
-    return bool(causes) and all(isinstance(cause, ConnectFailed) and cause.stage == RESOLVING for cause in causes)
+    return bool(causes) and all(isinstance(cause, UnknownHost) for cause in causes)
 
 
 def _upstream_error(error: FeatureGateError, call: str) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from featuregate.errors import (
     RemoteWireError,
     TimedOut,
     TlsFailed,
+    UnknownHost,
 )
 from featuregate.kafka_errors import broker_error
 from featuregate.net.probe import BrokerList
@@ -43,7 +44,7 @@ def about(probe: BootstrapProbe, settings: Settings = PLAINTEXT) -> Finding:
 @pytest.mark.parametrize(
     ("failure", "code"),
     [
-        (ConnectFailed(AT, "resolving the name", "no such name"), "unresolvable"),
+        (UnknownHost(AT, "resolving the name", "no such name"), "unresolvable"),
         (ConnectFailed(AT, "connecting", "Connection refused"), "refused"),
         (TimedOut(AT, "waiting for ApiVersions", "no answer within 5 s"), "silent"),
         (TimedOut(AT, "connecting", "no answer within 5 s"), "unreachable"),

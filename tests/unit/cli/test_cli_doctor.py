@@ -247,6 +247,23 @@ def test_doctor_reports_a_silent_broker_once(run: Run, tmp_path: Path, fake_clus
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("host", "advice"),
+    [("localhost", "issue a certificate for 'localhost'"), ("kafka.invalid", "make 'kafka.invalid' resolve")],
+)
+def test_doctor_names_a_broker_that_advertises_a_wrong_name(
+    run: Run, tmp_path: Path, fake_cluster: MakeCluster, authority: CA, host: str, advice: str
+) -> None:
+    """The name is not in the certificate of the broker, or it does not resolve."""
+    cluster = fake_cluster(2, tls=server_tls(authority))
+    broker = cluster.broker(2)
+    broker.node = replace(broker.node, host=host)
+    tls = {"security_protocol": "SSL", "ssl_ca_location": str(tmp_path / "ca.pem")}
+    findings = {finding["code"]: finding for finding in diagnose(run, tmp_path, cluster.broker(1).address, **tls)}
+    assert advice in findings["broker-silent"]["advice"]
+
+
+@pytest.mark.slow
 def test_doctor_names_two_clusters_in_one_list(run: Run, tmp_path: Path, fake_cluster: MakeCluster) -> None:
     """The command asks each address on its own."""
     bootstrap = f"{fake_cluster(1).bootstrap},{fake_cluster(1).bootstrap}"

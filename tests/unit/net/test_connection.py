@@ -16,6 +16,7 @@ from featuregate.errors import (
     FeatureGateError,
     RemoteWireError,
     TimedOut,
+    UnknownHost,
     UnsupportedVersion,
 )
 from featuregate.net.connection import Connection
@@ -211,7 +212,7 @@ async def test_a_closed_port_is_a_failed_connect(closed_port, settings_for):
 @pytest.mark.parametrize("host", ["nowhere.invalid", "x" * 300, "a..b", "nul\0l"])
 async def test_a_host_without_an_address_is_a_failed_connect(settings_for, host):
     """A broker may advertise any text as its host, also text that can never be a name."""
-    with pytest.raises(ConnectFailed, match="while resolving the name"):
+    with pytest.raises(UnknownHost, match="while resolving the name"):
         await Connection.open(Address(host, 9092), settings_for("a:1"))
 
 

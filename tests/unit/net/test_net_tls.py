@@ -13,7 +13,15 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from featuregate.config import Address, Settings
-from featuregate.errors import ConfigError, ConnectionLost, FeatureGateError, RemoteWireError, TimedOut, TlsFailed
+from featuregate.errors import (
+    ConfigError,
+    ConnectionLost,
+    FeatureGateError,
+    HostNameMismatch,
+    RemoteWireError,
+    TimedOut,
+    TlsFailed,
+)
 from featuregate.net.connection import Connection
 from featuregate.net.tls import context_for, without_host_names
 
@@ -393,7 +401,7 @@ async def test_the_names_of_a_certificate_are_read_by_the_apps_authorities(serve
     """The context itself must not be changed, so another one reads them."""
     address = await serve(fake_node(), tls=server_context(authority, "elsewhere.test"))
     context = own_context(authority)
-    with pytest.raises(TlsFailed, match=r"the certificate is for 'elsewhere\.test'"):
+    with pytest.raises(HostNameMismatch, match=r"the certificate is for 'elsewhere\.test'"):
         await Connection.open(
             address, settings_for(address, config={"security_protocol": "SSL", "ssl_context": context})
         )

@@ -18,6 +18,7 @@ from featuregate.errors import (
     DiscoveryError,
     RemoteWireError,
     TimedOut,
+    UnknownHost,
     UnsupportedVersion,
 )
 from featuregate.net.connections import new_connection
@@ -179,7 +180,12 @@ async def test_each_failure_has_its_own_cause(cluster, settings_for, closed_port
     cluster.list(5, Address("", 0))
     probe = await probe_all(settings_for(address), None)
     assert answered(probe) == [1]
-    assert [type(node.failure) for node in probe.results[1:]] == [RemoteWireError, *[ConnectFailed] * 3]
+    assert [type(node.failure) for node in probe.results[1:]] == [
+        RemoteWireError,
+        ConnectFailed,
+        UnknownHost,
+        ConnectFailed,
+    ]
     assert "resolving the name" in str(probe.results[3].failure)
 
 
