@@ -144,10 +144,11 @@ class KeptConnections:
         if (before := self._kept.pop(key, None)) is not None:
             before.close()
         self._kept[key] = connection
-        connection.on_end = partial(self._ended, key)
+        connection.on_end = partial(self._ended, key, connection)
 
-    def _ended(self, key: _Key) -> None:
-        if (connection := self._kept.pop(key, None)) is not None:
+    def _ended(self, key: _Key, connection: Connection) -> None:
+        if self._kept.get(key) is connection:  # and not another one, which took its place
+            del self._kept[key]
             connection.close()
             self.lost.set()
 

@@ -136,6 +136,16 @@ async def test_a_broker_that_refuses_on_both_is_an_error_and_nothing_is_kept(pro
         await until(node.ended)
 
 
+async def test_a_connection_that_takes_the_place_of_another_is_kept(probing, node):
+    """The end of the one before, which the probe closes, is no news and not the end of its replacement."""
+    async with probing() as probe:
+        await asyncio.gather(probe.ask(), probe.ask())
+        await until(node.ended)
+        assert not probe.kept.lost.is_set()
+        await probe.ask()
+        assert len(node.writers) == 2
+
+
 async def test_another_node_at_the_same_address_gets_a_connection_of_its_own(probing, node):
     """The request names the node that it expects; connections that no probe used are closed."""
     async with probing() as probe:
