@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, cast
 
+from featuregate.forks import follow_forks
 from featuregate.wire.events import Disconnected
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ class Carrier(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport (called by the loop)."""
         self._transport = cast("asyncio.Transport", transport)
+        follow_forks(self)
 
     def data_received(self, data: bytes) -> None:
         """Take in bytes, and stop reading from a peer that sends without being asked."""
@@ -76,6 +79,18 @@ class Carrier(asyncio.Protocol):
         """Close the connection at once, and drop what is not sent yet."""
         if self._transport is not None:
             self._transport.abort()
+
+    def forked(self) -> None:
+        """Let go of the socket in a forked child, so that the peer sees the end when the parent ends the connection.
+
+        Nothing is sent, and the loop of the parent, whose epoll descriptor the child shares, does not take part. The
+        number of the descriptor stays taken, since the socket object closes it once more.
+        """
+        socket = self._transport.get_extra_info("socket") if self._transport is not None else None
+        if socket is not None and socket.fileno() >= 0:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, socket.fileno(), inheritable=False)
+            os.close(nothing)
 
     async def _more(self) -> None:
         if self._paused and self._transport is not None:

@@ -14,10 +14,10 @@ from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
 from featuregate.errors import ClosedError, NotPicklable, RefreshTimedOut
+from featuregate.forks import follow_forks
 from featuregate.gating.latch_store import FileLatchStore
 from featuregate.gating.store import Store
 from featuregate.polling.features import Features
-from featuregate.polling.forks import follow_forks
 from featuregate.polling.lifecycle import Lifecycle
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller

@@ -1,9 +1,12 @@
 """Connections that are kept from one probe to the next."""
 
 import asyncio
-from contextlib import asynccontextmanager
+import os
+import ssl
+from contextlib import asynccontextmanager, contextmanager
 
 import pytest
+import trustme
 
 from featuregate.errors import BrokerError, FeatureGateError
 from featuregate.net import connections
@@ -68,8 +71,8 @@ def probing(serve, settings_for, node):
     """Start to ask a node."""
 
     @asynccontextmanager
-    async def start(config=None, **bounds):
-        address = await serve(node)
+    async def start(config=None, tls=None, **bounds):
+        address = await serve(node, tls=tls)
         found = Probing(address, settings_for(address, config=config, **bounds))
         try:
             yield found
@@ -235,3 +238,48 @@ async def test_a_broker_that_hangs_in_authentication_has_answered_all_the_same(p
         async with asyncio.timeout(BOUND / 2):
             assert await probe.ask()
         await until(node.ended)
+
+
+@contextmanager
+def a_forked_child():
+    """Let a child that does nothing live as long as the block."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(write)
+        os.read(read, 1)
+        os._exit(0)
+    try:
+        yield
+    finally:
+        os.close(read)
+        os.close(write)
+        os.waitpid(child, 0)
+
+
+def plaintext():
+    """Return the settings of a client, and the TLS of a node."""
+    return {}, None
+
+
+def with_tls():
+    """Return the settings of a client, and the TLS of a node."""
+    authority = trustme.CA()
+    ours, theirs = ssl.create_default_context(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.configure_trust(ours)
+    authority.issue_cert("127.0.0.1").configure_cert(theirs)
+    return {"security_protocol": "SSL", "ssl_context": ours}, theirs
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+@pytest.mark.parametrize("secured", [plaintext, with_tls])
+async def test_a_forked_child_neither_disturbs_nor_prolongs_a_connection(probing, node, secured):
+    """The parent goes on with it, and the broker sees its end while the child lives."""
+    config, tls = secured()
+    async with probing(config, tls) as probe:
+        await probe.ask()
+        with a_forked_child():
+            await probe.ask()
+            assert len(node.writers) == 1
+            probe.kept.close()
+            await until(node.ended)

@@ -1,4 +1,7 @@
-"""Tell objects with threads that their process is a forked child, where no thread runs but the one that forked."""
+"""Tell objects with threads or sockets that their process is a forked child.
+
+No thread runs there but the one that forked, and every socket is one of the parent, too.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,10 @@ __all__ = ["Forkable", "follow_forks"]
 
 
 class Forkable(Protocol):
-    """An object that has threads or locks."""
+    """An object that has threads, locks or sockets."""
 
     def forked(self) -> None:
-        """Take new locks, and forget the threads: called in the child."""
+        """Take new locks, forget the threads, let go of sockets: called in the child."""
         ...
 
 
