@@ -89,6 +89,8 @@ class AuthenticationFailed(FeatureGateError):
         return f"{self.address}: authentication with {self.mechanism} failed: {self.problem}"
 
 
+_SHOWN = 10
+"""Addresses of brokers that fail alike."""
 _ADVERTISED = "these addresses: set advertised.listeners of each broker to an address that this machine reaches"
 
 
@@ -107,9 +109,9 @@ class DiscoveryError(FeatureGateError):
         if not self.causes:
             return "no broker answered: the broker list is empty"
         addresses: dict[str, list[str]] = {}
-        for address, error in self.causes:
-            addresses.setdefault(_reason(address, error), []).append(address)
-        said = "no broker answered: " + "; ".join(f"{', '.join(where)}: {why}" for why, where in addresses.items())
+        for address, why in self.texts:
+            addresses.setdefault(why, []).append(address)
+        said = "no broker answered: " + "; ".join(f"{_some(where)}: {why}" for why, where in addresses.items())
         return said if self.listed_by is None else f"{said}; {self.listed_by} {self.advice}"
 
     @property
@@ -118,9 +120,9 @@ class DiscoveryError(FeatureGateError):
         return None if self.listed_by is None else f"answered, and lists {_ADVERTISED}"
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """Each cause as text, with its address in front."""
-        return tuple(f"{address}: {_reason(address, error)}" for address, error in self.causes)
+    def texts(self) -> tuple[tuple[str, str], ...]:
+        """The address of each broker, and its cause as text, without the address."""
+        return tuple((address, str(error).removeprefix(f"{address}: ")) for address, error in self.causes)
 
 
 class RelayError(FeatureGateError):
@@ -146,6 +148,7 @@ class OlderAnswers(FeatureGateError):
         return f"the source is behind: its answers are {self.seconds:.1f} s older than those of the view at hand"
 
 
-def _reason(address: str, error: BaseException) -> str:
-    """Return the text of an error without the address at its start."""
-    return str(error).removeprefix(f"{address}: ")
+def _some(addresses: list[str]) -> str:
+    """Return the first of many addresses, and how many there are more."""
+    more = len(addresses) - _SHOWN
+    return ", ".join(addresses if more <= 0 else [*addresses[:_SHOWN], f"{more} more"])

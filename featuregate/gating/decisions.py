@@ -117,10 +117,7 @@ class Decision:
         where = f"cluster {self.cluster_id or 'unknown'}, {f'epoch {self.epoch}' if self.epoch >= 0 else 'no epoch'}"
         head = f"{self.held or self.verdict}: {self.requirement} ({where}"
         head += f", {self.policy} gate)" if self.policy else ")"
-        lines = reason_lines(self.sorted_reasons)
-        left = len(lines) - _LINES
-        shown = [head, *lines[:_LINES], *([f"and {left} more reasons"] if left > 0 else [])]
-        return "\n  ".join(shown)
+        return "\n  ".join([head, *reason_lines(self.sorted_reasons, _LINES)])
 
 
 def evaluate(

@@ -141,7 +141,8 @@ def broker_answer(result: ProbeResult, answered_at: float) -> BrokerAnswer:
 def _failure(result: ProbeResult) -> Failure | None:
     if result.failure is not None:
         named = result.failure.name if isinstance(result.failure, BrokerError) else type(result.failure).__name__
-        return Failure(named, str(result.failure))
+        # Without the address, so that brokers that fail in the same way say the same.
+        return Failure(named, str(result.failure).removeprefix(f"{result.address}: "))
     if result.response is None:
         return Failure("NoAnswer", "nothing was heard")
     code = result.response.error_code

@@ -101,7 +101,7 @@ class Failure(NamedTuple):
     """For programs: the name of our error (``TimedOut``), Kafka's name of its error code (``REBOOTSTRAP_REQUIRED``),
     or ``Unlisted`` for a broker that the cluster does not list any more."""
     text: str
-    """For people. It may differ from one look to the next while the kind stays."""
+    """For people, without the address of the broker. It may differ from one look to the next while the kind stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

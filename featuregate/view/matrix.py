@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final, Literal
 from featuregate.catalog import api_name, level_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from featuregate.view.answers import BrokerAnswer
+    from featuregate.view.answers import BrokerAnswer, Failure
     from featuregate.view.cluster_view import View
 
-__all__ = ["ABSENT", "Group", "Matrix", "Row", "compare", "members", "runs"]
+__all__ = ["ABSENT", "Group", "Matrix", "Row", "compare", "failures", "members", "named", "runs"]
 
 Kind = Literal["finalized", "supported", "api"]
 Value = tuple[int, ...]
@@ -83,6 +83,20 @@ def members(brokers: Sequence[BrokerAnswer]) -> str:
     numbers = runs(broker.node_id for broker in brokers if broker.node_id is not None)
     addresses = [broker.address for broker in brokers if broker.node_id is None]
     return ",".join([numbers, *addresses] if numbers else addresses)
+
+
+def named(brokers: Sequence[BrokerAnswer]) -> str:
+    """Return how texts call these brokers: ``broker 2 (b2:9092)``, or ``brokers 1-3,7`` where there are several."""
+    return brokers[0].name if len(brokers) == 1 else f"{brokers[0].role}s {members(brokers)}"
+
+
+def failures(view: View) -> Mapping[Failure, Sequence[BrokerAnswer]]:
+    """Return the brokers that did not answer, by their failure."""
+    alike: dict[Failure, list[BrokerAnswer]] = {}
+    for broker in view.brokers:
+        if broker.failure is not None:
+            alike.setdefault(broker.failure, []).append(broker)
+    return alike
 
 
 def runs(numbers: Iterable[int]) -> str:

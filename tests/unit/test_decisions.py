@@ -367,6 +367,37 @@ def test_a_decision_for_many_causes_fits_a_page() -> None:
     assert lines[-1] == "  and 80 more reasons"
 
 
+def test_each_condition_has_its_share_of_the_page() -> None:
+    """A condition with many causes does not push the others out."""
+    same = {0: ApiRange(0, 3), 1: ApiRange(0, 3)}
+    brokers = (replace(broker(at, txn=at), api_ranges={28: ApiRange(0, at), **same}) for at in range(100))
+    lines = str(evaluate(view(*brokers), "TxnOffsetCommit>=100 & Produce>=5 & Fetch>=2")).splitlines()
+    assert len(lines) == 22
+    assert "  closed   Produce>=5: 100 brokers (0-99) serve Produce 0..3" in lines
+    assert "  open     Fetch>=2: 100 brokers (0-99) serve Fetch 0..3" in lines
+
+
+def test_silent_brokers_share_a_line_with_some_addresses() -> None:
+    """A rack of 30 brokers that lost its power is one fact."""
+    brokers = (deaf(at) if at <= 30 else broker(at) for at in range(1, 101))
+    assert str(evaluate(view(*brokers), TXN)).splitlines() == [
+        "unknown: TxnOffsetCommit>=3 (cluster c, epoch 10)",
+        (
+            "  unknown  TxnOffsetCommit>=3: 30 brokers (1-30: b1:9092, b2:9092, b3:9092, 27 more) did not answer: "
+            "TimedOut: said nothing for 5 s"
+        ),
+        "  open     TxnOffsetCommit>=3: 70 brokers (31-100) serve TxnOffsetCommit 0..3",
+    ]
+
+
+def test_brokers_without_an_id_share_a_line_by_their_addresses() -> None:
+    """A bootstrap list has no ids."""
+    brokers = (replace(broker(at), node_id=None) for at in (1, 2))
+    assert str(evaluate(view(*brokers), TXN)).splitlines()[1:] == [
+        "  open     TxnOffsetCommit>=3: 2 brokers (b1:9092, b2:9092) serve TxnOffsetCommit 0..3"
+    ]
+
+
 def test_a_condition_that_a_requirement_names_twice_has_one_line_for_the_cluster() -> None:
     """The same fact of the cluster is there once for each place."""
     decision = evaluate(view(broker(1)), (GROUP & TXN) | GROUP)

@@ -48,8 +48,8 @@ def decide(args: argparse.Namespace, requirement: Requirement) -> Decision:
     except DiscoveryError as error:
         unknown = Decision.unseen(requirement)
         reasons = tuple(
-            Reason(unknown.requirement, None, address, "unknown", text)
-            for (address, _), text in zip(error.causes, error.texts, strict=True)
+            Reason(unknown.requirement, None, address, "unknown", f"broker {address} did not answer: {why}")
+            for address, why in error.texts
         )
         if error.listed_by is not None and error.advice is not None:
             advice = f"{error.listed_by} {error.advice}"

@@ -12,6 +12,7 @@ from featuregate.catalog import METADATA_VERSION, level_name, newest_level
 from featuregate.cli.cluster import discover_node, discover_view
 from featuregate.cli.exit_codes import OK, CommandError
 from featuregate.cli.output import print_message
+from featuregate.view.matrix import failures, named
 from featuregate.view.support import outside_support
 
 if TYPE_CHECKING:
@@ -101,9 +102,9 @@ def notes(view: View) -> Iterator[str]:
         yield f"levels of {name} below {lowest} are deprecated: clients must use {lowest} to {view.level(name)}"
     if newer := newer_than_known(view):
         yield f"this cluster supports newer levels of {', '.join(newer)} than this featuregate knows: shown as numbers"
-    for broker in view.missing:
-        cause = broker.failure.text if broker.failure else "no answer"
-        yield f"{broker.name} does not answer, so its features are not included: {cause}"
+    for failure, silent in failures(view).items():
+        does, its = ("does", "its") if len(silent) == 1 else ("do", "their")
+        yield f"{named(silent)} {does} not answer, so {its} features are not included: {failure.text}"
 
 
 def newer_than_known(view: View) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from featuregate.cli.cluster import discover_view
 from featuregate.cli.exit_codes import OK, UNKNOWN
 from featuregate.cli.output import printable, supports_colour
 from featuregate.cli.tables import aligned
-from featuregate.view.matrix import ABSENT, compare
+from featuregate.view.matrix import ABSENT, compare, failures, named
 
 if TYPE_CHECKING:
     import argparse
@@ -204,6 +204,5 @@ def _footnotes(matrix: Matrix) -> Iterator[str]:
         yield from (f"{column.name}: {matrix.view.role}s {column.members}" for column in lettered)
     if matrix.view.missing:
         yield ""
-    for broker in matrix.view.missing:
-        cause = broker.failure.text if broker.failure else "unknown"
-        yield f"no answer: {printable(broker.name)}: {printable(cause)}"
+    for failure, brokers in failures(matrix.view).items():
+        yield f"no answer: {printable(named(brokers))}: {printable(failure.text)}"

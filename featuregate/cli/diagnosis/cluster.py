@@ -10,14 +10,14 @@ from featuregate.cli.diagnosis.findings import Finding
 from featuregate.errors import ConnectFailed, HostNameMismatch, TimedOut, UnknownHost
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Release
-from featuregate.view.matrix import runs
+from featuregate.view.matrix import failures, named
 from featuregate.view.merging import merge
 from featuregate.view.support import outside_support
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from featuregate.view.answers import BrokerAnswer
+    from featuregate.view.answers import BrokerAnswer, Failure
     from featuregate.view.cluster_view import View
 
 __all__ = ["broker_list_findings", "cluster_findings"]
@@ -51,31 +51,29 @@ def cluster_findings(first: View, second: View) -> Iterator[Finding]:
 
 
 def _silent(view: View) -> Iterator[Finding]:
-    for broker in view.missing:
-        assert broker.failure is not None
+    for failure, brokers in failures(view).items():
+        these, they = (f"this {view.role}", "it does") if len(brokers) == 1 else (f"these {view.role}s", "they do")
         yield Finding(
             severity="error",
             code="broker-silent",
-            where=broker.name,
-            problem=f"The cluster lists this {broker.role}, but it does not answer.",
-            evidence=broker.failure.text,
-            advice=_silent_broker_advice(broker),
+            where=named(brokers),
+            problem=f"The cluster lists {these}, but {they} not answer.",
+            evidence=failure.text,
+            advice=_silent_broker_advice(failure, brokers),
         )
 
 
-def _silent_broker_advice(broker: BrokerAnswer) -> str:
-    assert broker.failure is not None
-    if broker.failure.kind == UnknownHost.__name__:
-        return f"make {broker.host!r} resolve on this machine, or set advertised.listeners to a name that resolves"
-    if broker.failure.kind == HostNameMismatch.__name__:
-        return (
-            f"set advertised.listeners to a name that is in its certificate, or issue a certificate for {broker.host!r}"
-        )
-    if broker.failure.kind == ConnectFailed.__name__:
+def _silent_broker_advice(failure: Failure, brokers: Sequence[BrokerAnswer]) -> str:
+    hosts = ", ".join(sorted({repr(broker.host) for broker in brokers}))
+    if failure.kind == UnknownHost.__name__:
+        return f"make {hosts} resolve on this machine, or set advertised.listeners to a name that resolves"
+    if failure.kind == HostNameMismatch.__name__:
+        return f"set advertised.listeners to a name that is in its certificate, or issue a certificate for {hosts}"
+    if failure.kind == ConnectFailed.__name__:
         return "start it, or check that its advertised.listeners is an address that this machine can reach"
-    if broker.failure.kind == "REBOOTSTRAP_REQUIRED":
+    if failure.kind == "REBOOTSTRAP_REQUIRED":
         return "another node listens at its address: check advertised.listeners, port forwarding and proxies"
-    if broker.failure.kind == TimedOut.__name__:
+    if failure.kind == TimedOut.__name__:
         return "check for a firewall and for a process that hangs; until it answers, no gate over APIs opens"
     return "check its log; until it answers, no gate over APIs opens"
 
@@ -90,7 +88,7 @@ def _mixed_releases(view: View) -> Iterator[Finding]:
             code="mixed-releases",
             where="cluster",
             problem="The brokers run different releases of Kafka.",
-            evidence="; ".join(f"{_names(brokers)} {release}" for release, brokers in releases.items()),
+            evidence="; ".join(f"{named(brokers)} {release}" for release, brokers in releases.items()),
             advice="finish the rolling upgrade; until then the cluster can do only what its oldest brokers can",
         )
     elif view.mixed:
@@ -122,7 +120,7 @@ def _not_everywhere(view: View) -> Iterator[Finding]:
             yield Finding(
                 severity="warning",
                 code="feature-not-everywhere",
-                where=_names(lacking),
+                where=named(lacking),
                 problem=f"Not every {view.role} can run {', '.join(lacked)}.",
                 evidence=f"{len(lacking)} of {len(view.answering)} that answered do not list it",
                 advice="a feature that a broker lacks cannot be finalized: upgrade these brokers first",
@@ -137,7 +135,7 @@ def _outside_support(view: View) -> Iterator[Finding]:
         yield Finding(
             severity="error",
             code="finalized-below-support" if below else "finalized-beyond-support",
-            where=_names(brokers),
+            where=named(brokers),
             problem=f"{name} is finalized at {level_name(name, level)}, which these brokers do not list as supported.",
             evidence=", ".join(f"{broker.name}: {_range(name, broker)}" for broker in brokers),
             advice=f"raise the level to one that they support: featuregate upgrade --feature {name}={max(lowest)}"
@@ -180,7 +178,7 @@ def _hidden_features(view: View) -> Iterator[Finding]:
         yield Finding(
             severity="note",
             code="features-hidden",
-            where=_names(hiding),
+            where=named(hiding),
             problem="These brokers may support more features than they list.",
             evidence="they answer ApiVersions up to v3, which leaves out features that start at level 0 (KAFKA-17011)",
             advice="upgrade to 3.9 or newer to see them; the finalized levels are complete",
@@ -190,7 +188,7 @@ def _hidden_features(view: View) -> Iterator[Finding]:
         yield Finding(
             severity="note",
             code="features-unknown",
-            where=_names(old),
+            where=named(old),
             problem="These brokers do not list features.",
             evidence=f"they answer ApiVersions up to v{max(b.asked_version or 0 for b in old)}; features came with v3",
             advice="use requirements on API versions; features need Kafka 2.7 or newer",
@@ -206,7 +204,7 @@ def _epochs(first: View, second: View) -> Iterator[Finding]:
         yield Finding(
             severity="error",
             code="no-epoch",
-            where=_names(silent),
+            where=named(silent),
             problem="These nodes do not know which levels are finalized.",
             evidence="they return no epoch",
             advice="check whether the controllers have a quorum, and whether these nodes can reach them",
@@ -228,18 +226,9 @@ def _epochs(first: View, second: View) -> Iterator[Finding]:
         yield Finding(
             severity="warning",
             code="broker-behind",
-            where=_names(behind),
+            where=named(behind),
             problem="The finalized features of these brokers are out of date.",
             evidence=", ".join(f"{broker.name} is at epoch {broker.epoch}" for broker in behind)
             + f"; epoch {first.epoch} was reached {second.seen_at - first.seen_at:.1f} s before",
             advice="check whether they can reach the controller; featuregate uses the levels with the highest epoch",
         )
-
-
-def _names(brokers: Sequence[BrokerAnswer]) -> str:
-    if len(brokers) == 1:
-        return brokers[0].name
-    numbers = runs(broker.node_id for broker in brokers if broker.node_id is not None)
-    return f"{brokers[0].role}s " + ",".join(
-        filter(None, [numbers, *(broker.address for broker in brokers if broker.node_id is None)])
-    )

@@ -104,6 +104,12 @@ def test_a_note_names_a_silent_broker_and_the_cause() -> None:
     assert note == "broker 2 (b2:9092) does not answer, so its features are not included: said nothing for 5 s"
 
 
+def test_a_note_names_all_brokers_that_are_silent_for_the_same_cause() -> None:
+    """Where many are silent, the notes stay short."""
+    (note,) = notes(view(able(1, supported=MODERN), deaf(2), deaf(3)))
+    assert note == "brokers 2-3 do not answer, so their features are not included: said nothing for 5 s"
+
+
 def test_there_is_no_note_where_all_brokers_agree() -> None:
     """Standard error stays empty, as in kafka-features."""
     assert list(notes(view(able(1, supported=MODERN), able(2, supported=MODERN)))) == []

@@ -42,6 +42,15 @@ def test_a_silent_broker_is_an_error() -> None:
     assert "firewall" in finding.advice
 
 
+def test_brokers_that_fail_alike_are_one_finding() -> None:
+    """A rack without power is one problem."""
+    finding = found(view(able(1), deaf(2), deaf(3)))["broker-silent"]
+    assert (finding.where, finding.problem) == (
+        "brokers 2-3",
+        "The cluster lists these brokers, but they do not answer.",
+    )
+
+
 @pytest.mark.parametrize(
     ("failure", "advice"),
     [
