@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -12,27 +14,55 @@ import pytest
 import featuregate as fg
 from featuregate.testing.local_kafka.processes import ReservedPorts
 
-pytestmark = pytest.mark.live
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(sys.platform != "linux", reason="a reserved port can be used by another process"),
+]
 
 BOUND = 240.0
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="a reserved port can be used by another process")
-def test_the_sandbox_runs_real_kafka_until_ctrl_c_and_leaves_nothing() -> None:
-    """At the port that the user chose, with the levels that the user chose."""
+@contextmanager
+def sandbox(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run a sandbox at a port that is reserved, and yield it with its port."""
     reserved = ReservedPorts([0])
     port = str(reserved.numbers[0])
-    command = [sys.executable, "-m", "featuregate", "sandbox", "4.2.0", "--port", port, "--features", "group.version=0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "featuregate", "sandbox", "4.2.0", "--port", port, *options]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     try:
-        assert process.stdout is not None
-        assert any("Ctrl-C ends it" in line for line in process.stdout)
+        yield process, port
+    finally:
+        process.kill()
+        process.communicate()
+        reserved.close()
+
+
+def says(process: subprocess.Popen[str], text: str) -> bool:
+    """Read lines until one has a text; return whether there is one."""
+    assert process.stdout is not None
+    return any(text in line for line in process.stdout)
+
+
+def test_the_sandbox_runs_real_kafka_until_ctrl_c_and_leaves_nothing() -> None:
+    """At the port that the user chose, with the levels that the user chose."""
+    with sandbox("--features", "group.version=0") as (process, port):
+        assert says(process, "Ctrl-C ends it")
         brokers = psutil.Process(process.pid).children(recursive=True)
         assert fg.discover(f"localhost:{port}").level("group.version") == 0
         process.send_signal(signal.SIGINT)
         assert process.wait(BOUND) == 0
         assert psutil.wait_procs(brokers, BOUND)[1] == []
-    finally:
-        process.kill()
-        process.communicate()
-        reserved.close()
+
+
+def test_the_sandbox_rolls_real_brokers_one_after_the_other() -> None:
+    """At once, where there is no terminal."""
+    with sandbox("--nodes", "2", "--roll-to", "4.3.1") as (process, port):
+        assert says(process, "all brokers run 4.3.1")
+        view = fg.discover(f"localhost:{port}")
+        assert len(view.answering) == 2
+        assert fg.evaluate(view, fg.Release("4.3")).open
+        process.send_signal(signal.SIGINT)
+        assert process.wait(BOUND) == 0

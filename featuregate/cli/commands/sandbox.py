@@ -8,7 +8,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from featuregate.catalog import release_of
+from featuregate.catalog import captured_releases, release_of
 from featuregate.cli.exit_codes import OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.output import print_message
 from featuregate.cli.updates.requested import name_and_level
@@ -41,10 +41,8 @@ def run(args: argparse.Namespace) -> int:
             if args.roll_to is not None:
                 _roll(sandbox, args.roll_to)
             threading.Event().wait()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, EOFError):  # EOFError: Ctrl-D, where it waits for Enter
         pass
-    except OSError as error:
-        raise CommandError(f"port {args.port} cannot be used: {error.strerror}; give --port", UNKNOWN) from error
     return OK
 
 
@@ -59,11 +57,22 @@ def _interruptible() -> Iterator[None]:
 
 
 @contextmanager
+def _taking_ports(args: argparse.Namespace) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(f"port {args.port} cannot be used: {error.strerror}; give --port", UNKNOWN) from error
+
+
+@contextmanager
 def _real(args: argparse.Namespace, levels: Mapping[str, int]) -> Iterator[_Sandbox]:
     try:
         from featuregate.testing import LocalKafka  # noqa: PLC0415 - an extra
 
-        kafka = LocalKafka(args.version, nodes=args.nodes, port=args.port, features=levels)
+        with _taking_ports(args):
+            kafka = LocalKafka(args.version, nodes=args.nodes, port=args.port, features=levels)
+        if args.roll_to is not None:
+            kafka.prepare(args.roll_to)
         print_message(f"starting {_brokers(args.nodes)} of Kafka {args.version}; the first time, jars are downloaded")
         with kafka:
             yield _Sandbox(kafka.bootstrap, kafka.nodes, kafka.roll)
@@ -76,7 +85,15 @@ def _real(args: argparse.Namespace, levels: Mapping[str, int]) -> Iterator[_Sand
 def _fake(args: argparse.Namespace, levels: Mapping[str, int]) -> Iterator[_Sandbox]:
     from featuregate.testing import FakeCluster  # noqa: PLC0415 - only this command needs it
 
-    with FakeCluster(args.nodes, release=release_of(args.version), port=args.port) as cluster:
+    for version in (args.version, args.roll_to):
+        if version is not None and release_of(version) not in captured_releases():
+            raise CommandError(
+                f"there are no fake brokers of {version}, but of {', '.join(captured_releases())}", USAGE
+            )
+    cluster = FakeCluster(args.nodes, release=release_of(args.version), port=args.port)
+    with _taking_ports(args):
+        cluster.start()
+    with cluster:
         if levels:
             cluster.finalize({**cluster.finalized, **levels})
 

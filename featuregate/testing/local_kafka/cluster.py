@@ -146,7 +146,7 @@ class LocalKafka:
         cluster = self._cluster
         versions = [node.version for node in cluster.by_id.values()]
         target = version or min(versions, key=lambda text: recipe_for(text).numbers)
-        self._check_quorum_kind(target)
+        self.prepare(target)
         cluster.delete()
         for node in cluster.by_id.values():
             node.version = target
@@ -228,17 +228,18 @@ class LocalKafka:
 
     def roll(self, node_id: int, version: str) -> None:
         """Stop one node and start it with another release, with the same data and ports."""
-        self._check_quorum_kind(version)
-        jars_of(recipe_for(version))  # while the node still serves
+        self.prepare(version)  # while the node still serves
         self.stop(node_id)
         self._node(node_id).version = version
         self.start(node_id)
 
-    def _check_quorum_kind(self, version: str) -> None:
+    def prepare(self, version: str) -> None:
+        """Check that nodes of this cluster can run another release, and download its jars, also before the start."""
         recipe = recipe_for(version)
         if (recipe.quorum == "zookeeper") != (self._config.zookeeper_port is not None):
             raise LocalKafkaError(f"Kafka {version} runs with another kind of quorum than {self._version}")
         self._config.check(recipe)
+        jars_of(recipe)
 
     # ------------------------------------------------------------ features and Kafka's tools
 

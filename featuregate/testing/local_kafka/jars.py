@@ -115,13 +115,16 @@ def _fetched(wanted: _Download, folder: Path) -> Path:
     if folder.is_dir():
         return folder
     cache = cache_folder()
-    folder.parent.mkdir(parents=True, exist_ok=True)
     try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(cache / "kafka.lock", timeout=FETCH_TIMEOUT):
             if not folder.is_dir():
                 _fetch(wanted, folder, cache / "maven")
     except Timeout:
         raise LocalKafkaError(f"another process has been downloading jars for {FETCH_TIMEOUT:.0f} s: {cache}") from None
+    except OSError as error:
+        problem = f"jars cannot be kept in {cache}: {error.strerror}"
+        raise LocalKafkaError(f"{problem}; FEATUREGATE_CACHE names another folder") from error
     return folder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -109,9 +110,38 @@ def test_a_second_sandbox_does_not_share_the_port_of_the_first(port: int) -> Non
         (["--port", "x"], "'x' is no number from 1 to 65535"),
         (["--features", "group.version"], "--features: Can't parse"),
         (["4.2"], "name one of it, such as 4.2.0"),
+        (["--roll-to", "4.2"], "name one of it, such as 4.2.0"),
+        (["--fake", "9.9.9"], "there are no fake brokers of 9.9.9, but of 0.10.0, 0.10.1, "),
+        (["--fake", "--roll-to", "9.9.9"], "there are no fake brokers of 9.9.9, but of 0.10.0, 0.10.1, "),
     ],
 )
-def test_wrong_options_are_one_line(capsys: pytest.CaptureFixture[str], options: list[str], said: str) -> None:
+def test_wrong_options_are_one_line(
+    port: int, capsys: pytest.CaptureFixture[str], options: list[str], said: str
+) -> None:
     """Nothing is started."""
-    assert main(["sandbox", *options]) != 0
-    assert said in capsys.readouterr().err
+    assert main(["sandbox", "--port", str(port), *options]) in {2, 64}
+    ended = capsys.readouterr()
+    assert said in ended.err
+    assert (ended.err.count("\n"), ended.out) == (1, "")
+
+
+def test_a_folder_for_jars_that_cannot_be_used_is_named(
+    port: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The port is not to blame."""
+    monkeypatch.setenv("FEATUREGATE_CACHE", "/proc/nope")
+    assert main(["sandbox", "--port", str(port)]) == 2
+    assert "jars cannot be kept in /proc/nope: No such file or directory" in capsys.readouterr().err
+
+
+def test_ctrl_d_ends_it_before_the_roll(port: int) -> None:
+    """It waits for Enter, and there is no more input."""
+    ours, theirs = os.openpty()
+    command = (*COMMAND, "--port", str(port), "--roll-to", "4.2.0")
+    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        os.write(ours, b"\x04")
+        out, err = process.communicate(timeout=60)
+    os.close(ours)
+    os.close(theirs)
+    assert (process.returncode, err) == (0, "")
+    assert "stops, and starts" not in out
