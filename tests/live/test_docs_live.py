@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from doc_pages import REAL, ROOT, parsed
+from waiting import BOUND
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,3 +27,13 @@ def test_every_python_block_of_the_page_runs(
     monkeypatch.chdir(tmp_path)
     for example in parsed(page, kafka.bootstrap).examples():
         example.evaluate()
+
+
+def test_the_script_that_the_readme_names_runs() -> None:
+    """It stops with an error where a gate is not as it should be at a step of the upgrade."""
+    (script,) = re.findall(r"`\.venv/bin/python (\S+)`", (ROOT / "README.md").read_text())
+    ended = subprocess.run(
+        [sys.executable, script], cwd=ROOT, capture_output=True, text=True, timeout=2 * BOUND, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "the features are finalized: newer-txn-apis OPEN, kip848 OPEN, kip890 OPEN" in ended.stdout

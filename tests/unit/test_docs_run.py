@@ -41,6 +41,20 @@ def test_every_python_block_of_the_page_runs(page: Path) -> None:
             example.evaluate()
 
 
+def test_the_tutorial_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    """But for the ports, and for the id of the cluster."""
+    page = ROOT / "docs/tutorial/first-gate.md"
+    shown = re.findall(r"^```python\n.*?^```\n(?:\n```text\n(.*?)^```)?", page.read_text(), re.MULTILINE | re.DOTALL)
+    assert len([text for text in shown if text]) > 5
+    for example, text in zip(parsed(page, "localhost:9092").examples(), shown, strict=True):
+        example.evaluate()
+        assert alike(capsys.readouterr().out) == alike(text)
+
+
+def alike(output: str) -> str:
+    return re.sub(r"cluster [\w-]{22}", "cluster ID", re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", output))
+
+
 def test_no_python_block_is_passed_over() -> None:
     """A block under another name, or indented, would never run."""
     for page in PAGES:
