@@ -29,7 +29,7 @@ GATES = {
     "kip890": str(fg.presets.kip890),
 }
 FEATURES = {"group.version": 1, "transaction.version": 2}
-STEP_SECONDS = 60.0
+STEP_SECONDS = 240.0
 
 
 @dataclass(frozen=True)

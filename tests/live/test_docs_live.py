@@ -33,7 +33,7 @@ def test_the_script_that_the_readme_names_runs() -> None:
     """It stops with an error where a gate is not as it should be at a step of the upgrade."""
     (script,) = re.findall(r"`\.venv/bin/python (\S+)`", (ROOT / "README.md").read_text())
     ended = subprocess.run(
-        [sys.executable, script], cwd=ROOT, capture_output=True, text=True, timeout=2 * BOUND, check=False
+        [sys.executable, script], cwd=ROOT, capture_output=True, text=True, timeout=3 * BOUND, check=False
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "the features are finalized: newer-txn-apis OPEN, kip848 OPEN, kip890 OPEN" in ended.stdout
