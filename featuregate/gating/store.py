@@ -109,6 +109,14 @@ class Store:
         """Why a latch is not durable, or what was lost; ``None`` when all is well."""
         return None if self._durable is None else self._durable.error
 
+    def troubles(self) -> list[str]:
+        """Return what is wrong with latches, and with gates that no view may ever open, in sentences."""
+        said = [] if self.latch_store_error is None else [self.latch_store_error]
+        listed: set[str] = set()
+        if self.view is not None:
+            listed.update(self.view.finalized, *(broker.supported for broker in self.view.answering))
+        return said + [text for gate in self.gates() for name, text in _misspelt(gate) if name not in listed]
+
     def last(self, cluster_id: str | None) -> View | None:
         """Return what was last seen of this cluster, also where another one was seen since."""
         return self._last.get(cluster_id)
@@ -164,7 +172,8 @@ class Store:
                 return gate
             gate = self._gates[name] = make()
             self._keep(gate)
-            _warn_of_misspelt(gate)
+            for _, text in _misspelt(gate):
+                logger.warning("%s", text)
             events: list[Event] = []
             if self.view is not None:
                 state = self._latch(self.view)
@@ -260,8 +269,8 @@ class Store:
         return [GateMoved(gate=gate.name, open=decision.open, decision=decision)]
 
 
-def _warn_of_misspelt(gate: Gate) -> None:
-    """Warn of a feature that the catalog lacks and that resembles a known one: it may keep the gate closed for ever."""
+def _misspelt(gate: Gate) -> Iterator[tuple[str, str]]:
+    """Yield each feature that the catalog lacks and that resembles a known one, which may keep the gate closed."""
     for name in features_in(gate.requirement):
         if name not in features() and (close := close_to(name, features())):
-            logger.warning("gate %s: no feature is known as %s; did you mean %s?", gate.name, name, " or ".join(close))
+            yield name, f"gate {gate.name}: no feature is known as {name}; did you mean {' or '.join(close)}?"

@@ -11,7 +11,7 @@ from featuregate.polling.schedule import ROLL_INTERVALS, SETTLE_INTERVALS
 from featuregate.view.answers import unlisted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
@@ -183,8 +183,11 @@ class PollState:
         """Say whether an epoch that used to run has stopped, although brokers answer: their controller is away."""
         return self.epoch_runs and self.epoch_moved_at is not None and now - self.epoch_moved_at > self.stale_after
 
-    def health(self, view: View | None, now: float, *, latch_store_error: str | None) -> dict[str, Any]:
-        """Return the state of discovery for a periodic health check, as plain JSON-able values."""
+    def health(self, view: View | None, now: float, *, troubles: Iterable[str]) -> dict[str, Any]:
+        """Return the state of discovery for a periodic health check, as plain JSON-able values.
+
+        ``troubles`` are reasons that polls do not show.
+        """
         age = self.age(now)
         reasons = []
         if self.stale(now):
@@ -199,8 +202,7 @@ class PollState:
             reasons.append(f"the last {self.failures} polls failed: {self.last_error}")
         if self.epoch_stuck(now) and old_levels is None:
             reasons.append("the epoch has stopped rising: brokers answer, but hear nothing new from their controller")
-        if latch_store_error is not None:
-            reasons.append(latch_store_error)
+        reasons.extend(troubles)
         return {
             "status": self._status(view, now, troubled=bool(reasons)),
             "reasons": reasons,

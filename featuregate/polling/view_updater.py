@@ -88,7 +88,7 @@ class ViewUpdater:
 
     def health(self) -> dict[str, Any]:
         """Return the state of polling as plain JSON-able values."""
-        return self.state.health(self.store.view, self.clock(), latch_store_error=self.store.latch_store_error)
+        return self.state.health(self.store.view, self.clock(), troubles=self.store.troubles())
 
     def _answered_at(self, fetched: MergedView, now: float) -> float:
         """Return when the brokers answered, on the clock of this process, if that is not before the view at hand.

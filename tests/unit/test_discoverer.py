@@ -588,6 +588,16 @@ def test_health_is_plain_and_whole(new: FakeCluster) -> None:
     assert (health["brokers_known"], health["brokers_answered"]) == (3, 3)
 
 
+def test_health_names_a_gate_that_requires_a_misspelt_feature(new: FakeCluster) -> None:
+    """Its warning in the log may be days old."""
+    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        features.gate("groups", "group.version>=1 & feature:group.versio>=1")
+        assert features.wait(BOUND)
+        health = features.health()
+    assert health["status"] == "degraded"
+    assert health["reasons"] == ["gate groups: no feature is known as group.versio; did you mean group.version?"]
+
+
 @pytest.mark.parametrize("option", ["interval", "stale_after", "forget_after"])
 @pytest.mark.parametrize("value", [0, -1, float("nan"), "60", True])
 def test_a_wrong_option_is_one_clear_error(option: str, value: object) -> None:

@@ -25,10 +25,8 @@ def succeed(polls: PollState, seen: View, now: float, before: View | None = None
     return seen
 
 
-def health(
-    polls: PollState, seen: View | None, now: float, *, latch_store_error: str | None = None
-) -> dict[str, object]:
-    found = polls.health(seen, now, latch_store_error=latch_store_error)
+def health(polls: PollState, seen: View | None, now: float, *, troubles: tuple[str, ...] = ()) -> dict[str, object]:
+    found = polls.health(seen, now, troubles=troubles)
     json.dumps(found)
     return found
 
@@ -88,7 +86,7 @@ def test_a_shelf_error_degrades() -> None:
     """Latches that are not durable are a matter of health."""
     polls = make()
     seen = succeed(polls, view(broker()), 0)
-    assert health(polls, seen, 0, latch_store_error="disk full")["reasons"] == ["disk full"]
+    assert health(polls, seen, 0, troubles=("disk full",))["reasons"] == ["disk full"]
 
 
 def test_closed_is_closed() -> None:

@@ -19,6 +19,7 @@ from featuregate.gating.gates import Gate
 from featuregate.gating.latch_store import FileLatchStore, LatchStore
 from featuregate.gating.store import KEPT_GATES, Store
 from featuregate.requirements import Api, Feature, Requirement
+from featuregate.view.answers import SupportedRange
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,6 +119,18 @@ def test_a_misspelt_feature_is_warned_of_at_once(
     add(store, Feature(feature) >= 1)  # the same gate, and no second warning
     said = [record.getMessage() for record in caplog.records]
     assert said == ["gate eos: no feature is known as group.versio; did you mean group.version?"] * warns
+
+
+def test_a_misspelt_feature_is_a_trouble_until_a_broker_lists_it() -> None:
+    """A broker of a release that this one does not know may have a feature of such a name."""
+    store, _ = make()
+    add(store, Feature("group.versio") >= 1)
+    said = ["gate eos: no feature is known as group.versio; did you mean group.version?"]
+    assert store.troubles() == said
+    store.update(view(broker(1)))
+    assert store.troubles() == said
+    store.update(view(replace(broker(1), supported={"group.versio": SupportedRange(0, 1)})))
+    assert store.troubles() == []
 
 
 def test_gates_without_end_are_not_all_kept(caplog: pytest.LogCaptureFixture) -> None:
