@@ -63,7 +63,7 @@ class FeatureSession:
         Keeps latches beyond the process, in addition to those that each query keeps in its checkpoint.
     metrics
         Called with each event of the core and of this package.
-    broker_list, cluster_id, exclude_apis
+    broker_list, cluster_id, exclude_apis, keep_connections
         See :class:`featuregate.Discoverer`. Brokers of a bootstrap list report no cluster id:
         there ``latch_store`` and :meth:`foreach_batch` need ``cluster_id``.
     usage_topic
@@ -93,6 +93,7 @@ class FeatureSession:
         broker_list: BrokerListSource = "cluster",
         cluster_id: str | None = None,
         exclude_apis: str | None = None,
+        keep_connections: bool = True,
         usage_topic: str | None = None,
     ) -> None:
         require_driver()
@@ -108,6 +109,7 @@ class FeatureSession:
             broker_list=broker_list,
             cluster_id=cluster_id,
             exclude_apis=exclude_apis,
+            keep_connections=keep_connections,
             latch_store=latch_store,
             metrics=self._on_event,
             usage=usage_reporter(spark, config, usage_topic) if usage_topic else None,

@@ -42,6 +42,7 @@ class Watch:
     broker_list: Any = "cluster"
     cluster_id: str | None = None
     exclude_apis: str | None = None
+    keep_connections: bool = True
     latch_store: LatchStore | str | None = None
     metrics: Callable[[Any], None] | None = None
     usage: UsageReporter | None = None
@@ -74,6 +75,7 @@ class Watch:
                 latch_store=self.latch_store,
                 metrics=self.metrics,
                 exclude_apis=self.exclude_apis,
+                keep_connections=self.keep_connections,
                 usage=self.usage,
             ).start()
             for name, (text, policy) in self._wanted.items():

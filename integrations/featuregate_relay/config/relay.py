@@ -91,6 +91,7 @@ class ClusterConfig(Table):
     timeout: Seconds | None = None
     broker_list: Literal["cluster", "bootstrap"] = "cluster"
     cluster_id: str | None = None
+    keep_connections: bool = True
     latches: FilePath | None = None
     """A folder that keeps latches and the timeline over restarts."""
 
@@ -108,6 +109,7 @@ class ClusterConfig(Table):
             broker_list=self.broker_list,
             cluster_id=self.cluster_id,
             latch_store=self.latches,
+            keep_connections=self.keep_connections,
         )
 
 

@@ -66,6 +66,20 @@ def test_a_file_names_clusters_with_connections_gates_and_latches(tmp_path: Path
     assert list(config.discoverers()) == ["orders", "payments"]
 
 
+def test_a_cluster_need_not_keep_the_connections_of_its_polls(tmp_path: Path) -> None:
+    """Where a limit on connections matters more than the processors of brokers."""
+    file = tmp_path / "relay.toml"
+    with FakeCluster(2) as brokers:
+        file.write_text(f"""
+            [clusters.orders]
+            properties.bootstrap.servers = "{brokers.bootstrap}"
+            keep-connections = false
+        """)
+        with read_config(file).discoverers()["orders"] as features:
+            assert features.wait(BOUND)
+            eventually(lambda: not any(broker.listener.connections for broker in brokers.brokers))
+
+
 def test_each_mistake_is_a_line_with_its_place(tmp_path: Path) -> None:
     """All of them at once."""
     found = mistakes(
@@ -165,6 +179,8 @@ def test_the_page_of_the_configuration_says_the_defaults(section: str) -> None:
 
 
 def spelled(value: object) -> object:
+    if isinstance(value, bool):
+        return value
     return list(value) if isinstance(value, tuple) and not isinstance(value, Address) else str(value)
 
 

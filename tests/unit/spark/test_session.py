@@ -96,6 +96,13 @@ def test_the_gates_of_a_session_do_not_count_excluded_apis(fake_kafka: FakeClust
         assert "are excluded by configuration" in features.gate("produce", "Produce>=9").decision.summary
 
 
+def test_a_session_need_not_keep_its_connections(fake_kafka: FakeCluster) -> None:
+    """Where a limit on connections matters more than the processors of brokers."""
+    with FeatureSession(spark(), fake_kafka.bootstrap, keep_connections=False) as features:
+        assert features.view is not None
+        eventually(lambda: not any(broker.listener.connections for broker in fake_kafka.brokers))
+
+
 def test_only_the_driver_reports_its_usage() -> None:
     """The app is that of Spark. A process of Spark Connect's server gets a copy of the watch, and does not report."""
     driver = spark()
