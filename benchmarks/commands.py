@@ -1,4 +1,4 @@
-"""Each command of kafka-features as a whole process, beside the JVM tool on the same broker."""
+"""Commands as whole processes: those of kafka-features beside the JVM tool, others beside a bare Python."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from importing import ENVIRONMENT
+from importing import ENVIRONMENT, process
 from live import AS_THE_SCRIPT, KAFKA, LOGGING, TOOL
-from measuring import Row, Section, announce, at_least, take_turns
+from measuring import Row, Section, announce, at_least, beside, take_turns
 
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.jars import jars_of
@@ -34,6 +35,12 @@ COMMANDS = (
     "feature-dependencies --feature eligible.leader.replicas.version=1",
 )
 """None of them changes the cluster: group.version is at 1 already."""
+OTHERS = (
+    "check kip848 --bootstrap-server {}",
+    "matrix --bootstrap-server {}",
+    "version-mapping",
+    "completion bash",
+)
 
 
 def whole_process(command: Sequence[str | Path]) -> Callable[[], float]:
@@ -52,21 +59,25 @@ def run(rounds: int) -> Section:
     with LocalKafka(KAFKA) as kafka, tempfile.TemporaryDirectory() as folder:
         logging = Path(folder, "log4j2.properties")
         logging.write_text(LOGGING)
-        rows = tuple(beside(kafka, command, logging, rounds) for command in COMMANDS)
+        rows = (
+            *(beside_the_tool(kafka, command, logging, rounds) for command in COMMANDS),
+            *(beside_python(command.format(kafka.bootstrap), rounds) for command in OTHERS),
+        )
     return Section(
         name="commands",
-        title="Commands of kafka-features",
+        title="Commands",
         rows=rows,
         notes=(
             (
                 f"One real broker of Kafka {KAFKA}. `kafka-features-py` beside the tool with the options that its own "
                 "script gives the JVM, without the time that the shell script takes."
             ),
+            "Other commands of `featuregate` stand beside `python -c pass`: what is beyond it is ours.",
         ),
     )
 
 
-def beside(kafka: LocalKafka, command: str, logging: Path, rounds: int) -> Row:
+def beside_the_tool(kafka: LocalKafka, command: str, logging: Path, rounds: int) -> Row:
     asks = ("--bootstrap-server", kafka.bootstrap, *shlex.split(command))
     configured = f"-Dlog4j2.configurationFile={logging}"
     classpath = f"{jars_of(recipe_for(KAFKA))}/*"
@@ -82,5 +93,17 @@ def beside(kafka: LocalKafka, command: str, logging: Path, rounds: int) -> Row:
     return at_least(4.0, f"{command}, whole process", ours, theirs)
 
 
+def beside_python(command: str, rounds: int) -> Row:
+    contestants: dict[str, Callable[[], float]] = {
+        command: whole_process([sys.executable, "-c", START_OURS, *shlex.split(command)]),
+        "python -c pass": partial(process, "pass"),
+    }
+    for contestant in contestants.values():
+        contestant()  # as above
+    ours, python = take_turns(command, rounds, contestants, "ms").values()
+    return beside(f"featuregate {command.partition(' --')[0]}, whole process", ours, python)
+
+
 START = "import sys; from featuregate.cli.script import kafka_features; sys.exit(kafka_features())"
-"""What the installed script does."""
+START_OURS = START.replace("kafka_features", "featuregate")
+"""What the installed scripts do."""

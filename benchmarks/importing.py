@@ -12,7 +12,7 @@ from functools import partial
 
 from measuring import Bar, Row, Sample, Section, each, take_turns
 
-__all__ = ["run"]
+__all__ = ["process", "run"]
 
 HEAVY = (
     "asyncio",
