@@ -1,15 +1,15 @@
 """Cuts a live log into segments of whole lines, because Spark never reads what is appended to a file.
 
-The segments of a broker are in one folder, as ``<inode>-<start>-<end>`` with the bytes of the log between which they
-are. They appear whole: written under a hidden name, and linked to their own.
+The segments of a broker are in one folder, as ``<inode>.<mark>-<start>-<end>`` with the bytes of the log between which
+they are. They appear whole: written under a hidden name, and linked to their own.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
 from hashlib import sha256
+from secrets import token_hex
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 from featuregate_fleet.errors import LogTruncated
@@ -24,6 +24,7 @@ _LONGEST: Final = 64 * 2**20
 """Bytes of a segment. A line that is longer is cut."""
 _HEAD: Final = 1024
 _PROGRESS: Final = ".progress.json"
+_MARK_BYTES: Final = 4
 
 
 class _Progress(NamedTuple):
@@ -34,6 +35,13 @@ class _Progress(NamedTuple):
     head: int
     """How many of its first bytes ``digest`` is of: a short log has fewer."""
     digest: str
+    mark: str = ""
+    """Made when the log was first seen: once a log is deleted, another one gets its inode. An older release made none,
+    and finishes its log under the names that it has begun with."""
+
+    def name(self, start: int, end: int | str) -> str:
+        """Return the name of a segment: no other log ever had it, so that no reader takes it for one it has read."""
+        return f"{self.inode}{self.mark}-{start}-{end}"
 
 
 class Segmenter:
@@ -78,10 +86,11 @@ class Segmenter:
             about = os.fstat(self._file.fileno())
             complete = newest is not None and newest != about.st_ino
             yield self._file, complete
-            if not complete:
+            # Open until then, so that its successor cannot get its inode.
+            if not complete or (successor := _opened(self._successor(about))) is None:
                 return
             self.close()
-            self._file = _opened(self._successor(about))
+            self._file = successor
 
     def _last_file(self) -> IO[bytes] | None:
         """Open the log that the last process has collected from. It may have been renamed since."""
@@ -106,33 +115,31 @@ class Segmenter:
 
     def _segments(self, file: IO[bytes], *, complete: bool) -> Iterator[str]:
         """Write segments up to the last line break, or up to the end of a log that is complete."""
-        inode, start = os.fstat(file.fileno()).st_ino, self._begin(file)
-        file.seek(start)
+        progress = self._begin(file)
+        file.seek(progress.end)
         while block := file.read(_LONGEST):
             whole = block[: block.rfind(b"\n") + 1]
             if (not whole and len(block) == _LONGEST) or (complete and len(block) < _LONGEST):
                 whole = block
             if not whole:
                 return
-            yield self._write(f"{inode}-{start}-{start + len(whole)}", self._change(whole))
-            start += len(whole)
-            self._keep(file, start)
-            file.seek(start)
+            end = progress.end + len(whole)
+            yield self._write(progress.name(progress.end, end), self._change(whole))
+            progress = self._keep(file, progress, end)
+            file.seek(end)
 
-    def _begin(self, file: IO[bytes]) -> int:
-        """Return the byte from which on this log is not in segments."""
+    def _begin(self, file: IO[bytes]) -> _Progress:
+        """Return up to where this log is in segments."""
         inode, progress = os.fstat(file.fileno()).st_ino, self._progress()
         if progress is None or progress.inode != inode:
-            self._keep(file, 0)
-            return 0
+            return self._keep(file, _Progress(inode, 0, 0, "", f".{token_hex(_MARK_BYTES)}"), 0)
         if os.fstat(file.fileno()).st_size < progress.end or _digest(file, progress.head) != progress.digest:
             raise LogTruncated(
                 f"{self._log} lost bytes that it had: copytruncate loses lines. Rotate it by renaming. {self._anew()}"
             )
-        end = progress.end
-        while made := next(self._folder.glob(f"{inode}-{end}-*"), None):  # killed before it kept the progress
-            end = int(made.name.split("-")[2])
-        return end
+        while made := next(self._folder.glob(progress.name(progress.end, "*")), None):  # killed before it kept that
+            progress = progress._replace(end=int(made.name.split("-")[2]))
+        return progress
 
     def _write(self, name: str, text: bytes) -> str:
         hidden = self._folder / f".{name}"
@@ -141,8 +148,7 @@ class Segmenter:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            with suppress(FileExistsError):
-                os.link(hidden, self._folder / name)
+            os.link(hidden, self._folder / name)
         finally:
             hidden.unlink(missing_ok=True)  # half of it would keep a full disk full
         return name
@@ -153,12 +159,13 @@ class Segmenter:
         except FileNotFoundError:
             return None
 
-    def _keep(self, file: IO[bytes], end: int) -> None:
+    def _keep(self, file: IO[bytes], progress: _Progress, end: int) -> _Progress:
         head = min(end, _HEAD)
-        progress = _Progress(os.fstat(file.fileno()).st_ino, end, head, _digest(file, head))
+        kept = progress._replace(end=end, head=head, digest=_digest(file, head))
         hidden = self._folder / f"{_PROGRESS}.new"
-        hidden.write_text(json.dumps(progress._asdict()))
+        hidden.write_text(json.dumps(kept._asdict()))
         hidden.replace(self._folder / _PROGRESS)
+        return kept
 
     def _anew(self) -> str:
         return f"To begin with the log as it is, take another folder than {self._folder}."

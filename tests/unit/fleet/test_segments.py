@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
@@ -64,19 +65,30 @@ def restarted(log: Path, folder: Path) -> list[str]:
 
 def collected(folder: Path) -> str:
     """Return what is in segments, by log and place; nothing else may be seen in the folder."""
-    names = [tuple(map(int, path.name.split("-"))) for path in folder.iterdir() if not path.name.startswith(".")]
-    return "".join((folder / "-".join(map(str, name))).read_text() for name in sorted(names))
+
+    def place(path: Path) -> tuple[str, int, int]:
+        of_log, start, end = path.name.split("-")
+        return of_log, int(start), int(end)
+
+    shown = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    return "".join(path.read_text() for path in sorted(shown, key=place))
+
+
+def log_in(folder: Path) -> str:
+    """Return how the names of the segments of the current log begin."""
+    progress = json.loads((folder / ".progress.json").read_text())
+    return f"{progress['inode']}{progress['mark']}"
 
 
 def test_whole_lines_go_into_segments(log: Path, folder: Path, segmenter: Segmenter):
     """A line that is not complete waits for its end."""
     assert segmenter.collect() == []  # no log yet
     append(log, "one\ntwo\nthr")
-    inode = log.stat().st_ino
-    assert segmenter.collect() == [f"{inode}-0-8"]
+    assert segmenter.collect() == [f"{log_in(folder)}-0-8"]
     assert segmenter.collect() == []
     append(log, "ee\n")
-    assert segmenter.collect() == [f"{inode}-8-14"]
+    assert segmenter.collect() == [f"{log_in(folder)}-8-14"]
+    assert log_in(folder).startswith(f"{log.stat().st_ino}.")
     assert collected(folder) == "one\ntwo\nthree\n"
 
 
@@ -140,8 +152,45 @@ def test_a_segment_whose_progress_was_not_kept_counts_once(log: Path, folder: Pa
     segmenter.collect()
     (folder / ".progress.json").write_text(kept)
     append(log, "three\n")
-    assert restarted(log, folder) == [f"{json.loads(kept)['inode']}-8-14"]
+    assert restarted(log, folder) == [f"{log_in(folder)}-8-14"]
     assert collected(folder) == "one\ntwo\nthree\n"
+
+
+@pytest.mark.parametrize("seen_empty", [False, True])
+def test_a_log_with_the_inode_of_a_deleted_one_is_collected_from_its_beginning(
+    log: Path,
+    folder: Path,
+    seen_empty: bool,  # noqa: FBT001
+):
+    """Segments of the deleted one are there still: the new one neither continues them, nor has their names."""
+    append(log, "one\n")
+    restarted(log, folder)
+    deleted = log.rename(log.with_name("kafka-request.log.1"))
+    append(log, "two\n")
+    restarted(log, folder)
+    log.rename(log.with_name("kafka-request.log.2"))
+    os.truncate(deleted, 0)  # the inode of a new log
+    deleted.rename(log)
+    if seen_empty:
+        restarted(log, folder)
+    append(log, "six\n")
+    restarted(log, folder)
+    assert sorted(collected(folder).splitlines()) == ["one", "six", "two"]
+
+
+def test_a_log_that_an_older_release_has_begun_keeps_its_name(log: Path, folder: Path):
+    """Its segments have no mark: the one whose progress was not kept counts once, too."""
+    append(log, "one\ntwo\nsix\n")
+    restarted(log, folder)
+    (segment,) = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    segment.unlink()
+    inode, digest = log.stat().st_ino, sha256(b"one\n").hexdigest()
+    progress = {"inode": inode, "end": 4, "head": 4, "digest": digest}
+    (folder / ".progress.json").write_text(json.dumps(progress))
+    (folder / f"{inode}-0-4").write_text("one\n")
+    (folder / f"{inode}-4-8").write_text("two\n")
+    assert restarted(log, folder) == [f"{inode}-8-12"]
+    assert collected(folder) == log.read_text()
 
 
 def test_a_process_that_is_killed_loses_and_doubles_nothing(log: Path, folder: Path, tmp_path: Path):
