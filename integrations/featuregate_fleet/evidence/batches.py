@@ -29,7 +29,7 @@ from featuregate_fleet.evidence.lines.request import Request
 from featuregate_fleet.evidence.paths import LogFile
 from featuregate_fleet.evidence.reasons import CUT, NO_REQUEST, PARSER, RAW_LENGTH, TOO_LONG, UNKNOWN_BROKER
 from featuregate_fleet.evidence.sums import summed
-from featuregate_fleet.evidence.text import LINES, LONGEST, Unreadable
+from featuregate_fleet.evidence.text import LINES, LONGEST, Unreadable, lines_before
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,15 +42,21 @@ _REFUSED: Final = "refused"
 
 
 def parse_file(
-    file: LogFile, parts: Iterable[pa.RecordBatch | Unreadable], kept: KeptLines = KeptLines.NONE
+    file: LogFile, parts: Iterable[pa.RecordBatch | Unreadable], kept: KeptLines = KeptLines.NONE, start: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Parse the lines of one file, or of a piece of it, which are batches of `LINES` in order; yield `PARSED`."""
+    """Parse the lines of one file, or of a piece of it, which are batches of `LINES` in order; yield `PARSED`.
+
+    A line before ``start`` is of another piece: it counts there, and the next line may be the reason of its refusal.
+    """
     parser = _Parser(file, kept)
     for part in parts:
         if isinstance(part, Unreadable):
             yield from parser.give_up(part)
-        else:
-            yield from parser.parse(part)
+            continue
+        if before := lines_before(part, start):
+            parser.follow(part.slice(0, before))
+        if before < part.num_rows:
+            yield from parser.parse(part.slice(before))
     yield parser.counted()
 
 
@@ -110,6 +116,10 @@ class _Parser:
             yield parsed_rows("log_lines", line_rows(self.file, lines, fast, others, self.kept))
         self.read += lines.num_rows
         self.quarantined += len(quarantined)
+        self.follow(lines)
+
+    def follow(self, lines: pa.RecordBatch) -> None:
+        """Keep the last one of some lines, with which the next line may belong together."""
         self.previous = lines["value"][-1].as_py()
 
     def give_up(self, rest: Unreadable) -> Iterator[pa.RecordBatch]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-__all__ = ["LINES", "LONGEST", "Unreadable"]
+__all__ = ["LINES", "LONGEST", "Unreadable", "lines_before"]
 
 LONGEST: Final = 16 * 2**20
 """How many bytes a line may have. A line of the request log has the bodies of request and response."""
@@ -18,6 +19,11 @@ LINES: Final = pa.schema(
         ("length", pa.int64()),  # bytes of the whole line
     ]
 )
+
+
+def lines_before(lines: pa.RecordBatch, at: int) -> int:
+    """Return how many of the first `LINES` begin before a byte of the text."""
+    return int(pc.sum(pc.less(lines["at"], at), min_count=0).as_py())
 
 
 class Unreadable(NamedTuple):

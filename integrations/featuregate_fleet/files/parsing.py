@@ -31,6 +31,6 @@ def parse_pieces(
 
 def _parse(piece: Piece, kept: KeptLines) -> Iterator[pa.RecordBatch]:
     if not is_aggregate(piece.file):
-        yield from parse_file(piece.file, read_piece(piece), kept)
+        yield from parse_file(piece.file, read_piece(piece), kept, piece.start)
     elif piece.start == 0:  # counts are read as a whole
         yield from read_aggregate(piece.file)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from featuregate_fleet.evidence.reasons import UNREADABLE, VANISHED
-from featuregate_fleet.evidence.text import LINES, LONGEST, Unreadable
+from featuregate_fleet.evidence.text import LINES, LONGEST, Unreadable, lines_before
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +25,8 @@ _PIECE: Final = 128 * 2**20
 _BLOCK: Final = 4 * 2**20
 _COMPRESSED_BLOCK: Final = 2**16
 """A block may grow a thousandfold when it is decompressed."""
+_HEADER: Final = 4096
+"""Bytes before a piece in which the line before it begins, if that is the header of a refusal."""
 _BATCH: Final = 8192
 """Lines: those that go to the quarantine become objects of Python."""
 _GZIP: Final = b"\x1f\x8b"
@@ -61,10 +63,13 @@ def rest_of(file: LogFile, at: int) -> Piece:
 
 
 def read_piece(piece: Piece) -> Iterator[pa.RecordBatch | Unreadable]:
-    """Yield batches of `LINES`, and `Unreadable` at the end if the rest of the piece cannot be read."""
+    """Yield batches of `LINES`, and `Unreadable` at the end if the rest of the piece cannot be read.
+
+    Lines before ``start`` belong to the piece before, and only say what the first one goes on with.
+    """
     path = _path(piece.file)
     compressed = _is_compressed(path)
-    cutter = _Cutter(0 if compressed else max(piece.start - 1, 0))
+    cutter = _Cutter(0 if compressed else max(piece.start - _HEADER, 0))
     try:
         with _regular_file(path) as file:
             file.seek(cutter.at)
@@ -161,15 +166,11 @@ def _up_to_damage(decoder: zlib._Decompress, block: bytes) -> Iterator[bytes]:
 
 
 def _within(piece: Piece, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Leave out the lines that belong to other pieces."""
-    first, last = batch["at"][0].as_py(), batch["at"][-1].as_py()
-    if first < piece.start or (piece.end is not None and last >= piece.end):
-        keep = pc.greater_equal(batch["at"], piece.start)
-        if piece.end is not None:
-            keep = pc.and_(keep, pc.less(batch["at"], piece.end))
-        batch = batch.filter(keep)
-    if batch.num_rows:
-        yield batch
+    """Leave out the lines that belong to other pieces, except for the last one before."""
+    first = max(lines_before(batch, piece.start) - 1, 0)
+    end = batch.num_rows if piece.end is None else lines_before(batch, piece.end)
+    if first < end:
+        yield batch.slice(first, end - first)
 
 
 class _Cutter:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import os
 import random
+from collections import Counter
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -36,11 +37,13 @@ def file_of(path: Path, size: int | None = None) -> module.LogFile:
 def read(*pieces: Piece) -> tuple[list[tuple[int, str, int]], list[Unreadable]]:
     """Return all lines with their places and lengths, and what could not be read."""
     lines, failures = [], []
-    for part in (part for piece in pieces for part in read_piece(piece)):
-        if isinstance(part, Unreadable):
-            failures.append(part)
-        else:
-            lines += [(row["at"], row["value"], row["length"]) for row in part.to_pylist()]
+    for piece in pieces:
+        for part in read_piece(piece):
+            if isinstance(part, Unreadable):
+                failures.append(part)
+            else:
+                of_piece = [row for row in part.to_pylist() if row["at"] >= piece.start]
+                lines += [(row["at"], row["value"], row["length"]) for row in of_piece]
     return lines, failures
 
 
@@ -54,7 +57,14 @@ def log(tmp_path: Path) -> Path:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make everything small, so that each boundary is met."""
-    for name, size in {"_PIECE": 7, "_BLOCK": 3, "_COMPRESSED_BLOCK": 5, "_BATCH": 2, "LONGEST": 4}.items():
+    for name, size in {
+        "_PIECE": 7,
+        "_BLOCK": 3,
+        "_COMPRESSED_BLOCK": 5,
+        "_BATCH": 2,
+        "LONGEST": 4,
+        "_HEADER": 4,
+    }.items():
         monkeypatch.setattr(module, name, size)
 
 
@@ -78,6 +88,41 @@ def test_each_line_is_read_once(tmp_path_factory: pytest.TempPathFactory, lines:
     assert [length for _, _, length in found] == [len(line) for line in expected]
     assert [value for _, value, _ in found] == [line[:4].decode("utf-8", "replace") for line in expected]
     assert all(before + length + 1 == at for (before, _, length), (at, _, _) in pairwise(found))
+
+
+REFUSED = """\
+2026-11-22 21:08:17,583 ERROR Closing socket for 10.0.0.1:9092-10.0.0.7:48912-8 because of error (kafka.network.Processor)
+org.apache.kafka.common.errors.InvalidRequestException: Received request api key METADATA with version 99 which is not enabled
+2026-11-22 21:08:17,589 ERROR Exception while processing request from 10.0.0.1:9092-10.0.0.7:48912-8 (kafka.network.Processor)
+org.apache.kafka.common.errors.InvalidRequestException: Received request api key METADATA with version 99 which is not enabled
+"""  # noqa: E501 - as a broker of 3.9.2 has logged it
+
+
+def parsed(*pieces: Piece) -> list[dict[str, Any]]:
+    """Return the rows of the tables."""
+    numbers = pa.RecordBatch.from_pydict({"id": range(len(pieces))})
+    return [row for batch in parse_pieces([numbers], pieces=pieces) for row in batch.to_pylist()]
+
+
+def outcomes(rows: list[dict[str, Any]]) -> dict[str, int]:
+    """Return how many requests were refused and completed, and how many lines are in quarantine."""
+    counts = Counter({"quarantined": sum(row["quarantine"] is not None for row in rows)})
+    for usage in (row["api_usage"] for row in rows if row["api_usage"]):
+        counts[usage["outcome"]] += usage["count"]
+    return counts
+
+
+@pytest.mark.parametrize("name", ["a.log", "a.gz"])
+def test_a_refusal_at_the_border_of_two_pieces_counts_once(log: Path, name: str):
+    """Its header may be the last line of one piece, and its reason the first one of the next."""
+    path = log.with_name(name)
+    text = f"{LINE}\n{REFUSED}{LINE}\n".encode()
+    path.write_bytes(gzip.compress(text) if name == "a.gz" else text)
+    begins = [0, *(at + 1 for at, byte in enumerate(text) if byte == ord("\n"))]
+    for border in (begin + byte for begin in begins[1:-1] for byte in (-1, 0, 1)):
+        rows = parsed(Piece(file_of(path), 0, border), Piece(file_of(path), border, len(text)))
+        assert outcomes(rows) == {"completed": 2, "refused": 1, "quarantined": 0}, border
+        assert sum(row["evidence_files"]["read"] for row in rows if row["evidence_files"]) == 6, border
 
 
 def test_bytes_that_are_no_text_are_replaced(log: Path):
@@ -177,8 +222,7 @@ def test_lines_in_are_rows_and_quarantined_lines(log: Path, share: float):
     cut = log.with_suffix(".gz")
     cut.write_bytes(gzip.compress(b"\n".join(lines))[:-9])
     pieces = [*pieces_of(file_of(log)), *pieces_of(file_of(cut))]
-    parsed = list(parse_pieces([pa.RecordBatch.from_pydict({"id": range(len(pieces))})], pieces=pieces))
-    rows = [row for batch in parsed for row in batch.to_pylist()]
+    rows = parsed(*pieces)
     plain, packed = [row["evidence_files"] for row in rows if row["evidence_files"]]
     assert (plain["read"], plain["quarantined"]) == (len(lines), garbage)
     assert packed["read"] <= len(lines) + 1
