@@ -33,7 +33,8 @@ def replay(spark: SparkSession, tables: DeltaTables) -> int:
     """Parse again what is in quarantine, and return the number of lines and files that were tried.
 
     These are the lines that were kept whole and that an older parser did not understand, and the files that could not
-    be read. A replay that was killed is finished by the next one: it tries the same, and the tables take it once.
+    be read. A replay that was killed is finished by the next one: it tries the same, and what it finds takes the place
+    of what the killed one has written.
 
     Raises
     ------
@@ -50,9 +51,9 @@ def _replay(spark: SparkSession, tables: DeltaTables) -> int:
     of_report = f.col("reason").isin(*OF_REPORTS)
     again = of_file | (f.col("whole") & (f.col("parser") < PARSER) & ~of_report)
     tried = quarantine.where(again)
-    summary = tried.agg(
-        f.count("*").alias("count"), f.bit_xor(f.xxhash64("uri", "at", "reason", "parser")).alias("hash")
-    ).collect()[0]
+    # By when each row was written, too: what a replay leaves in quarantine is for another one.
+    state = f.xxhash64("uri", "at", "reason", "parser", "query_id", "written_at")
+    summary = tried.agg(f.count("*").alias("count"), f.bit_xor(state).alias("hash")).collect()[0]
     if not summary["count"]:
         return 0
     files = tried.where(of_file).select("uri", "path", "broker", "time_zone", "at").collect()
@@ -61,8 +62,8 @@ def _replay(spark: SparkSession, tables: DeltaTables) -> int:
     parsed = lines.unionByName(parse_files(spark, pieces)).unionByName(_counted_before(spark, files)).persist()
     try:
         batch = BatchId(f"replay {summary['count']} {summary['hash']}", 0)
-        tables.append("api_usage", usage_rows(parsed), batch)
-        tables.append(_FILES, file_rows(parsed), batch)
+        tables.append_anew("api_usage", usage_rows(parsed), batch)
+        tables.append_anew(_FILES, file_rows(parsed), batch)
         # Last, because it says that the replay is done.
         tables.replace("quarantine", quarantine.where(~again), quarantine_rows(parsed), batch)
     finally:

@@ -41,6 +41,10 @@ class DeltaTables(Tables):
         once = {"txnAppId": batch.query_id, "txnVersion": str(batch.batch_id), **_NEW_COLUMNS}
         whole.write.format("delta").mode("append").options(**once).save(self._path(table))
 
+    def append_anew(self, table: str, rows: DataFrame, batch: BatchId) -> None:
+        """Append the rows of a query that has one batch, in place of those that a killed run of it has appended."""
+        self._overwrite(table, self._whole_rows(table, rows, batch), f" and query_id = '{batch.query_id}'")
+
     def rewrite(self, table: str, rows: DataFrame) -> None:
         """Replace all rows of this cluster by rows that were read from the table."""
         self._overwrite(table, rows)
@@ -59,8 +63,9 @@ class DeltaTables(Tables):
         self._spark.conf.set(_LISTING, "2")  # tasks that list the one folder of a table; 10,000 by default
         self._spark.sql(f"VACUUM {self._quoted(table)} RETAIN 0 HOURS").collect()
 
-    def _overwrite(self, table: str, rows: DataFrame) -> None:
-        only = {"replaceWhere": f"cluster = '{self._cluster}'"} if self.version(table) is not None else {}
+    def _overwrite(self, table: str, rows: DataFrame, and_only: str = "") -> None:
+        where = {"replaceWhere": f"cluster = '{self._cluster}'{and_only}"}
+        only = where if self.version(table) is not None else {}
         rows.coalesce(1).write.format("delta").mode("overwrite").options(**only, **_NEW_COLUMNS).save(self._path(table))
 
     def _rows(self, table: str) -> DataFrame:

@@ -1,0 +1,89 @@
+"""What replays of a file count, whenever it comes back and wherever a replay ends."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING
+
+import pytest
+from fleet_lines import document, line_of
+
+from featuregate_fleet.stream.quarantine import replay
+from featuregate_fleet.stream.request_logs import drain
+from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.line_counts import read_line_counts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame
+
+    from featuregate_fleet.tables.folder import BatchId
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+
+REQUESTS = 50
+WHOLE = gzip.compress(f"{line_of(document())}\n".encode() * REQUESTS)
+
+
+class EndingTables(DeltaTables):
+    """Tables whose process ends before the last write of a replay."""
+
+    def replace(self, table: str, kept: DataFrame, added: DataFrame, batch: BatchId) -> None:  # noqa: ARG002 - as there
+        """End."""
+        raise EOFError(f"the replay ends before {table}")
+
+
+def counts(tables: DeltaTables) -> tuple[int, int, int]:
+    """Return the requests, the lines that became rows, and the lines in quarantine, of which the table has as many."""
+    lines = read_line_counts(tables)
+    assert lines.read == lines.rows + lines.quarantined
+    assert tables.read("quarantine").count() == lines.quarantined
+    return sum(row["count"] for row in tables.read("api_usage").collect()), lines.rows, lines.quarantined
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Return a compressed log of which nothing can be read, because a transfer was cut."""
+    (tmp_path / "logs" / "1").mkdir(parents=True)
+    log = tmp_path / "logs" / "1" / "a.gz"
+    log.write_bytes(WHOLE[:9])
+    return log
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_file_that_comes_back_after_two_replays_is_counted(tmp_path: Path, log: Path) -> None:
+    """It is in quarantine for the same reason both times, and each replay is another one."""
+    with local_session() as spark:
+        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        drain(spark, log.parents[1], tables)
+        log.unlink()
+        for _ in range(2):
+            assert replay(spark, tables) == 1
+            assert counts(tables) == (0, 0, 1)
+        log.write_bytes(WHOLE)
+        assert replay(spark, tables) == 1
+        assert counts(tables) == (REQUESTS, REQUESTS, 0)
+        assert replay(spark, tables) == 0
+
+
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.parametrize("back_before", [True, False])
+def test_a_replay_that_ends_early_is_finished_by_the_next_one(
+    tmp_path: Path,
+    log: Path,
+    back_before: bool,  # noqa: FBT001
+) -> None:
+    """Each line counts once, whether the file came back before the first one or between the two."""
+    folder = tmp_path / "tables"
+    with local_session() as spark:
+        drain(spark, log.parents[1], DeltaTables(spark, folder, "c"))
+        if back_before:
+            log.write_bytes(WHOLE)
+        with pytest.raises(EOFError):
+            replay(spark, EndingTables(spark, folder, "c"))
+        log.write_bytes(WHOLE)
+        tables = DeltaTables(spark, folder, "c")
+        assert replay(spark, tables) == 1
+        assert counts(tables) == (REQUESTS, REQUESTS, 0)
