@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import reduce
 from hashlib import sha256
 from operator import or_
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
+from featuregate_fleet.evidence.principals import pattern_of
 from featuregate_fleet.tables.failures import one_line_failures
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ _TIMES: Final = {
 """The tables of what was seen at a time. A line without a request has no time but that of its writing."""
 
 _CHOSEN: Final = "chosen"
+
+_CONNECTION: Final = r"(?:Closing socket for|Exception while processing request from) (\S+)"
+"""The line before the reason of a refusal."""
 
 
 class Removal(NamedTuple):
@@ -73,14 +76,13 @@ def retention(before: datetime) -> Removal:
 def forgetting(principal: str) -> Removal:
     """Remove who a principal is. The requests stay, because a verdict without them would be wrong."""
     nameless: dict[str, object] = {"principal": None, "client_id": None, "client_host": None}
-    spellings = {principal, json.dumps(principal, ensure_ascii=False)[1:-1]}  # a line has it as JSON
-    its, in_text = f.col("principal") == principal, reduce(or_, (f.contains("raw", f.lit(one)) for one in spellings))
-    in_report = reduce(or_, (f.contains(column, f.lit(principal)) for column in ("subject", "why", "do")))
+    its, in_text = f.col("principal") == principal, f.col("raw").rlike(pattern_of(principal))
+    one_of_several = f.array_contains(f.split("principal", " or "), principal)  # of a connection, in a finding
     rows = {
-        "log_lines": _either(its, in_text),
+        "log_lines": _any(its, in_text, _refused_on_connections_of(its)),
         "api_usage": its,
         "quarantine": in_text,
-        "readiness": _either(its, in_report),
+        "readiness": _any(its, one_of_several),
     }
     values: dict[str, dict[str, object]] = {
         "log_lines": nameless | {"connection": None, "raw": None},  # a connection has the address of the client
@@ -91,9 +93,19 @@ def forgetting(principal: str) -> Removal:
     return Removal(rows, values)
 
 
-def _either(one: Column, other: Column) -> Column:
-    """Return whether one of two holds; a null holds not."""
-    return f.coalesce(one, f.lit(False)) | f.coalesce(other, f.lit(False))  # noqa: FBT003
+def _refused_on_connections_of(its: Column) -> Column:
+    """Return whether a line without a principal is about a connection from which other lines are ``its``.
+
+    Brokers log neither principal nor client id of a refused request, from 3.9 on, but the address of the client.
+    """
+    connection = f.coalesce("connection", f.nullif(f.regexp_extract("raw", _CONNECTION, 1), f.lit("")))
+    of_connection = f.max(its).over(Window.partitionBy("broker", connection))
+    return f.isnull("principal") & f.isnotnull(connection) & of_connection
+
+
+def _any(*conditions: Column) -> Column:
+    """Return whether one of some conditions holds; a null holds not."""
+    return reduce(or_, (f.coalesce(each, f.lit(False)) for each in conditions))  # noqa: FBT003
 
 
 def plan(tables: DeltaTables, removal: Removal) -> Plan:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from fleet_lines import document, line_of
 
 from featuregate.cli import main
 from featuregate_fleet.stream.removal import Removal, compact, forgetting, plan, remove, retention
@@ -96,3 +97,42 @@ def test_what_is_removed_was_shown_before(broker_log: Path, tmp_path: Path, caps
         compact(found)
         once = dict.fromkeys(found.names(), 1) | {"quarantine": 0}
         assert {name: len(data_files(tables, name)) for name in found.names()} == once
+
+
+def lines_of(principal: str, host: str) -> list[str]:
+    """Return what a broker of 3.9 logs of a client: a request, one that it refuses, and a line that is no request."""
+    connection = f"10.0.0.1:9092-{host}:50000-3"
+    refused = "Received request api key METADATA with version 99 which is not enabled"
+    return [
+        line_of(document(principal=principal, connection=connection, requestApiVersion=1)),
+        f"2026-11-22 21:08:17,583 ERROR Closing socket for {connection} because of error (kafka.network.Processor)",
+        f"org.apache.kafka.common.errors.InvalidRequestException: {refused}",
+        f"2026-11-22 21:08:17,584 INFO Principal = {principal} is Denied (kafka.authorizer.logger)",
+    ]
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_principal_whose_name_begins_another_one_is_forgotten_alone(tmp_path: Path) -> None:
+    """With the address of its refused requests. All that the tables have of the other one stays as it was."""
+    log = tmp_path / "logs" / "1" / "a.log"
+    log.parent.mkdir(parents=True)
+    others = lines_of("User:billing", "10.0.0.8")
+    log.write_text("\n".join([*lines_of("User:bill", "10.0.0.7"), *others, ""]))
+    place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
+    assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place, "--keep-raw"]) == 0
+    assert main(["fleet", "readiness", *place, "--to", "4.2", "--keep"]) == 1
+    with local_session() as spark:
+        found = DeltaTables(spark, tmp_path / "tables", "c")
+
+        def text(table: str) -> list[str]:
+            return sorted(str(row.asDict(recursive=True)) for row in found.read(table).collect())
+
+        before = {table: text(table) for table in ("log_lines", "quarantine", "readiness")}
+        remove(found, forgetting("User:bill"))
+        for table, rows in before.items():
+            of_other = {row for row in rows if "billing" in row or "10.0.0.8" in row}
+            left = text(table)
+            assert of_other, table
+            assert of_other <= set(left), table
+            assert not any("10.0.0.7" in row or "User:bill'" in row for row in left if row not in of_other), table
+        assert [row.raw for row in found.read("log_lines").orderBy("at").collect()] == [None] * 4 + others
