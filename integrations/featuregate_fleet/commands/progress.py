@@ -24,8 +24,7 @@ def add_progress_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--progress",
         choices=("text", "json"),
-        help="print text when something was read, or a line of JSON each time (default: text with --once and on a "
-        "terminal)",
+        help="print text when something was read, or a line of JSON each time (default: text on a terminal)",
     )
 
 
@@ -34,8 +33,7 @@ class Progress:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._cluster: str = args.cluster
-        people = args.once or sys.stdout.isatty()
-        self._json = args.progress == "json" or (args.progress is None and not people)
+        self._json = (args.progress or ("text" if sys.stdout.isatty() else "json")) == "json"
         self._last: LineCounts | None = None
 
     def show(self, found: LineCounts) -> None:

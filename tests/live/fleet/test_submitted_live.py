@@ -56,7 +56,7 @@ def test_executors_of_a_cluster_read_the_logs(broker_log: Path, tmp_path: Path) 
     shutil.copy(broker_log, tmp_path / "logs" / "1" / "server.log")
     run = submitted(tmp_path, "run", "--once", "--logs", str(tmp_path / "logs"))
     assert run.returncode == 0, run.stderr
-    assert f"{len(broker_log.read_text().splitlines())} lines read" in run.stdout
+    assert f'"read": {len(broker_log.read_text().splitlines())}, ' in run.stdout
     executors = list((tmp_path / "spark" / "work").glob("app-*/0/stderr"))
     assert executors, "no executor was a process of its own"
     wrong = submitted(tmp_path, "run", "--once", "--logs", str(tmp_path / "no logs"))

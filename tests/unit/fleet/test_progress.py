@@ -45,6 +45,7 @@ def test_people_get_a_line_when_something_was_read(capsys: pytest.CaptureFixture
     assert shown(ROUNDS, capsys, progress="text") == TEXT
 
 
-def test_a_run_that_ends_prints_text(capsys: pytest.CaptureFixture[str]):
-    """As in the log of a cron job."""
-    assert shown(ROUNDS[1:2], capsys, once=True) == TEXT[1:]
+def test_a_run_that_ends_prints_json_for_programs_too(capsys: pytest.CaptureFixture[str]):
+    """Whoever starts it by cron reads the same as of a run that goes on."""
+    (line,) = shown(ROUNDS[1:2], capsys, once=True)
+    assert json.loads(line)["read"] == 5
