@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
@@ -13,12 +14,12 @@ from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.columns import COORDINATOR_RECORDS, COORDINATOR_TOPICS
 from featuregate_fleet.evidence.coordinator_records import RAW, TOPICS, decode_batches, kinds
 from featuregate_fleet.stream.checkpoints import resumed
-from featuregate_fleet.stream.internal_topics import TopicEnds, java_properties, topic_ends
+from featuregate_fleet.stream.internal_topics import TopicEnds, has_records, java_properties, topic_ends
 from featuregate_fleet.tables.failures import one_line_failures
 from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -54,7 +55,7 @@ def drain_coordinators(spark: SparkSession, config: Mapping[str, str], tables: T
         if any(topic.ends for topic in found):
             _drain(spark, java, found, tables)
         read = _last_offsets(tables.read(_RECORDS))
-        _check_not_empty(found, {topic for topic, _ in read})
+        _check_not_empty(found, {topic for topic, _ in read}, partial(has_records, spark, java))
         _note(spark, taken_at, found, tables)
 
 
@@ -138,9 +139,9 @@ def _check_not_replaced(found: Sequence[TopicEnds], read: Mapping[tuple[str, int
                 )
 
 
-def _check_not_empty(found: Sequence[TopicEnds], read: set[str]) -> None:
+def _check_not_empty(found: Sequence[TopicEnds], read: set[str], has_records: Callable[[TopicEnds], bool]) -> None:
     for topic in found:
-        if topic.offsets and topic.topic not in read:
+        if topic.offsets and topic.topic not in read and has_records(topic):
             raise TablesBroken(f"{topic.topic} has {topic.offsets} offsets, and Spark returned no record of it")
 
 

@@ -1,7 +1,8 @@
-"""The ends of topics, asked of the cluster by Kafka's own admin client within Spark's JVM."""
+"""The ends of topics, and whether they have records, asked of the cluster by Kafka's own clients within Spark's JVM."""
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from py4j.protocol import Py4JJavaError
@@ -13,12 +14,20 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["TopicEnds", "java_properties", "topic_ends"]
+__all__ = ["TopicEnds", "has_records", "java_properties", "topic_ends"]
 
 _SECONDS: Final = 60
 _NO_TOPIC: Final = "UnknownTopicOrPartitionException"
 _PREFIX: Final = "kafka."
 _NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+_AS_BYTES: Final = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+_OF_READER: Final = {
+    "key.deserializer": _AS_BYTES,
+    "value.deserializer": _AS_BYTES,
+    "enable.auto.commit": "false",
+    "allow.auto.create.topics": "false",
+    "isolation.level": "read_committed",
+}
 
 
 class TopicEnds(NamedTuple):
@@ -52,17 +61,52 @@ def topic_ends(spark: SparkSession, config: Mapping[str, str], topics: Sequence[
         The cluster does not answer, or does not allow DESCRIBE on a topic.
     """
     java: Any = spark._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
-    properties = java.java.util.Properties()
-    for name, text in config.items():
-        properties.setProperty(name, text)
     try:
-        admin = java.org.apache.kafka.clients.admin.Admin.create(properties)
+        admin = java.org.apache.kafka.clients.admin.Admin.create(_properties(java, config))
     except Py4JJavaError as error:
         raise ClusterUnread(f"the topics {', '.join(topics)} cannot be read: {_text(error)}") from error
     try:
         return [_ends(java, admin, topic) for topic in topics]
     finally:
         admin.close(java.java.time.Duration.ofSeconds(_SECONDS))
+
+
+def has_records(spark: SparkSession, config: Mapping[str, str], topic: TopicEnds) -> bool:
+    """Return whether a consumer of committed records gets any: offsets may be those of aborted transactions alone.
+
+    Raises
+    ------
+    ClusterUnread
+        The cluster does not answer, or does not allow READ on the topic, or neither a record nor the end is reached.
+    """
+    java: Any = spark._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
+    wait = java.java.time.Duration.ofSeconds(1)
+    try:
+        consumer = java.org.apache.kafka.clients.consumer.KafkaConsumer(_properties(java, {**config, **_OF_READER}))
+        try:
+            parts = java.java.util.ArrayList()
+            for number in topic.ends:
+                parts.add(java.org.apache.kafka.common.TopicPartition(topic.topic, number))
+            consumer.assign(parts)
+            consumer.seekToBeginning(parts)
+            ends, deadline = dict(consumer.endOffsets(parts)), monotonic() + _SECONDS
+            while any(consumer.position(part) < end for part, end in ends.items()):
+                if not consumer.poll(wait).isEmpty():
+                    return True
+                if monotonic() > deadline:
+                    raise ClusterUnread(f"the topic {topic.topic} gives no record, and its end is not reached")
+        finally:
+            consumer.close()
+    except Py4JJavaError as error:
+        raise ClusterUnread(f"the topic {topic.topic} cannot be read: {_text(error)}") from error
+    return False
+
+
+def _properties(java: Any, config: Mapping[str, str]) -> Any:
+    properties = java.java.util.Properties()
+    for name, text in config.items():
+        properties.setProperty(name, text)
+    return properties
 
 
 def _ends(java: Any, admin: Any, topic: str) -> TopicEnds:

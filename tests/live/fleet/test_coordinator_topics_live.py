@@ -9,10 +9,13 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from fleet_clients import commit_offsets
+from confluent_kafka import Consumer, Producer, TopicPartition
+from fleet_clients import TOPIC, commit_offsets
 from printed_records import documents
+from waiting import BOUND
 
 from featuregate.records.transactions import TransactionState
+from featuregate.testing import LocalKafka
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.coordinator_records import kinds, model_of_mark
 from featuregate_fleet.stream import coordinator_topics
@@ -25,8 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
-
-    from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
 
@@ -110,6 +111,28 @@ def test_neither_a_lost_commit_nor_a_lost_checkpoint_changes_a_count(
         monkeypatch.setattr(coordinator_topics, "_DEPRECATED_FETCHING", "spark.featuregate.unused")
         with pytest.raises(TablesBroken, match="and Spark returned no record of it"):
             drained(spark, DeltaTables(spark, tmp_path, "without-the-setting"), kafka)
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_topic_of_aborted_transactions_alone_is_read_to_its_end(tmp_path: Path) -> None:
+    """It has offsets, and no record that anybody sees: neither Spark nor a plain consumer."""
+    with LocalKafka("4.2.0") as kafka, local_session() as spark:
+        member = Consumer(kafka.client_config({"group.id": "aborted", "log_level": 0}))
+        producer = Producer(kafka.client_config({"transactional.id": "aborted", "log_level": 0}))
+        try:
+            producer.init_transactions(BOUND)
+            producer.begin_transaction()
+            producer.produce(TOPIC, b"one")
+            assert producer.flush(BOUND) == 0
+            offsets, metadata = [TopicPartition(TOPIC, 0, 1)], member.consumer_group_metadata()
+            producer.send_offsets_to_transaction(offsets, metadata, BOUND)
+            producer.abort_transaction(BOUND)
+        finally:
+            member.close()
+        tables = DeltaTables(spark, tmp_path, "c")
+        assert {row.topic for row in drained(spark, tables, kafka)} == {"__transaction_state"}
+        noted = {row.topic: row.offsets for row in tables.read("coordinator_topics").collect()}
+        assert noted["__consumer_offsets"] > 0
 
 
 def says_the_same(rows: list[Any], key: Any, value: Any) -> bool:
