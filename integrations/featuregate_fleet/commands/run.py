@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from featuregate.view.cluster_view import View
     from featuregate_fleet.evidence.lines.log_lines import KeptLines
+    from featuregate_fleet.stream.read_files import ReadFiles
     from featuregate_fleet.tables.folder import Tables
 
 __all__ = ["DESCRIPTION", "add_options", "run"]
@@ -95,7 +96,8 @@ def run(args: argparse.Namespace) -> int:
         )
     view = cluster_view(args)
     folder = tables_folder(args)
-    from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
+    from featuregate_fleet.stream.read_files import ReadFiles  # noqa: PLC0415 - Spark
+    from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.failures import one_line_failures  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.formats import tables_in  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.line_counts import read_line_counts  # noqa: PLC0415 - likewise
@@ -106,8 +108,10 @@ def run(args: argparse.Namespace) -> int:
     with one_writer(folder, args.cluster), local_session() as spark, stopping as stop, failures:
         keep_names(args, names)
         tables, noted = tables_in(spark, folder, args.cluster, names, args.format), set[str]()
+        files = ReadFiles.of(tables) if args.logs else None  # once: a trigger costs what is new, however old the run
         while True:
-            grown = _read(args, spark, view, tables, stop)
+            _read(args, spark, view, tables, stop, files)
+            grown = set(files.grown(args.logs)) if files else set()
             for path in sorted(grown - noted):
                 print_message(f"{path} has grown since it was read, and the rest is not read: hand in rolled files")
             noted |= grown
@@ -118,22 +122,26 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read(
-    args: argparse.Namespace, spark: SparkSession, view: View | None, tables: Tables, stop: threading.Event
-) -> set[str]:
-    """Read what was not read before, and return the files that have grown since they were read."""
-    from featuregate_fleet.stream.request_logs import drain, grown_files  # noqa: PLC0415 - Spark
+    args: argparse.Namespace,
+    spark: SparkSession,
+    view: View | None,
+    tables: Tables,
+    stop: threading.Event,
+    files: ReadFiles | None,
+) -> None:
+    """Read what was not read before."""
+    from featuregate_fleet.stream.request_logs import drain  # noqa: PLC0415 - Spark
 
     zones = IN_UTC | dict(args.time_zone)
     folders = _folders(args.logs) if args.logs else ()
     tables.expect(folders, {str(broker.node_id) for broker in view.brokers} if view else None)
     if args.logs:
-        drain(spark, args.logs, tables, zones, stop, _kept(args))
+        drain(spark, args.logs, tables, zones, stop, _kept(args), files)
     if args.logs_topic and not stop.is_set():
         read_log_topic(args, spark, tables, zones, stop, _kept(args))
     if view and not stop.is_set():
         read_cluster(args, spark, view, tables)
         read_usage(args, spark, tables, view.cluster_id)
-    return set(grown_files(args.logs, tables)) if args.logs else set()
 
 
 def _kept(args: argparse.Namespace) -> KeptLines:

@@ -5,12 +5,9 @@ Spark lists the files, and says which are new. It does not read them: its reader
 
 from __future__ import annotations
 
-import json
 import threading
-from collections import defaultdict
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
@@ -21,18 +18,20 @@ from featuregate_fleet.evidence.paths import IN_UTC, log_file
 from featuregate_fleet.files.pieces import Piece, pieces_of
 from featuregate_fleet.stream.checkpoints import resumed
 from featuregate_fleet.stream.parsed import parse_files, write_parsed
+from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.tables.failures import cause_of
 from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from featuregate_fleet.evidence.paths import LogFile
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["drain", "grown_files"]
+__all__ = ["drain"]
 
 _FILES_IN_A_BATCH: Final = 256
 """A micro-batch costs three seconds of processor time beside its lines."""
@@ -46,11 +45,13 @@ def drain(
     time_zones: Mapping[str, str] = IN_UTC,
     stop: threading.Event | None = None,
     kept: KeptLines = KeptLines.NONE,
+    files: ReadFiles | None = None,
 ) -> None:
     """Read all files below ``logs`` that were not read before into the tables.
 
     ``time_zones`` are those in which brokers log, as for `featuregate_fleet.evidence.paths.log_file`. ``stop`` ends the
-    stream after the micro-batch that is being written. ``kept`` says what is kept of each line.
+    stream after the micro-batch that is being written. ``kept`` says what is kept of each line. ``files`` are those
+    that were read, which a caller that goes on keeps from one call to the next; by default the tables are asked.
 
     A run that was killed is finished by the next one: Spark runs its last micro-batch again with the same files, and
     each table takes a micro-batch once.
@@ -64,8 +65,12 @@ def drain(
     checkpoint = tables.checkpoint("request_logs")
 
     stopped = threading.Event()
-    read: defaultdict[str, set[str]] = defaultdict(set)
-    written: set[BatchId] = set()
+    just_read: list[str] = []
+
+    def parse(found: Sequence[LogFile], pieces: Sequence[Piece], batch: BatchId) -> None:
+        write_parsed(parse_files(spark, pieces, kept), tables, batch, kept)
+        for file in found:
+            read.add(batch, file.uri, file.path, file.size)
 
     def write(batch: DataFrame, batch_id: int) -> None:
         if stop is not None and stop.is_set():
@@ -73,43 +78,30 @@ def drain(
             raise InterruptedError  # the only way to end a query before the next micro-batch; it runs in the next run
         query_id = spark.sparkContext.getLocalProperty(_QUERY_ID)
         assert query_id is not None, "Spark names the query of each micro-batch"
-        if BatchId(query_id, batch_id) in written:
+        if read.has_batch(BatchId(query_id, batch_id)):
             return  # it runs again because its commit was lost, and its files may be gone by now
-        # The rows of other queries do not change any more: a micro-batch that runs again leaves out the same files.
-        others = set().union(*(uris for query, uris in read.items() if query != query_id))
         listed = [log_file(root, row.uri, row["size"], time_zones) for row in batch.collect()]
-        pieces = [piece for file in sorted(listed) if file.uri not in others for piece in pieces_of(file)]
-        write_parsed(parse_files(spark, pieces, kept), tables, BatchId(query_id, batch_id), kept)
-        read[query_id] |= {file.uri for file in listed}
+        just_read.extend(file.uri for file in listed)
+        # The rows of other queries do not change any more: a micro-batch that runs again leaves out the same files.
+        new = [file for file in sorted(listed) if not read.has_of_others(file.uri, query_id)]
+        parse(new, [piece for file in new for piece in pieces_of(file)], BatchId(query_id, batch_id))
 
     try:
-        for row in tables.read("evidence_files").select("query_id", "batch_id", "uri").collect():
-            read[row.query_id].add(row.uri)
-            written.add(BatchId(row.query_id, row.batch_id))
+        read = ReadFiles.of(tables) if files is None else files
         stream = _files(spark, root).writeStream.foreachBatch(write).trigger(availableNow=True)
         query = stream.option("checkpointLocation", resumed(checkpoint)).start()
         try:
             query.awaitTermination()
         finally:
             query.stop()
-        if missed := _missed(checkpoint, set().union(*read.values())):
-            pieces = [Piece(log_file(root, uri, 0, time_zones)) for uri in missed]
+        if missed := read.missed(checkpoint, just_read):
+            gone = [log_file(root, uri, 0, time_zones) for uri in missed]
             batch = BatchId(f"missed {sha256(chr(0).join(missed).encode()).hexdigest()}", 0)
-            write_parsed(parse_files(spark, pieces, kept), tables, batch, kept)  # one of them may be back
+            parse(gone, [Piece(file) for file in gone], batch)  # one of them may be back
     except PySparkException as error:
         if stopped.is_set():
             return
         raise TablesBroken(f"the stream over {logs} failed: {cause_of(error)}") from error
-
-
-def grown_files(logs: Path, tables: Tables) -> list[str]:
-    """Return the files that are longer than they were when they were read. What was appended is not read."""
-    read = tables.read("evidence_files").groupBy("path").agg(f.max("size").alias("size")).collect()
-    return sorted(row.path for row in read if _size(logs / row.path) > row["size"])
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else 0
 
 
 def _files(spark: SparkSession, root: str) -> DataFrame:
@@ -124,19 +116,3 @@ def _files(spark: SparkSession, root: str) -> DataFrame:
         .load(root)
     )
     return files.select(f.col("_metadata.file_path").alias("uri"), f.col("_metadata.file_size").alias("size"))
-
-
-def _missed(checkpoint: Path, read: set[str]) -> list[str]:
-    """Return the files that Spark has listed and not read: it leaves out those that vanished, and says nothing."""
-    logs = (checkpoint / "sources" / "0").glob("[0-9]*")
-    listed = {json.loads(line)["path"] for log in logs for line in log.read_text().splitlines()[1:]}
-    plain = {_plain(uri) for uri in read}
-    return sorted(uri for uri in listed if _plain(uri) not in plain)
-
-
-def _plain(uri: str) -> str:
-    """Return the path of a file for comparisons: Spark's own log spells it in another way than the rows."""
-    path = urlsplit(uri).path
-    while (decoded := unquote(path)) != path:
-        path = decoded
-    return path

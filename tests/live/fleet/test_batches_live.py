@@ -9,6 +9,7 @@ import pytest
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import Request
+from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.stream.request_logs import drain
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.delta import DeltaTables
@@ -45,6 +46,15 @@ class EndingTables(DeltaTables):
         if self._end.written:
             super().append(table, rows, batch)
         raise EOFError(f"the run ends at {self._end}")
+
+
+class UnaskedTables(DeltaTables):
+    """Tables that are not asked which files they have."""
+
+    def read(self, table: str) -> DataFrame:
+        """Read any other table."""
+        assert table != "evidence_files"
+        return super().read(table)
 
 
 def counts(tables: Tables) -> tuple[int, int, tuple[int, int, int]]:
@@ -107,3 +117,21 @@ def test_a_run_that_ends_between_two_writes_is_finished_by_the_next_one(
             tables = DeltaTables(spark, folder, "c")
             drain(spark, log.parents[1], tables)
             assert counts(tables) == (len(requests), 2, (len(requests) + 2, len(requests), 2)), end
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_run_that_goes_on_does_not_ask_again_which_files_were_read(
+    tmp_path: Path, log: Path, requests: list[str]
+) -> None:
+    """A trigger costs what is new: files that come later are read, and those of before only once."""
+    with local_session() as spark:
+        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        files = ReadFiles.of(tables)
+        for number in range(1, 4):
+            log.with_suffix(f".{number}").write_text("".join(requests))
+            drain(spark, log.parents[1], UnaskedTables(spark, tmp_path / "tables", "c"), files=files)
+            lines = number * len(requests)
+            assert counts(tables) == (lines, 0, (lines, lines, 0))
+        with log.with_suffix(".1").open("a") as file:
+            file.write("more")
+        assert files.grown(log.parents[1]) == [f"1/{log.stem}.1"]

@@ -1,0 +1,106 @@
+"""Which files are in the tables: asked of them once, because no other process adds files while this one may write."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+from featuregate_fleet.tables.folder import BatchId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from featuregate_fleet.tables.folder import Tables
+
+__all__ = ["ReadFiles"]
+
+_IN_A_TURN: Final = 10_000
+
+
+class ReadFiles:
+    """The files of a cluster that were read, and the micro-batches that did."""
+
+    def __init__(self, read: Iterable[tuple[str, int, str, str, int]] = ()) -> None:
+        self._batches: set[BatchId] = set()
+        self._uris: defaultdict[str, set[str]] = defaultdict(set)
+        self._sizes: dict[str, int] = {}
+        self._to_look_at: deque[str] = deque()
+        self._unseen = 0
+        self._listed = -1
+        for query_id, batch_id, uri, path, size in read:
+            self.add(BatchId(query_id, batch_id), uri, path, size)
+
+    @classmethod
+    def of(cls, tables: Tables) -> ReadFiles:
+        """Return those that the tables have."""
+        files = tables.read("evidence_files").where("uri not like 'kafka:%'")
+        columns = files.select("query_id", "batch_id", "uri", "path", "size").toArrow().columns
+        return cls(zip(*(column.to_pylist() for column in columns), strict=True))
+
+    def add(self, batch: BatchId, uri: str, path: str, size: int) -> None:
+        """Add a file that a micro-batch has read, when it had this size."""
+        self._batches.add(batch)
+        self._uris[batch.query_id].add(uri)
+        if path not in self._sizes:
+            self._to_look_at.appendleft(path)
+            self._unseen += 1
+        self._sizes[path] = max(size, self._sizes.get(path, 0))
+
+    def has_batch(self, batch: BatchId) -> bool:
+        """Return whether a micro-batch is in the tables."""
+        return batch in self._batches
+
+    def has_of_others(self, uri: str, query_id: str) -> bool:
+        """Return whether another query has read a file."""
+        return any(uri in uris for query, uris in self._uris.items() if query != query_id)
+
+    def missed(self, checkpoint: Path, just_read: Iterable[str]) -> list[str]:
+        """Return the files that Spark has listed since the last call, and that are not read.
+
+        Spark leaves out those that vanished, and says nothing.
+        """
+        listed = list(_listed(checkpoint, self._listed))
+        self._listed = max((number for number, _ in listed), default=self._listed)
+        just = set(map(_plain, just_read))
+        left = [uri for _, uri in listed if _plain(uri) not in just]
+        read = {_plain(uri) for uris in self._uris.values() for uri in uris} if left else set()
+        return sorted({uri for uri in left if _plain(uri) not in read})
+
+    def grown(self, logs: Path) -> list[str]:
+        """Return the files that are longer than they were when they were read. What was appended is not read.
+
+        At first all files are looked at, then the new ones, and some of the others in each turn.
+        """
+        count = min(max(self._unseen, _IN_A_TURN), len(self._to_look_at))
+        turn = [self._to_look_at.popleft() for _ in range(count)]
+        self._to_look_at.extend(turn)
+        self._unseen = 0
+        return sorted(path for path in turn if _size(logs / path) > self._sizes[path])
+
+
+def _listed(checkpoint: Path, after: int) -> Iterator[tuple[int, str]]:
+    """Yield number and file of the entries in Spark's list of files that are newer than one of its numbers.
+
+    Each number has a file. Each tenth one also has the entries of those before, in the same order.
+    """
+    for log in (checkpoint / "sources" / "0").glob("[0-9]*"):
+        if int(log.name.partition(".")[0]) > after:
+            entries = map(json.loads, reversed(log.read_text().splitlines()[1:]))
+            for entry in takewhile(lambda entry: entry["batchId"] > after, entries):
+                yield entry["batchId"], entry["path"]
+
+
+def _plain(uri: str) -> str:
+    """Return the path of a file for comparisons: Spark's own log spells it in another way than the rows."""
+    path = urlsplit(uri).path
+    while (decoded := unquote(path)) != path:
+        path = decoded
+    return path
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0

@@ -1,0 +1,79 @@
+"""What a run knows of the files that it has read, without asking the tables or Spark's whole list each time."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from featuregate_fleet.stream import read_files as module
+from featuregate_fleet.stream.read_files import ReadFiles
+from featuregate_fleet.tables.folder import BatchId
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def uri_of(name: str) -> str:
+    """Return the URI of a file of broker 1."""
+    return f"file:///logs/1/{name}"
+
+
+def read(*names: str, size: int = 4) -> ReadFiles:
+    """Return files that one micro-batch has read."""
+    return ReadFiles(("query", 0, uri_of(name), f"1/{name}", size) for name in names)
+
+
+def lists(checkpoint: Path, log: str, *entries: tuple[int, str]) -> None:
+    """Write what Spark has listed: files, with the numbers of the lists in which they were new."""
+    folder = checkpoint / "sources" / "0"
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps({"path": uri_of(name), "timestamp": 1, "batchId": number}) for number, name in entries]
+    (folder / log).write_text("\n".join(["v1", *lines]))
+
+
+def test_a_file_that_was_listed_and_not_read_is_missed(tmp_path: Path):
+    """Whichever way Spark spells its name."""
+    lists(tmp_path, "0", (0, "a"), (0, "b%2520c"), (0, "gone"))
+    assert read("a", "b%20c").missed(tmp_path, []) == [uri_of("gone")]
+
+
+def test_a_later_call_looks_at_what_was_listed_since(tmp_path: Path):
+    """Lists of before are not parsed again, neither by themselves nor in one that has them all."""
+    files = read("a")
+    lists(tmp_path, "0", (0, "a"))
+    lists(tmp_path, "1", (1, "gone"))
+    assert files.missed(tmp_path, []) == [uri_of("gone")]
+    for log in (tmp_path / "sources" / "0").iterdir():
+        log.write_text("v1\nno JSON")
+    lists(tmp_path, "2.compact", (0, "a"), (1, "gone"), (2, "new"), (2, "also gone"))
+    assert files.missed(tmp_path, [uri_of("new")]) == [uri_of("also gone")]
+    assert files.missed(tmp_path, []) == []
+
+
+def test_a_file_that_another_query_has_read_is_known():
+    """After a lost checkpoint; one of the same query is in a micro-batch that runs again."""
+    files = read("a")
+    assert files.has_of_others(uri_of("a"), "later query")
+    assert not files.has_of_others(uri_of("a"), "query")
+    assert files.has_batch(BatchId("query", 0))
+    assert not files.has_batch(BatchId("query", 1))
+
+
+def test_each_file_that_has_grown_is_named_in_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """At first all files are looked at, then the new ones, and a bounded number of the others."""
+    monkeypatch.setattr(module, "_IN_A_TURN", 1)
+    (tmp_path / "1").mkdir()
+    for name in "abc":
+        (tmp_path / "1" / name).write_text("one\n")
+    files = read("a", "b", "gone")
+    assert files.grown(tmp_path) == []
+    files.add(BatchId("query", 1), uri_of("c"), "1/c", 3)
+    for name in "ab":
+        (tmp_path / "1" / name).write_text("one\ntwo\n")
+    assert files.grown(tmp_path) == ["1/c"]
+    turns = [files.grown(tmp_path) for _ in range(3)]
+    assert sorted(turns) == [[], ["1/a"], ["1/b"]]
