@@ -35,6 +35,10 @@ def view(release: str = "4.2", *, missing: bool = False, seen: datetime = NOW, *
     return View(cluster_id="c", brokers=(first, second), seen_at=seen.timestamp(), **merged)
 
 
+UPGRADED = view("3.9", metadata_version=21, group_version=0, transaction_version=0)
+"""A cluster with levels that brokers of each release from 3.9 on start with."""
+
+
 def usage(api_key: int = 1, version: int = 16, **changed: Any) -> Usage:
     """Return five requests of the client audit, by default Fetch 16."""
     made = Usage(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from fleet_evidence import usage
+from fleet_evidence import UPGRADED, usage
 
 from featuregate.catalog import captured
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LevelAt, Usage, UsageAt
@@ -67,6 +67,7 @@ def fleet(clients: int, *, old: int = 1, brokers: int = 3, silent: int = 0) -> R
             for feature, level in zip(("group.version", "metadata.version"), levels, strict=True)
         ),
         expected=frozenset(map(str, range(1, brokers + 1))),
+        view=UPGRADED,
         read=10**6,
         rows=10**6,
         versions={"api_usage": 7, "quarantine": None},

@@ -96,7 +96,7 @@ def _findings(evidence: Evidence, move: Move, now: datetime, oldest: datetime) -
     view = evidence.view
     if view is not None:
         yield from level_checks.brokers(view, oldest)
-    elif not isinstance(move, ToRelease | DropApi):
+    elif not isinstance(move, DropApi):
         yield level_checks.no_levels()
     match move:
         case ToRelease(release):

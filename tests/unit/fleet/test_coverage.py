@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from fleet_evidence import UPGRADED
 
 from featuregate.catalog import captured
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LogLevel
@@ -30,6 +31,7 @@ def report(*levels: LogLevel, hours: tuple[datetime, ...] = (TEN, TEN + 2 * HOUR
         hourly={"1": dict.fromkeys(hours, 5)},
         log_levels=levels,
         expected=frozenset(map(str, range(1, brokers + 1))),
+        view=UPGRADED,
     )
     return assess(evidence, ToRelease(captured()["4.2"]), TEN + 3 * HOUR, timedelta(days=7))
 

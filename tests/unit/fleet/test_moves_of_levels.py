@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from fleet_evidence import NOW, STATES, WEEK, use, view
 
 from featuregate.catalog import captured
+from featuregate.view.cluster_view import View
 from featuregate_fleet.evidence.levels import level_rows
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LevelAt, RecordUse
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, ToRelease
@@ -17,7 +19,6 @@ from featuregate_fleet.readiness.rows import Verdict
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from featuregate.view.cluster_view import View
     from featuregate_fleet.readiness.moves import Move
 
 LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
@@ -93,6 +94,48 @@ def test_a_level_below_what_a_newer_release_supports_blocks_the_upgrade():
     (row,) = [row for row in found.rows if row.verdict is Verdict.BLOCK]
     assert row.subject == "metadata.version=3.3-IV0"
     assert "featuregate upgrade --feature metadata.version=7" in row.do
+
+
+ZOOKEEPER = {name: replace(view(name), finalized={}, epoch=epoch) for name, epoch in (("2.6", -1), ("3.2", 0))}
+"""Clusters of releases that had no other mode, and so supported no metadata.version."""
+
+
+@pytest.mark.parametrize("of", ZOOKEEPER.values())
+def test_a_cluster_with_zookeeper_blocks_a_release_without_it(of: View):
+    """It has no level to compare, and brokers of 4.2 do not start. 3.9 runs with ZooKeeper, too."""
+    (row,) = [row for row in report(ToRelease(captured()["4.2"]), of=of).rows if row.verdict is Verdict.BLOCK]
+    assert (row.check, row.subject) == ("feature-levels", "the cluster")
+    assert "migrate the cluster to KRaft" in row.do
+    assert "metadata.version 3.3-IV3 or higher" in row.do
+    assert report(ToRelease(captured()["3.9"]), of=of).verdict is Verdict.OK
+
+
+def test_a_cluster_in_the_middle_of_its_migration_to_kraft_blocks_a_release_without_zookeeper():
+    """Its controllers have a metadata.version, and the brokers that were not restarted yet support none."""
+    of = view("3.9", metadata_version=21, group_version=0, transaction_version=0)
+    begun = replace(of, brokers=(of.brokers[0], replace(of.brokers[1], node_id=2, supported={})))
+    assert report(ToRelease(captured()["4.2"]), of=of).verdict is Verdict.OK
+    assert verdicts(report(ToRelease(captured()["4.2"]), of=begun), "feature-levels") == {"the cluster": Verdict.BLOCK}
+
+
+@pytest.mark.parametrize(
+    ("of", "verdict"),
+    [
+        (replace(view("3.9"), finalized={}), Verdict.BLOCK),
+        (replace(view("3.9"), finalized={}, epoch=-1), Verdict.UNKNOWN),
+        (View(cluster_id="c", seen_at=NOW.timestamp()), Verdict.UNKNOWN),
+    ],
+)
+def test_a_release_that_needs_a_level_does_not_pass_without_one(of: View, verdict: Verdict):
+    """Kafka 4 needs metadata.version 3.3-IV3, whether the cluster finalized nothing or does not say what."""
+    assert set(verdicts(report(ToRelease(captured()["4.2"]), of=of), "feature-levels").values()) == {verdict}
+
+
+@pytest.mark.parametrize("to", ["3.9", "4.2"])
+def test_invariant_11_without_levels_a_move_to_a_release_is_unknown(to: str):
+    """Brokers of the release may not start with what is finalized."""
+    found = report(ToRelease(captured()[to]))
+    assert (found.verdict, verdicts(found, "feature-levels")) == (Verdict.UNKNOWN, {"the cluster": Verdict.UNKNOWN})
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fleet_evidence import NOW, WEEK, usage
+from fleet_evidence import NOW, UPGRADED, WEEK, usage
 
 from featuregate.catalog import captured
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Refused, RefusedClient, Usage
@@ -21,7 +21,8 @@ LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
 
 def report(*used: Usage, to: str = "4.2", move: Move | None = None, **evidence: Any) -> Report:
     """Assess usage that one broker logged, for a move to a release or another one."""
-    whole = {"brokers": {"1": LOG}, "expected": frozenset({"1"}), "rows": 1000, "read": 1000} | evidence
+    known = {"brokers": {"1": LOG}, "expected": frozenset({"1"}), "rows": 1000, "read": 1000, "view": UPGRADED}
+    whole = known | evidence
     return assess(Evidence(usage=used, **whole), move or ToRelease(captured()[to]), NOW, WEEK)
 
 
@@ -120,7 +121,7 @@ def test_an_api_between_brokers_may_be_dropped():
 )
 def test_without_levels_a_move_of_features_is_unknown(move: Move):
     """Request logs do not show them."""
-    assert report(usage(), move=move).verdict is Verdict.UNKNOWN
+    assert report(usage(), move=move, view=None).verdict is Verdict.UNKNOWN
 
 
 def test_any_version_of_api_versions_is_ok():

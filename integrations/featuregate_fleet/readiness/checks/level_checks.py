@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.admin.prediction import ClusterState, predict
 from featuregate.admin.updates import Update
-from featuregate.catalog import level_name
+from featuregate.catalog import METADATA_VERSION, level_name
 from featuregate_fleet.readiness.checks.record_checks import members_of, no_records
 from featuregate_fleet.readiness.rows import Row, Verdict
 
@@ -27,8 +27,11 @@ __all__ = ["PREDICTIONS", "brokers", "deprecate", "finalize", "finalized_levels"
 
 _PROTOCOLS: Final = {"group.version": "consumer", "share.version": "share", "streams.version": "streams"}
 """What brokers serve only where a feature is at 1 or higher."""
-_SNAPSHOT: Final = "metadata.version"
+_SNAPSHOT: Final = METADATA_VERSION
 """A change of this level alone makes every node write a snapshot at once (SnapshotGenerator of Kafka)."""
+_OLDEST_WITH_ZOOKEEPER: Final = 1
+"""The oldest metadata.version that releases support which run with ZooKeeper, too; from 4.0 on none does (KIP-833)."""
+_ASK_AGAIN: Final = "Run 'featuregate fleet run' with --bootstrap-server again."
 _SNAPSHOTS_BY: Final = timedelta(days=1)
 """Until then nodes have written a snapshot by themselves: metadata.log.max.snapshot.interval.ms, an hour by default."""
 PREDICTIONS: Final = "feature-levels"
@@ -44,7 +47,7 @@ def brokers(view: View, oldest: datetime) -> Iterator[Row]:
             verdict=Verdict.STALE,
             subject="the cluster",
             why="Its brokers were asked for their levels too long ago.",
-            do="Run 'featuregate fleet run' with --bootstrap-server again.",
+            do=_ASK_AGAIN,
             last_seen=asked_at,
         )
     for broker in view.missing:
@@ -60,17 +63,35 @@ def brokers(view: View, oldest: datetime) -> Iterator[Row]:
 
 def finalized_levels(view: View, target: CapturedRelease) -> Iterator[Row]:
     """Check that brokers of a release can run at the finalized levels: otherwise they do not start (KIP-778)."""
-    if view.epoch < 0:
-        if view.api("UpdateFeatures"):
-            yield _row(view, Verdict.UNKNOWN, "the cluster", "No broker tells what is finalized.")
+    oldest = target.features.get(METADATA_VERSION, (0, 0))[0]
+    kraft_alone = oldest > _OLDEST_WITH_ZOOKEEPER
+    if kraft_alone and any(METADATA_VERSION not in broker.supported for broker in view.answering):
+        yield _with_zookeeper(view, target, oldest)
         return
-    for feature, level in sorted(view.finalized.items()):
+    if view.epoch < 0:
+        if kraft_alone or view.api("UpdateFeatures"):
+            yield _row(view, Verdict.UNKNOWN, "the cluster", "No broker tells what is finalized.", _ASK_AGAIN)
+        return
+    needed = {METADATA_VERSION: 0} if kraft_alone else {}
+    for feature, level in sorted((needed | dict(view.finalized)).items()):
         lowest, highest = target.features.get(feature, (0, 0))
         if lowest <= level <= highest:
             why = f"Kafka {target.release} supports {_named(feature, lowest)} to {_named(feature, highest)}."
             yield _row(view, Verdict.OK, f"{feature}={_named(feature, level)}", why)
         else:
             yield _unsupported(view, target, feature, level)
+
+
+def _with_zookeeper(view: View, target: CapturedRelease, oldest: int) -> Row:
+    why = (
+        f"It runs with ZooKeeper, because not all brokers support {METADATA_VERSION}; Kafka {target.release} runs with "
+        "KRaft alone."
+    )
+    do = (
+        "Before, migrate the cluster to KRaft with a release that runs with both, such as 3.9 (KIP-866), and finalize "
+        f"{METADATA_VERSION} {_named(METADATA_VERSION, oldest)} or higher there."
+    )
+    return _row(view, Verdict.BLOCK, "the cluster", why, do)
 
 
 def logged_levels(evidence: Evidence, view: View, target: CapturedRelease) -> Iterator[Row]:
