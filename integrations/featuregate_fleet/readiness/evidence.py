@@ -136,7 +136,7 @@ class RecordUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateUse:
-    """What the instances of an app said last of one gate."""
+    """What the instances of an app said last of one gate: in the ten minutes before its newest report was read."""
 
     app: str
     software: str
@@ -149,14 +149,16 @@ class GateUse:
     latched: bool
     """Whether any instance is latched."""
     levels: Mapping[str, int | None]
-    """The finalized level of each feature in the requirement, as the newest report has it."""
+    """The finalized level of each feature in the requirement, as the report with the highest epoch has it."""
     instances: int
     closed: bool
     """Whether all instances said that they end."""
     count: int
     """The number of reports."""
     first_seen: datetime
+    """The time of the record, by default by the clock of the app; never later than it was read."""
     last_seen: datetime
+    """Likewise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,13 +27,14 @@ _TIMES: Final = {
     "log_lines": "written_at",
     "api_usage": "last_seen",
     "quarantine": "written_at",
-    "feature_usage": "last_seen",
+    "feature_usage": "written_at",
     "cluster_views": "taken_at",
     "coverage": "taken_at",
     "feature_levels": "taken_at",
     "readiness": "taken_at",
 }
-"""The tables of what was seen at a time. A line without a request has no time but that of its writing."""
+"""The tables of what was seen at a time. A line without a request has no time but that of its writing, and the time of
+a usage report may be that of its app, whose clock may be wrong."""
 
 _CHOSEN: Final = "chosen"
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 
 from featuregate_fleet.evidence.reasons import OTHER_CLUSTER
 from featuregate_fleet.readiness.evidence import AppUsage, GateUse
-from featuregate_fleet.tables.times import from_micros
+from featuregate_fleet.tables.times import EPOCH, from_micros
 
 if TYPE_CHECKING:
     from featuregate_fleet.tables.folder import Tables
@@ -18,11 +18,16 @@ if TYPE_CHECKING:
 __all__ = ["read_app_usage"]
 
 _SILENT: Final = "interval 10 minutes"
-"""An instance that has been silent for so long, while others of its app report, does not count any more."""
+"""A report does not count any more when others of its app were read so much later."""
 
 
 def read_app_usage(tables: Tables) -> AppUsage | None:
-    """Return what the apps said last of each gate; None if no topic was ever read."""
+    """Return what the apps said last of each gate; None if no topic was ever read.
+
+    Which reports count depends on when they were read, and not on their records' times: these are by default those of
+    the clocks of apps, and a clock that is ahead would hide the reports of others. All reports of that time count
+    together, because two discoverers of one process may have the same names.
+    """
     if tables.version("usage_topics") is None:
         return None
     sums = [f.sum(name).alias(name) for name in ("read", "rows", "quarantined")]
@@ -30,22 +35,26 @@ def read_app_usage(tables: Tables) -> AppUsage | None:
     places = tables.read("usage_topics").select(f.concat_ws("/", "topic", "partition").alias("path")).distinct()
     lost = tables.read("quarantine").where(f.col("reason") != OTHER_CLUSTER).join(places, "path", "left_semi").count()
     usage = tables.read("feature_usage")
-    newest = Window.partitionBy("app", "instance")
-    newest_of_app = Window.partitionBy("app")
-    last = usage.withColumn("newest", f.max("last_seen").over(newest)).where("last_seen = newest")
-    current = last.withColumn("newest_of_app", f.max("last_seen").over(newest_of_app)).where(
-        f.col("last_seen") >= f.col("newest_of_app") - f.expr(_SILENT)
-    )
-    found = current.groupBy("app", "gate", "requirement", "policy").agg(
-        f.sort_array(f.collect_set(f.concat_ws(" ", "software_name", "software_version"))).alias("software"),
-        f.sort_array(f.collect_set("state")).alias("states"),
-        f.max("latched").alias("latched"),
-        f.max_by("levels", "last_seen").alias("levels"),
-        f.countDistinct("instance").alias("instances"),
-        f.min("closing").alias("closed"),
-        f.sum("count").alias("count"),
-        f.unix_micros(f.min("first_seen")).alias("first_seen"),
-        f.unix_micros(f.max("last_seen")).alias("last_seen"),
+    of_app, of_gate = Window.partitionBy("app"), Window.partitionBy("app", "instance", "gate")
+    # An older release wrote no time, and wrote its rows before those that have one.
+    read_at = f.coalesce("written_at", f.min("written_at").over(of_app), f.lit(EPOCH))
+    timed = usage.withColumn("read_at", read_at).withColumn("newest", f.max("read_at").over(of_app))
+    current = timed.where(f.col("read_at") >= f.col("newest") - f.expr(_SILENT))
+    ended = f.max_by("closing", "last_seen").over(of_gate)  # by the clock of one instance
+    found = (
+        current.withColumn("ended", ended)
+        .groupBy("app", "gate", "requirement", "policy")
+        .agg(
+            f.sort_array(f.collect_set(f.concat_ws(" ", "software_name", "software_version"))).alias("software"),
+            f.sort_array(f.collect_set("state")).alias("states"),
+            f.max("latched").alias("latched"),
+            f.max_by("levels", "epoch").alias("levels"),
+            f.countDistinct("instance").alias("instances"),
+            f.min("ended").alias("closed"),
+            f.sum("count").alias("count"),
+            f.unix_micros(f.min(f.least("first_seen", "written_at"))).alias("first_seen"),
+            f.unix_micros(f.max(f.least("last_seen", "written_at"))).alias("last_seen"),
+        )
     )
     return AppUsage(
         gates=tuple(_gate(row) for row in found.collect()),

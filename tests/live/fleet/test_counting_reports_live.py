@@ -1,0 +1,114 @@
+"""Which usage reports count, read from tables by Spark: no clock of an app hides a report."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from featuregate_fleet.evidence.columns import FEATURE_USAGE, ORIGIN, USAGE_TOPICS
+from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import BatchId
+from featuregate_fleet.tables.usage_reader import read_app_usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from featuregate_fleet.readiness.evidence import GateUse
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+
+READ = datetime(2026, 11, 22, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+LATER = READ + 11 * MINUTE
+
+
+def said(app: str, gate: str, at: datetime = READ, read: datetime | None = READ, **changed: Any) -> dict[str, Any]:
+    """Return a row of one report that a run read at a time, by default of an app that is latched."""
+    made: dict[str, Any] = dict.fromkeys((*FEATURE_USAGE.names, *ORIGIN.names))
+    made |= {"app": app, "instance": "host-1", "software_name": "featuregate", "software_version": "0.1.0"}
+    made |= {"closing": False, "gate": gate, "requirement": "x>=1", "policy": "sticky", "state": "open"}
+    made |= {"latched": True, "levels": "{}", "epoch": 1, "count": 1, "first_seen": at, "last_seen": at}
+    return made | {"cluster": "c", "query_id": "q", "batch_id": 0, "written_at": read} | changed
+
+
+def counting(folder: Path, rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str | None], GateUse]:
+    """Return by app and gate what counts of some rows."""
+    schema = from_arrow_schema(FEATURE_USAGE)
+    for field in from_arrow_schema(ORIGIN):
+        schema = schema.add(field)
+    with local_session() as spark:
+        spark.createDataFrame(list(rows), schema).write.format("delta").save(str(folder / "feature_usage"))
+        tables = DeltaTables(spark, folder, "c")
+        topics = spark.createDataFrame([("usage", 0, 9, 9, 9, 0)], from_arrow_schema(USAGE_TOPICS))
+        tables.append("usage_topics", topics, BatchId("q", 0))
+        apps = read_app_usage(tables)
+    assert apps is not None
+    return {(use.app, use.gate): use for use in apps.gates}
+
+
+@pytest.mark.usefixtures("jvm")
+def test_invariant_11_no_clock_of_an_app_hides_a_report(tmp_path: Path) -> None:
+    """What counts depends on when reports were read: a gate without its report would make a move ok."""
+    found = counting(
+        tmp_path,
+        [
+            said("two discoverers of one process", "earlier", READ - MINUTE / 2),
+            said("two discoverers of one process", "later"),
+            said("an instance an hour ahead", "its gate", READ + 60 * MINUTE, instance="host-2"),
+            said("an instance an hour ahead", "of the others"),
+            said("an instance a day behind", "its gate", READ - 1440 * MINUTE, instance="host-2"),
+            said("an instance a day behind", "of the others"),
+            said("a restart under another name", "before", READ + 60 * MINUTE, instance="host-2"),
+            said("a restart under another name", "after", LATER, LATER),
+            said("an older pipeline alone", "gate", read=None),
+            said("an older pipeline until now", "gate", read=None),
+            said("an older pipeline until now", "another"),
+            said("an older pipeline until long ago", "gate", read=None),
+            said("an older pipeline until long ago", "another"),
+            said("an older pipeline until long ago", "another", LATER, LATER),
+        ],
+    )
+    assert found.keys() == {
+        ("two discoverers of one process", "earlier"),
+        ("two discoverers of one process", "later"),
+        ("an instance an hour ahead", "its gate"),
+        ("an instance an hour ahead", "of the others"),
+        ("an instance a day behind", "its gate"),
+        ("an instance a day behind", "of the others"),
+        ("a restart under another name", "after"),
+        ("an older pipeline alone", "gate"),
+        ("an older pipeline until now", "gate"),
+        ("an older pipeline until now", "another"),
+        ("an older pipeline until long ago", "another"),
+    }
+    assert found["an instance an hour ahead", "its gate"].last_seen == READ, "it was read then"
+
+
+@pytest.mark.usefixtures("jvm")
+def test_what_was_said_in_that_time_counts_together(tmp_path: Path) -> None:
+    """The levels are those of the highest epoch, which the cluster counts, and an end counts if it was the last word."""
+    ahead = READ + 60 * MINUTE
+    found = counting(
+        tmp_path,
+        [
+            said("opens", "gate", state="closed", latched=False, levels='{"x": 0}', epoch=5, last_seen=ahead),
+            said("opens", "gate", levels='{"x": 1}', epoch=6),
+            said("ends", "gate", READ - MINUTE),
+            said("ends", "gate", closing=True),
+            said("starts again", "gate", READ - MINUTE, closing=True),
+            said("starts again", "gate"),
+            said("goes on elsewhere", "gate", closing=True),
+            said("goes on elsewhere", "gate", instance="host-2"),
+        ],
+    )
+    opens = found["opens", "gate"]
+    assert (opens.states, opens.latched, json.dumps(opens.levels)) == (("closed", "open"), True, '{"x": 1}')
+    closed = {app: use.closed for (app, _), use in found.items()}
+    assert closed == {"opens": False, "ends": True, "starts again": False, "goes on elsewhere": False}
+    assert found["goes on elsewhere", "gate"].instances == 2
