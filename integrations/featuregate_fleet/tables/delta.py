@@ -27,7 +27,11 @@ class DeltaTables(Tables):
     """Tables with transactions."""
 
     def version(self, table: str) -> int | None:
-        """Return the newest version of a table; None where it does not exist."""
+        """Return the version of a table that readers see; None where it does not exist."""
+        seen: int | None = self._seen(table)
+        return seen
+
+    def _newest(self, table: str) -> int | None:
         commits = [path.stem for path in (self._folder / table / "_delta_log").glob("*.json") if path.stem.isdecimal()]
         return max(map(int, commits), default=None)
 
@@ -69,7 +73,8 @@ class DeltaTables(Tables):
         rows.coalesce(1).write.format("delta").mode("overwrite").options(**only, **_NEW_COLUMNS).save(self._path(table))
 
     def _rows(self, table: str) -> DataFrame:
-        rows = self._spark.read.format("delta").load(self._path(table))
+        pin = {} if self._pins is None else {"versionAsOf": self.version(table)}
+        rows = self._spark.read.format("delta").options(**pin).load(self._path(table))
         return rows.where(f.col("cluster") == self._cluster)
 
     def _quoted(self, table: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -14,7 +14,7 @@ from featuregate_fleet.evidence import columns
 from featuregate_fleet.evidence.hidden_names import WITH_NAMES, hide_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
     from datetime import datetime
     from pathlib import Path
 
@@ -73,6 +73,16 @@ class Tables(ABC):
         self._cluster = cluster
         self._pseudonyms = pseudonyms
         self._since: datetime | None = None
+        self._pins: Mapping[str, Any] | None = None
+
+    def pinned(self) -> Self:
+        """Return the same tables as they are now: readers see nothing that a stream writes later.
+
+        A stream writes last what says that a micro-batch is done. That is pinned first, with the rows that it counts.
+        """
+        fixed = copy(self)
+        fixed._pins = {table: self._newest(table) for table in reversed(_TABLES)}  # noqa: SLF001 - of this class
+        return fixed
 
     def since(self, hour: datetime) -> Self:
         """Return the same tables with what happened from an hour on: readers see no requests from before."""
@@ -113,11 +123,19 @@ class Tables(ABC):
 
     @abstractmethod
     def version(self, table: str) -> int | None:
-        """Return the newest version of a table; None where it does not exist."""
+        """Return the version of a table that readers see, by default the newest one; None where it does not exist."""
 
     @abstractmethod
     def append(self, table: str, rows: DataFrame, batch: BatchId) -> None:
         """Append the rows of a micro-batch, once: a batch that is run again writes nothing."""
+
+    def _seen(self, table: str) -> Any:
+        """Return what `_newest` returned when the tables were pinned, and what it returns now if they are not."""
+        return self._newest(table) if self._pins is None else self._pins[table]
+
+    @abstractmethod
+    def _newest(self, table: str) -> Any:
+        """Return what tells the rows of a table that are there now from others."""
 
     @abstractmethod
     def _overwrite(self, table: str, rows: DataFrame) -> None:

@@ -28,8 +28,8 @@ class ParquetTables(Tables):
     """Tables without transactions."""
 
     def version(self, table: str) -> int | None:
-        """Return how many micro-batches a table has; None where it does not exist."""
-        return len(self._batches(table)) or None
+        """Return how many micro-batches of a table readers see; None where it does not exist."""
+        return len(self._seen(table)) or None
 
     def append(self, table: str, rows: DataFrame, batch: BatchId) -> None:
         """Write the rows of a micro-batch into a folder of its own, unless they are there."""
@@ -39,16 +39,16 @@ class ParquetTables(Tables):
 
     def _overwrite(self, table: str, rows: DataFrame) -> None:
         """Replace all rows of this cluster. A reader may see both for a moment."""
-        before = self._batches(table)
+        before = self._newest(table)
         last = max((int(path.name.rpartition("-")[2]) for path in before), default=0)
         rows.coalesce(1).write.mode("overwrite").parquet(str(self._folder_of(table, BatchId(_REWRITTEN, last + 1))))
         for path in before:
             shutil.rmtree(path)
 
     def _rows(self, table: str) -> DataFrame:
-        return self._spark.read.option("mergeSchema", "true").parquet(*map(str, self._batches(table)))
+        return self._spark.read.option("mergeSchema", "true").parquet(*map(str, self._seen(table)))
 
-    def _batches(self, table: str) -> list[Path]:
+    def _newest(self, table: str) -> list[Path]:
         return sorted(done.parent for done in (self._folder / table / self._cluster).glob(f"*/{_DONE}"))
 
     def _folder_of(self, table: str, batch: BatchId) -> Path:

@@ -24,7 +24,7 @@ __all__ = ["read_evidence"]
 
 _READ: Final = (
     "api_usage", "brokers", "cluster_views", "coordinator_records", "coordinator_topics", "coverage",
-    "evidence_files", "feature_usage", "quarantine", "usage_topics",
+    "evidence_files", "feature_levels", "feature_usage", "log_lines", "quarantine", "usage_topics",
 )  # fmt: skip
 
 _WHO: Final = (
@@ -34,7 +34,7 @@ _WHO: Final = (
 
 
 def read_evidence(tables: Tables) -> Evidence:
-    """Add up the rows of all hours, brokers and micro-batches.
+    """Add up the rows of all hours, brokers and micro-batches, of the tables as they are now.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def read_evidence(tables: Tables) -> Evidence:
         A table cannot be read.
     """
     with one_line_failures("the tables cannot be read"):
-        return _read(tables)
+        return _read(tables.pinned())
 
 
 def _read(tables: Tables) -> Evidence:

@@ -92,7 +92,7 @@ def test_invariant_11_no_clock_of_an_app_hides_a_report(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("jvm")
 def test_what_was_said_in_that_time_counts_together(tmp_path: Path) -> None:
-    """The levels are those of the highest epoch, which the cluster counts, and an end counts if it was the last word."""
+    """The levels are those of the highest epoch, and an instance has ended if that is its last word."""
     ahead = READ + 60 * MINUTE
     found = counting(
         tmp_path,
