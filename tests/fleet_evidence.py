@@ -47,6 +47,7 @@ def usage(api_key: int = 1, version: int = 16, **changed: Any) -> Usage:
         principal="User:audit",
         client_id="audit",
         client_host=None,
+        listener="CLIENT",
         software_name=None,
         software_version=None,
         api_key=api_key,

@@ -22,10 +22,10 @@ API_VERSIONS: Final = 18
 _TELEMETRY: Final = frozenset({71, 72})
 """Served only where a broker has an exporter. Clients that find none go on without (KIP-714)."""
 
-_INTERNAL: Final = frozenset({4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82})
-"""APIs that brokers and controllers alone use: LeaderAndIsr to ControlledShutdown, the Raft quorum, and the
-registration, heartbeats and forwarding of brokers (``listeners`` in Kafka's request schemas, and the APIs that need
-CLUSTER_ACTION). Nodes use what the other node has, so that the check of clients does not apply."""
+_INTERNAL: Final = frozenset({4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82, *range(83, 88)})
+"""APIs that brokers and controllers alone use: LeaderAndIsr to ControlledShutdown, the Raft quorum, the registration,
+heartbeats and forwarding of brokers, and the state of share groups (``listeners`` in Kafka's request schemas, and the
+APIs that need CLUSTER_ACTION). Nodes use what the other node has, so that the check of clients does not apply."""
 
 _PRODUCE: Final = 0
 _OLDEST_PRODUCE: Final = 3
@@ -63,6 +63,10 @@ class ServedApis(Protocol):
     def source(self) -> str:
         """Where the ranges come from."""
 
+    @property
+    def among_nodes(self) -> bool:
+        """Whether the move may change what brokers get of one another."""
+
     def concerns(self, api_key: int) -> bool:
         """Return whether the move may change what clients get of an API."""
 
@@ -97,8 +101,13 @@ class ReleaseApis:
         """The broker that was asked."""
         return self.release.captured_from
 
+    @property
+    def among_nodes(self) -> bool:
+        """Nodes of a release use among themselves what the other node has."""
+        return False
+
     def concerns(self, api_key: int) -> bool:
-        """Return whether clients use an API: nodes of a release use among themselves what the other node has."""
+        """Return whether clients use an API."""
         return not is_internal(api_key)
 
     def served(self, api_key: int) -> Served | None:
@@ -154,6 +163,11 @@ class WithoutOldVersions:
     def source(self) -> str:
         """The operator gave the version."""
         return "as given"
+
+    @property
+    def among_nodes(self) -> bool:
+        """A broker does without the versions for other brokers, too."""
+        return True
 
     def concerns(self, api_key: int) -> bool:
         """Return whether this is the API."""

@@ -35,6 +35,8 @@ class Usage:
     principal: str | None
     client_id: str | None
     client_host: str | None
+    listener: str | None
+    """None for a refused request, and of brokers before 0.10.2, whose listeners have no names."""
     software_name: str | None
     software_version: str | None
     api_key: int
@@ -179,6 +181,8 @@ class Evidence:
     """All evidence of one cluster."""
 
     usage: tuple[Usage, ...] = ()
+    node_usage: tuple[Usage, ...] = ()
+    """The requests of brokers and controllers that were told apart from those of clients."""
     refused_clients: Mapping[Refused, frozenset[RefusedClient]] = field(default_factory=dict)
     """Who sent refused requests, where lines are kept and the connection shows it. Others may have sent some, too."""
     brokers: Mapping[str, BrokerLog] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from featuregate_fleet.readiness.checks import api_checks as checks
 from featuregate_fleet.readiness.checks import gate_checks, level_checks, record_checks
 from featuregate_fleet.readiness.evidence import AppUsage
 from featuregate_fleet.readiness.hours import logged_hours
+from featuregate_fleet.readiness.inter_broker import tell_apart
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, ToRelease
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
 
@@ -72,6 +73,7 @@ class Report:
 def assess(evidence: Evidence, move: Move, now: datetime, stale_after: timedelta) -> Report:
     """Run the checks of a move. A finding about requests that are older than ``stale_after`` is stale."""
     oldest = now - stale_after
+    evidence = tell_apart(evidence)
     rows = [_aged(row, oldest) for row in _findings(evidence, move, now, oldest)]
     order = list(reversed(Verdict))
     return Report(
@@ -87,6 +89,7 @@ def assess(evidence: Evidence, move: Move, now: datetime, stale_after: timedelta
 def _findings(evidence: Evidence, move: Move, now: datetime, oldest: datetime) -> Iterator[Row]:
     if move.apis:
         yield from checks.api_versions(evidence, move.apis)
+        yield from checks.inter_broker(evidence, move.apis)
         yield from checks.refused_requests(evidence, move.apis)
         yield from checks.quarantine(evidence)
         yield from checks.coverage(evidence, oldest)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import reduce
+from operator import and_, attrgetter
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
@@ -12,20 +14,29 @@ from featuregate_fleet.readiness.evidence import LevelAt, UsageAt
 from featuregate_fleet.tables.times import EPOCH, from_micros
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pyspark.sql import DataFrame
 
+    from featuregate_fleet.readiness.evidence import Usage
     from featuregate_fleet.tables.folder import Tables
 
 __all__ = ["levels_over_time", "usage_over_time"]
 
+_OF_NODES: Final = ("listener", "principal", "client_id", "software_name", "api_key")
+"""What tells the requests of nodes from others."""
 _DAYS: Final = 30
 _DAYS_IN_HOURS: Final = 4
 """Evidence of up to so many days is counted by the hour, and by the day otherwise."""
 
 
-def usage_over_time(tables: Tables) -> tuple[UsageAt, ...]:
-    """Count the requests of the last 30 days of evidence by software, API version and hour or day."""
-    lines = tables.read("api_usage").where("outcome = 'completed' and not coalesce(forwarded, false)")
+def usage_over_time(tables: Tables, nodes: Collection[Usage] = ()) -> tuple[UsageAt, ...]:
+    """Count the requests of the last 30 days of evidence by software, API version and hour or day.
+
+    Those of brokers and controllers, ``nodes``, are left out.
+    """
+    whole = tables.read("api_usage")
+    lines = _without(nodes, whole.where("outcome = 'completed' and not coalesce(forwarded, false)"))
     span = lines.agg(f.unix_micros(f.min("hour")).alias("first"), f.unix_micros(f.max("hour")).alias("last")).head()
     if span is None or span["last"] is None:
         return ()
@@ -41,6 +52,17 @@ def usage_over_time(tables: Tables) -> tuple[UsageAt, ...]:
         UsageAt(row["software"], row["api_key"], row["version"], from_micros(row["at"]), row["count"])
         for row in counted.collect()
     )
+
+
+def _without(nodes: Collection[Usage], lines: DataFrame) -> DataFrame:
+    if not nodes:
+        return lines
+    wanted = lines.select(*_OF_NODES)
+    known = lines.sparkSession.createDataFrame(
+        sorted({attrgetter(*_OF_NODES)(usage) for usage in nodes}, key=str), wanted.schema
+    )
+    same = reduce(and_, (lines[name].eqNullSafe(known[name]) for name in _OF_NODES))
+    return lines.join(f.broadcast(known), same, "left_anti")
 
 
 def _named(lines: DataFrame) -> DataFrame:

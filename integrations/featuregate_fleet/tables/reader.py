@@ -8,6 +8,7 @@ from pyspark.sql import functions as f
 
 from featuregate_fleet.evidence.reasons import OF_REPORTS
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
+from featuregate_fleet.readiness.inter_broker import of_nodes
 from featuregate_fleet.tables.coverage_reader import hourly_requests, log_levels
 from featuregate_fleet.tables.failures import one_line_failures
 from featuregate_fleet.tables.over_time_reader import levels_over_time, usage_over_time
@@ -28,8 +29,8 @@ _READ: Final = (
 )  # fmt: skip
 
 _WHO: Final = (
-    "outcome", "forwarded", "principal", "client_id", "client_host", "software_name", "software_version", "api_key",
-    "version",
+    "outcome", "forwarded", "principal", "client_id", "client_host", "listener", "software_name", "software_version",
+    "api_key", "version",
 )  # fmt: skip
 
 
@@ -55,18 +56,21 @@ def _read(tables: Tables) -> Evidence:
     complete = usage.where("level = 'DEBUG' and outcome = 'completed'")
     requests = f.sum("count").alias("requests")
     logged = complete.groupBy("broker").agg(requests, f.countDistinct("hour").alias("hours"), *times).collect()
+    usages = tuple(
+        Usage(
+            **{name: row[name] for name in (*_WHO, "count")},
+            first_seen=from_micros(row["first_seen"]),
+            last_seen=from_micros(row["last_seen"]),
+        )
+        for row in used
+    )
+    expected = frozenset(row["broker"] for row in tables.read("brokers").collect())
+    nodes = of_nodes(usages, expected.union(row["broker"] for row in logged))
     lines = files.agg(*(f.sum(name).alias(name) for name in ("read", "rows", "quarantined"))).collect()[0]
     lost = tables.read("quarantine").where(~f.col("reason").isin(*OF_REPORTS))
     reasons = lost.groupBy("broker", "reason").count().collect()
     return Evidence(
-        usage=tuple(
-            Usage(
-                **{name: row[name] for name in (*_WHO, "count")},
-                first_seen=from_micros(row["first_seen"]),
-                last_seen=from_micros(row["last_seen"]),
-            )
-            for row in used
-        ),
+        usage=usages,
         brokers={
             row["broker"]: BrokerLog(
                 hours=row["hours"],
@@ -79,9 +83,9 @@ def _read(tables: Tables) -> Evidence:
         hourly=hourly_requests(tables, "DEBUG"),
         deprecated=hourly_requests(tables, "INFO"),
         log_levels=log_levels(tables),
-        over_time=usage_over_time(tables),
+        over_time=usage_over_time(tables, nodes),
         levels=levels_over_time(tables),
-        expected=frozenset(row["broker"] for row in tables.read("brokers").collect()),
+        expected=expected,
         view=last_view(tables),
         records=record_uses(tables),
         records_read=records_read(tables),

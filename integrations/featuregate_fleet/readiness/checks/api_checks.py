@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.api_ranges import ServedApis
     from featuregate_fleet.readiness.evidence import Evidence, Usage
 
-__all__ = ["api_versions", "coverage", "newer_brokers", "quarantine", "refused_requests"]
+__all__ = ["api_versions", "coverage", "inter_broker", "newer_brokers", "quarantine", "refused_requests"]
 
 _UNREADABLE: Final = 0.01
 """The share of a broker's requests in quarantine from which on the others say too little. A client that sends ten
@@ -42,7 +42,8 @@ def api_versions(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     newer one. A version above the highest is no more than a warning for a client that negotiates, because that client
     may have an older one, too.
     """
-    completed = [usage for usage in evidence.usage if usage.outcome == "completed"]
+    seen = evidence.usage + evidence.node_usage if apis.among_nodes else evidence.usage
+    completed = [usage for usage in seen if usage.outcome == "completed"]
     for _, of_client in _grouped(completed, lambda usage: (usage.principal or "", usage.client_id or "")):
         negotiates = any(usage.api_key == API_VERSIONS or usage.software_name for usage in of_client)
         software = ", ".join(sorted({usage.software for usage in of_client} - {""})) or None
@@ -96,6 +97,23 @@ def _ok_row(apis: ServedApis, used: list[Usage], software: str | None) -> Row:
     )
 
 
+def inter_broker(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
+    """Say which requests are not held against a client, because brokers and controllers sent them to one another."""
+    if apis.among_nodes:
+        return
+    for listener, used in _grouped(evidence.node_usage, lambda usage: usage.listener or ""):
+        names = sorted({usage.client_id or "" for usage in used})
+        known = f"{len(names)} client ids, such as {names[0]!r}" if len(names) > 1 else f"the client id {names[0]!r}"
+        yield Row(
+            check="inter-broker",
+            verdict=Verdict.OK,
+            subject=f"nodes on listener {listener!r}" if listener else "nodes",
+            why=f"Brokers and controllers sent requests with {known}: they use what the other node has.",
+            **_who_and_when(used)
+            | {"client_id": ", ".join(names), "principal": _either(usage.principal for usage in used)},
+        )
+
+
 def refused_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     """Check what brokers refuse already.
 
@@ -135,7 +153,8 @@ def newer_brokers(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     A broker of the target may not start with the finalized levels (KIP-778), and its coordinators may not read the
     records of newer ones (KIP-915).
     """
-    newer = [usage for usage in evidence.usage if usage.outcome == "completed" and _is_newer(apis, usage)]
+    served = evidence.usage + evidence.node_usage
+    newer = [usage for usage in served if usage.outcome == "completed" and _is_newer(apis, usage)]
     if newer:
         seen = newer[0]
         yield Row(

@@ -1,0 +1,100 @@
+"""Tells the requests of brokers and controllers apart from those of clients. Pure.
+
+No line says that a request is of a node. What shows it together: a client id that nodes use, an API that they send
+under it, no other software than theirs, and a listener and a principal that agree with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from featuregate_fleet.readiness.api_ranges import is_internal
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from featuregate_fleet.readiness.evidence import Evidence, Usage
+
+__all__ = ["of_nodes", "tell_apart"]
+
+_SHAPES: Final = {
+    re.compile(r"broker-(\d+)-fetcher-\d+"): frozenset({1, 2, 18, 23}),
+    re.compile(r"broker-(\d+)-txn-marker-sender"): frozenset({18, 27}),
+    re.compile(r"AddPartitionsManager-client-(\d+)"): frozenset({18, 24}),
+    re.compile(r"Persister-client-(\d+)"): frozenset({10, 18}),
+    re.compile(r"raft-client-(\d+)"): frozenset({1, 18}),
+    re.compile(r"(\d+)"): frozenset({18, 19, 24}),
+}
+"""The client ids of nodes, with the APIs beside internal ones that nodes send under them: Kafka's ReplicaFetcherThread,
+TransactionMarkerChannelManager, AddPartitionsToTxnManager, PersisterStateManager, KafkaRaftManager and
+NodeToControllerChannelManager, and ControllerChannelManager before 4.0 (seen on 3.2.3, 3.9.2 and 4.2.0)."""
+_NUMBER_ALONE: Final = re.compile(r"\d+")
+_SOFTWARE: Final = frozenset({None, "apache-kafka-java"})
+
+_Place = tuple[str | None, str | None]
+"""A listener and a principal."""
+
+
+class _Named(NamedTuple):
+    """Requests under a client id that nodes use."""
+
+    usage: Usage
+    node: str
+
+    @property
+    def place(self) -> _Place:
+        return self.usage.listener, self.usage.principal
+
+
+def tell_apart(evidence: Evidence) -> Evidence:
+    """Return the evidence with the requests of nodes beside those of clients."""
+    found = set(of_nodes(evidence.usage, evidence.brokers_known))
+    return replace(
+        evidence,
+        usage=tuple(usage for usage in evidence.usage if usage not in found),
+        node_usage=(*evidence.node_usage, *(usage for usage in evidence.usage if usage in found)),
+    )
+
+
+def of_nodes(usages: Iterable[Usage], brokers: Collection[str]) -> tuple[Usage, ...]:
+    """Return the requests of brokers and controllers; internal APIs, which a client has no use for, are left out.
+
+    The client id alone is no evidence, because clients choose it. A request agrees with what nodes do if its principal
+    sent an internal API on this listener, which needs CLUSTER_ACTION. It also does on the one other listener on which
+    most brokers are named, two at least, if its principal speaks for several of ``brokers``, or if no other principal
+    speaks for the same one.
+    """
+    completed = [usage for usage in usages if usage.outcome == "completed" and not usage.forwarded]
+    internal = {(usage.listener, usage.principal) for usage in completed if is_internal(usage.api_key)}
+    named = [found for usage in completed if (found := _named(usage)) is not None]
+    claims: defaultdict[str | None, defaultdict[str, set[str | None]]] = defaultdict(lambda: defaultdict(set))
+    speaks_for: defaultdict[_Place, set[str]] = defaultdict(set)
+    for found in named:
+        usage, node = found
+        # A number is a client id of many apps, too. Controllers have a listener of their own, which is told by itself.
+        if node in brokers and not _NUMBER_ALONE.fullmatch(usage.client_id or "") and found.place not in internal:
+            claims[usage.listener][node].add(usage.principal)
+            speaks_for[found.place].add(node)
+    most = max((len(nodes) for nodes in claims.values()), default=0)
+    homes = {listener for listener, nodes in claims.items() if len(nodes) == most > 1}
+
+    def agrees(found: _Named) -> bool:
+        if found.place in internal:
+            return True
+        if len(homes) != 1 or found.usage.listener not in homes or found.node not in brokers:
+            return False
+        return len(speaks_for[found.place]) > 1 or claims[found.usage.listener][found.node] == {found.usage.principal}
+
+    return tuple(found.usage for found in named if agrees(found))
+
+
+def _named(usage: Usage) -> _Named | None:
+    if usage.software_name not in _SOFTWARE:
+        return None
+    for shape, apis in _SHAPES.items():
+        if (found := shape.fullmatch(usage.client_id or "")) and usage.api_key in apis:
+            return _Named(usage, found[1])
+    return None

@@ -1,0 +1,118 @@
+"""Requests of brokers and controllers are told apart from those of clients, and no client hides behind a name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fleet_evidence import NOW, WEEK, usage, view
+
+from featuregate.catalog import captured
+from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
+from featuregate_fleet.readiness.inter_broker import of_nodes
+from featuregate_fleet.readiness.moves import DowngradeTo, DropApi, Move
+from featuregate_fleet.readiness.report import Report, assess
+from featuregate_fleet.readiness.rows import Verdict
+
+FETCH, METADATA, API_VERSIONS, CREATE_TOPICS, ADD_PARTITIONS, MARKERS, HEARTBEAT = 1, 3, 18, 19, 24, 27, 63
+BROKERS = ("1", "2", "3")
+LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
+DOWN = DowngradeTo(captured()["3.9"], "3.9.2")
+JAVA = "apache-kafka-java"
+
+
+def sent(client_id: str, api_key: int = FETCH, version: int = 18, **changed: Any) -> Usage:
+    """Return requests of a node: by default those of a follower of 4.2, which 3.9 does not serve."""
+    named = {"client_id": client_id, "principal": "User:kafka", "listener": "INTERNAL"} | changed
+    return usage(api_key, version, **named)
+
+
+FOLLOWERS = tuple(sent(f"broker-{broker}-fetcher-0") for broker in BROKERS)
+OTHERS = (
+    sent("broker-1-txn-marker-sender", MARKERS, 2),
+    sent("AddPartitionsManager-client-2", ADD_PARTITIONS, 5, software_name=JAVA),
+    sent("AddPartitionsManager-client-2", API_VERSIONS, 4),
+    *(sent(f"raft-client-{node}", listener="CONTROLLER", software_name=JAVA) for node in (*BROKERS, "101")),
+    sent("1", HEARTBEAT, 1, listener="CONTROLLER", software_name=JAVA),
+    sent("1", CREATE_TOPICS, 7, listener="CONTROLLER", software_name=JAVA),
+)
+"""As three brokers and a controller of 4.2.0 send them."""
+
+
+def report(*used: Usage, move: Move = DOWN) -> Report:
+    """Assess three brokers."""
+    levels = view("3.9", metadata_version=21, group_version=0, transaction_version=0)
+    known = {"brokers": dict.fromkeys(BROKERS, LOG), "rows": 99, "read": 99, "view": levels, "records_read": NOW}
+    return assess(Evidence(usage=used, **known), move, NOW, WEEK)
+
+
+def blocked(*used: Usage, move: Move = DOWN) -> list[tuple[str | None, str | None]]:
+    """Return the client id and the principal of each client that blocks."""
+    found = report(*used, move=move)
+    return [(row.client_id, row.principal) for row in found.rows if row.verdict is Verdict.BLOCK]
+
+
+def test_brokers_do_not_block_their_own_downgrade():
+    """Their requests are no evidence of clients, and the report says how many there were, of whom and where."""
+    found = report(*FOLLOWERS, *OTHERS, usage(FETCH, 17))
+    rows = {row.subject: row for row in found.rows if row.check == "inter-broker"}
+    assert {row.verdict for row in rows.values()} == {Verdict.OK}
+    assert {subject: row.count for subject, row in rows.items()} == {
+        "nodes on listener 'CONTROLLER'": 25,
+        "nodes on listener 'INTERNAL'": 30,
+    }
+    internal = rows["nodes on listener 'INTERNAL'"]
+    assert internal.client_id is not None
+    assert internal.client_id.startswith(
+        "AddPartitionsManager-client-2, broker-1-fetcher-0, broker-1-txn-marker-sender"
+    )
+    assert "5 client ids" in internal.why
+    assert [row.client_id for row in found.rows if row.check == "api-versions"] == ["audit"]
+
+
+IMPOSTORS = {
+    "on another listener": sent("broker-2-fetcher-0", listener="CLIENT"),
+    "of another principal": sent("broker-2-fetcher-0", principal="User:app"),
+    "without a principal": sent("broker-2-fetcher-0", principal=None),
+    "with a number alone": sent("2", principal="User:app"),
+    "of other software": sent("broker-2-fetcher-0", software_name="librdkafka"),
+    "of a node that nobody knows": sent("broker-9-fetcher-0", principal="User:app"),
+    "with an API that followers do not use": sent("broker-2-fetcher-0", METADATA, 99),
+    "with another name": sent("broker-2-fetcher-0-of-mine"),
+}
+
+
+@pytest.mark.parametrize("impostor", IMPOSTORS.values(), ids=list(IMPOSTORS))
+def test_invariant_11_a_client_that_merely_calls_itself_a_broker_counts(impostor: Usage):
+    """Clients choose their id: a listener, a principal and the API have to agree with what brokers do."""
+    (row,) = [row for row in report(*FOLLOWERS, *OTHERS, impostor).rows if row.check == "api-versions"]
+    assert (row.client_id, row.principal, row.count) == (impostor.client_id, impostor.principal, impostor.count)
+    assert row.verdict is (Verdict.WARN if impostor.software_name == "librdkafka" else Verdict.BLOCK)
+
+
+def test_each_broker_may_have_a_principal_of_its_own():
+    """As with certificates. Where two principals speak for one broker, nobody knows which of them is the broker."""
+    own = [sent(f"broker-{broker}-fetcher-0", principal=f"User:CN=b{broker}") for broker in BROKERS]
+    assert blocked(*own) == []
+    another = sent("broker-2-fetcher-0", principal="User:app")
+    assert blocked(*own, another) == [("broker-2-fetcher-0", "User:CN=b2"), ("broker-2-fetcher-0", "User:app")]
+
+
+def test_one_name_alone_does_not_show_which_listener_is_that_of_brokers():
+    """Nor do two listeners with as many names: these requests count as a client's. One of an internal API shows it."""
+    one = FOLLOWERS[1]
+    assert blocked(one) == [("broker-2-fetcher-0", "User:kafka")]
+    assert len(blocked(*FOLLOWERS, *(sent(used.client_id or "", listener="CLIENT") for used in FOLLOWERS))) == 3
+    assert blocked(one, sent("1", HEARTBEAT, 1)) == []
+
+
+def test_a_forwarded_request_stays_that_of_its_client():
+    """A controller logs it with the client's own id and principal, which are not those of a node."""
+    forwarded = sent("1", CREATE_TOPICS, 99, listener="CONTROLLER", principal="User:app", forwarded=True)
+    assert of_nodes((*FOLLOWERS, *OTHERS, forwarded), BROKERS) == (*FOLLOWERS, *(u for u in OTHERS if u.api_key != 63))
+
+
+def test_an_api_that_is_dropped_is_dropped_for_brokers_too():
+    """A follower uses the version of the finalized level, and does not negotiate."""
+    assert blocked(*FOLLOWERS, move=DropApi(FETCH, 18)) == []
+    assert len(blocked(*FOLLOWERS, move=DropApi(FETCH, 19))) == 3
