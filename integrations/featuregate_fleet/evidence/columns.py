@@ -247,6 +247,7 @@ READINESS: Final = pa.schema(
         ("app", pa.string()),
         ("api", pa.string()),
         ("versions", pa.list_(pa.int32())),
+        ("stop_serving_release", pa.string()),  # the first one that does not serve the oldest of the versions any more
         ("count", pa.int64()),
         ("first_seen", _TIME),
         ("last_seen", _TIME),

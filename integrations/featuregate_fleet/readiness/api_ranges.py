@@ -79,6 +79,12 @@ class ServedApis(Protocol):
     def lacks(self, api_key: int, version: int) -> bool:
         """Return whether a version is not served."""
 
+    def dropped_in(self, api_key: int, version: int) -> str | None:
+        """Return the first release, up to that of the brokers, that does not serve a version any more.
+
+        None: the catalog has no such release, or the brokers have none.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class ReleaseApis:
@@ -125,7 +131,7 @@ class ReleaseApis:
         """Say what the release serves, and since when it does not serve the oldest of some versions."""
         has, name = self.served(api_key), api_name(api_key)
         serves = f"has no {name}" if has is None else f"serves {name} {has}"
-        since = self._dropped_in(api_key, versions[0])
+        since = self.dropped_in(api_key, versions[0])
         dropped = f"; releases from {since} on do not serve version {versions[0]}" if since else ""
         return f"{self.brokers} {serves}, and the client uses {', '.join(map(str, versions))}{dropped}."
 
@@ -133,7 +139,7 @@ class ReleaseApis:
         """Return whether the release does not serve a version."""
         return _lacks(self.served(api_key), version)
 
-    def _dropped_in(self, api_key: int, version: int) -> str | None:
+    def dropped_in(self, api_key: int, version: int) -> str | None:
         """Return the release that stopped serving a version, up to this one; None if that is not in the catalog."""
         own = _numbers(self.release.release)
         releases = [release for release in captured().values() if _numbers(release.release) <= own]
@@ -184,6 +190,10 @@ class WithoutOldVersions:
     def lacks(self, api_key: int, version: int) -> bool:
         """Return whether a version is dropped."""
         return _lacks(self.served(api_key), version)
+
+    def dropped_in(self, api_key: int, version: int) -> None:  # noqa: ARG002 - as in ServedApis
+        """Return None: the operator drops the versions, and no release."""
+        return
 
 
 def _lacks(has: Served | None, version: int) -> bool:

@@ -53,6 +53,8 @@ class Row:
     api: str | None = None
     versions: tuple[int, ...] = ()
     """The versions that the finding is about, ascending."""
+    stop_serving_release: str | None = None
+    """The first release that does not serve the oldest of these any more, where the move goes to it or past it."""
     count: int = 0
     """The requests, records or reports that the finding is about."""
     first_seen: datetime | None = None

@@ -64,4 +64,4 @@ def test_the_tutorial_goes_from_a_block_to_an_ok(
     said = capsys.readouterr().out
     assert "orders to Kafka 4.2: block" in said
     assert "orders to Kafka 4.2: ok" in said
-    assert "ListOffsets 0 (1-11 served)" in (tmp_path / "report.html").read_text()
+    assert "ListOffsets 0 (1-11 served, dropped in 4.0)" in (tmp_path / "report.html").read_text()

@@ -55,6 +55,21 @@ def test_a_version_that_the_target_dropped_blocks(key: int, version: int, served
     assert report(usage(key, version), to="3.9").verdict is Verdict.OK
 
 
+@pytest.mark.parametrize(
+    ("used", "move", "release"),
+    [
+        (usage(LIST_OFFSETS, 0), ToRelease(captured()["4.2"]), "4.0"),
+        (usage(PRODUCE, 2), ToRelease(captured()["4.4"]), "4.0"),
+        (usage(SHARE_FETCH, 1), ToRelease(captured()["3.9"]), None),  # releases before 4.0 do not have it yet
+        (usage(FETCH, 3), DropApi(FETCH, 4), None),
+    ],
+)
+def test_a_row_names_the_release_that_stops_serving_the_oldest_version(used: Usage, move: Move, release: str | None):
+    """Until then the client need not move."""
+    row = only(report(used, move=move), "api-versions")
+    assert (row.verdict, row.stop_serving_release) == (Verdict.BLOCK, release)
+
+
 def test_the_versions_of_one_api_are_one_row():
     """An operator upgrades a client once."""
     row = only(report(usage(FETCH, 3), usage(FETCH, 1), usage(FETCH, 16)), "api-versions")
@@ -150,11 +165,12 @@ def refused(version: int, **changed: Any) -> Usage:
 def test_a_refused_request_blocks_where_the_target_dropped_the_version_too():
     """The host is all that is known of the client."""
     row = only(report(refused(0)), "refused-requests")
-    assert (row.verdict, row.subject, row.api, row.versions) == (
+    assert (row.verdict, row.subject, row.api, row.versions, row.stop_serving_release) == (
         Verdict.BLOCK,
         "a client at 10.0.0.7",
         "ListOffsets",
         (0,),
+        "4.0",
     )
 
 

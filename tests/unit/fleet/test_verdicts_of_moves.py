@@ -23,7 +23,10 @@ LOG = BrokerLog(hours=1, requests=1, first_seen=NOW, last_seen=NOW)
 KNOWN = Evidence(
     brokers={"1": LOG}, expected=frozenset({"1"}), rows=1, read=1, view=view(), records_read=NOW, usage=(usage(1, 11),)
 )
-FIELDS = "check verdict subject client_id principal software api versions count first_seen last_seen why do"
+FIELDS = (
+    "check verdict subject client_id principal software api versions stop_serving_release count first_seen last_seen "
+    "why do"
+)
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,7 @@ def _client_row(apis: ServedApis, key: int, used: list[Usage], verdict: Verdict,
         do=do,
         api=api_name(key),
         versions=versions,
+        stop_serving_release=apis.dropped_in(key, versions[0]),
         software=software,
         **_who_and_when(used),
     )
@@ -138,6 +139,7 @@ def refused_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
             do=do,
             api=api_name(key),
             versions=(version,),
+            stop_serving_release=apis.dropped_in(key, version),
             software=_either(each.software for each in known),
             **_who_and_when(used)
             | {

@@ -131,7 +131,8 @@ def _reasons(found: Sequence[Row], apis: ServedApis | None) -> str:
     for row in found[:_MOST_APIS]:
         has = apis.served(api_key(row.api)) if row.api else None
         served = "not served" if has is None else f"{has} served" if has.highest < _ANY else f"{has.lowest} on served"
-        texts.append(f"{row.api} {', '.join(map(str, row.versions))} ({served})")
+        dropped = f", dropped in {row.stop_serving_release}" if row.stop_serving_release else ""
+        texts.append(f"{row.api} {', '.join(map(str, row.versions))} ({served}{dropped})")
     more = [f"{len(found) - _MOST_APIS} more"] if len(found) > _MOST_APIS else []
     return plain(", ".join([*texts, *more]))
 
