@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from featuregate.catalog import api_name
+from featuregate.requirements import ApiAtLeast, FeatureAtLeast, conditions_in, presets
 from featuregate_fleet.readiness.api_ranges import ReleaseApis, ServedApis, WithoutOldVersions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from featuregate.catalog import CapturedRelease
 
 __all__ = ["Deprecate", "DowngradeTo", "DropApi", "Finalize", "Move", "ToRelease"]
@@ -85,6 +88,19 @@ class _LevelMove:
     def apis(self) -> None:
         """Brokers serve the same API versions at all levels."""
         return
+
+    @property
+    def used_with(self) -> Mapping[int, int]:
+        """The APIs by which clients use the feature, each with the lowest version that does; by featuregate's presets.
+
+        Empty for a feature that concerns the nodes alone.
+        """
+        found: dict[int, int] = {}
+        for preset in presets.all():
+            conditions = tuple(conditions_in(preset))
+            if any(isinstance(each, FeatureAtLeast) and each.feature == self.feature for each in conditions):
+                found |= {each.key: each.version for each in conditions if isinstance(each, ApiAtLeast)}
+        return found
 
 
 @dataclass(frozen=True, slots=True)

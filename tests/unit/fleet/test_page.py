@@ -8,9 +8,10 @@ from datetime import timedelta
 from html.parser import HTMLParser
 
 import pytest
-from fleet_evidence import gate_use
+from fleet_evidence import UPGRADED, gate_use
 from fleet_report import NOW, TARGET, WEEK, fleet, of_client
 
+from featuregate.catalog import captured
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.evidence import (
     AppUsage,
@@ -19,10 +20,15 @@ from featuregate_fleet.readiness.evidence import (
     LogLevel,
     UsageAt,
 )
-from featuregate_fleet.readiness.moves import Finalize, ToRelease
+from featuregate_fleet.readiness.moves import Deprecate, DropApi, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.page.charts import coverage_chart, usage_by_software
 from featuregate_fleet.readiness.page.report_page import MOST_BYTES, to_html
-from featuregate_fleet.readiness.page.timelines import levels_chart, lost_over_time, software_over_time
+from featuregate_fleet.readiness.page.timelines import (
+    levels_chart,
+    recent_usage,
+    software_over_time,
+    versions_over_time,
+)
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
 
@@ -139,7 +145,7 @@ def test_each_chart_has_a_text_and_each_table_its_heads():
     """Screen readers read these."""
     tags = Tags(to_html(fleet(3), "orders")).seen
     charts = [attributes for tag, attributes in tags if tag == "svg"]
-    assert len(charts) == 6
+    assert len(charts) == 8
     assert all(chart["role"] == "img" and chart["aria-label"] for chart in charts)
     assert "Fetch 0, 18" in (charts[0]["aria-label"] or "")
     assert all(attributes.get("scope") == "col" for tag, attributes in tags if tag == "th")
@@ -210,30 +216,70 @@ def test_hours_of_deprecated_requests_and_lost_hours_are_marked():
     assert "missing" not in coverage_chart(["1"], replace(evidence, log_levels=()), NOW)
 
 
-def test_versions_that_are_not_served_are_drawn_over_time():
-    """So that an operator sees whether a client still uses them; software that uses none is left out."""
-    hour = NOW.replace(minute=0)
-    used = [
-        UsageAt("old 1.0", 1, 0, hour, 5),
-        UsageAt("old 1.0", 1, 2, hour - timedelta(hours=9), 10**6),
-        UsageAt("old 1.0", 1, 16, hour, 50),
-        UsageAt("old 1.0", 4, 1, hour, 50),  # between brokers
-        UsageAt("new", 1, 16, hour, 50),
-        UsageAt("gone", 1, 0, hour - timedelta(days=40), 5),
-    ]
-    ((software, rows),) = lost_over_time(Evidence(over_time=tuple(used)), ReleaseApis(TARGET), NOW - timedelta(days=30))
-    assert software == "old 1.0"
-    assert [(row.name, row.lost) for row in rows] == [("Fetch 2", True), ("Fetch 0", True), ("served versions", False)]
-    chart = software_over_time(rows, hour - timedelta(hours=9), NOW)
-    assert "Fetch 0 until 2026-11-22 12:00" in chart
+HOUR = NOW.replace(minute=0)
+OVER_TIME = Evidence(
+    over_time=(
+        UsageAt("old 1.0", 1, 0, HOUR, 5),
+        UsageAt("old 1.0", 1, 2, HOUR - timedelta(hours=9), 10**6),
+        UsageAt("old 1.0", 1, 16, HOUR, 50),
+        UsageAt("old 1.0", 4, 1, HOUR, 50),  # between brokers
+        UsageAt("old 1.0", 32, 1, HOUR, 50),
+        UsageAt("", 1, 16, HOUR, 50),
+        UsageAt("new", 22, 4, HOUR, 70),
+        UsageAt("new", 68, 1, HOUR, 20),
+        UsageAt("gone", 1, 0, HOUR - timedelta(days=40), 5),
+    )
+)
+
+
+def drawn(move: Move, evidence: Evidence = OVER_TIME) -> dict[str, list[tuple[str, bool]]]:
+    """Return the versions of each software that are drawn over time, and whether they are not served then."""
+    found = versions_over_time(move, recent_usage(evidence, NOW - timedelta(days=30)))
+    return {software: [(row.name, row.lost) for row in rows] for software, rows in found}
+
+
+def test_the_apis_that_a_move_concerns_are_drawn_over_time_by_software():
+    """So that an operator sees whether a client still uses what is not served then, and who uses newer versions."""
+    old = [("Fetch 0", True), ("Fetch 2", True), ("Fetch 16", False), ("DescribeConfigs 1", False)]
+    assert drawn(ToRelease(TARGET)) == {"old 1.0": old, "software without a name": [("Fetch 16", False)]}
+    assert drawn(DropApi(1, 2)) == {
+        "old 1.0": [("Fetch 0", True), ("Fetch 2", False), ("Fetch 16", False)],
+        "software without a name": [("Fetch 16", False)],
+    }
+    served = Evidence(over_time=OVER_TIME.over_time[:3])
+    assert drawn(ToRelease(captured()["3.9"]), served) == {}, "it serves all versions from the oldest on"
+
+
+@pytest.mark.parametrize("kind", [Finalize, Deprecate])
+def test_the_apis_of_a_feature_are_drawn_over_time_by_software(kind: type[Finalize | Deprecate]):
+    """An operator sees who has adopted the feature. That the table has no row of them is said, too."""
+    assert drawn(kind("group.version", 1)) == {"new": [("ConsumerGroupHeartbeat 1", False)]}
+    assert drawn(kind("transaction.version", 2)) == {}
+    evidence = replace(OVER_TIME, view=UPGRADED)
+    page = to_html(assess(evidence, kind("transaction.version", 2), NOW, WEEK), "orders")
+    assert "Produce from 12 on, EndTxn from 5 on, TxnOffsetCommit from 5 on. No request of these APIs was seen." in page
+    page = to_html(assess(evidence, kind("group.version", 1), NOW, WEEK), "orders")
+    assert "ConsumerGroupHeartbeat 1 until 2026-11-22 12:00" in page
+    assert "API versions over time" not in to_html(assess(evidence, kind("metadata.version", 22), NOW, WEEK), "orders")
+
+
+def test_a_chart_over_time_says_what_it_draws():
+    """In words, for those who do not see it, with what it leaves out."""
+    ((_, rows),) = versions_over_time(ToRelease(TARGET), OVER_TIME.over_time[:3])
+    chart = software_over_time(rows, HOUR - timedelta(hours=9), NOW)
+    assert "Fetch 0 (not served then) until 2026-11-22 12:00" in chart
     assert sum(path.count("M") for path in re.findall(r' d="([^"]*)"', chart)) == 3
+    many = tuple(UsageAt("a", 1, version, HOUR, version) for version in range(4, 17))
+    ((_, rows),) = versions_over_time(ToRelease(TARGET), many)
+    assert software_over_time(rows, HOUR, NOW).count('class="gap"') == 5
+    assert "Fetch 16 until 2026-11-22 12:00, and 8 more." in software_over_time(rows, HOUR, NOW)
 
 
 def test_days_are_drawn_as_wide_as_they_are():
     """Evidence of more than four days is counted by the day."""
     day = NOW.replace(hour=0, minute=0)
     used = tuple(UsageAt("old", 1, 0, day - timedelta(days=back), 5) for back in (0, 9))
-    ((_, rows),) = lost_over_time(Evidence(over_time=used), ReleaseApis(TARGET), NOW - timedelta(days=30))
+    ((_, rows),) = versions_over_time(ToRelease(TARGET), used)
     assert "h56v" in software_over_time(rows, day - timedelta(days=9), NOW)
 
 

@@ -6,11 +6,17 @@ from collections import Counter, defaultdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.catalog import api_key
+from featuregate.catalog import api_key, api_name
+from featuregate_fleet.readiness.moves import Deprecate, Finalize
 from featuregate_fleet.readiness.page.charts import coverage_chart, usage_by_software, usage_chart
 from featuregate_fleet.readiness.page.elements import latest, left_out, listed, marked, minute, plain, strong, table
 from featuregate_fleet.readiness.page.style import STYLE
-from featuregate_fleet.readiness.page.timelines import levels_chart, lost_over_time, software_over_time
+from featuregate_fleet.readiness.page.timelines import (
+    levels_chart,
+    recent_usage,
+    software_over_time,
+    versions_over_time,
+)
 from featuregate_fleet.readiness.rows import APP_GATES, Verdict
 
 if TYPE_CHECKING:
@@ -172,20 +178,31 @@ def _gates(report: Report, most: int) -> str:
 
 
 def _over_time(report: Report, most: int) -> str:
-    if (apis := report.move.apis) is None:
-        return ""
-    earliest = report.now - _WINDOW
-    found = lost_over_time(report.evidence, apis, earliest)
+    move, recent = report.move, recent_usage(report.evidence, report.now - _WINDOW)
+    if isinstance(move, Finalize | Deprecate):
+        if not move.used_with:
+            return ""
+        names = ", ".join(f"{api_name(key)} from {version} on" for key, version in sorted(move.used_with.items()))
+        what = f"Clients use {plain(move.feature)} by {names}."
+    else:
+        what = (
+            f"APIs of which {plain(move.apis.brokers)} does not serve all versions."
+            '<span class="key" style="--c:var(--s3)"></span>served'
+            '<span class="key" style="--c:var(--block)"></span>not served then'
+        )
+    found = versions_over_time(move, recent)
     if not found:
-        return ""
-    start = min(used.at for used in report.evidence.over_time if used.at >= earliest)
+        seen = "of these APIs was seen" if recent else "over time is in the tables"
+        return f"<h2>API versions over time</h2>\n<p>{what} No request {seen}.</p>"
+    start = min(used.at for used in recent)
     figures = "\n".join(
         f'<figure tabindex="0"><h3>{plain(software)}</h3>{software_over_time(rows, start, report.now)}</figure>'
         for software, rows in found[:most]
     )
     return (
         "<h2>API versions over time</h2>\n"
-        "<p>Software that uses what is not served then: in which hours or days, few to many requests by shade.</p>\n"
+        f"<p>{what}<br>A cell is an hour or a day in which the software used the version: few to many requests by "
+        "shade.</p>\n"
         f'<div class="times">\n{figures}\n</div>{left_out(len(found) - most, "names of software")}'
     )
 

@@ -1,4 +1,4 @@
-"""What changes over time, as SVG: API versions that are not served after a move, and finalized levels. Pure."""
+"""What changes over time, as SVG: the versions of the APIs that a move concerns, and finalized levels. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import math
 from collections import defaultdict
 from datetime import timedelta
 from html import escape
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import api_name, level_name
 from featuregate_fleet.readiness.api_ranges import is_internal
+from featuregate_fleet.readiness.moves import Deprecate, Finalize
 from featuregate_fleet.readiness.page.rows_over_time import ROW, RowsOverTime
 
 if TYPE_CHECKING:
@@ -17,56 +19,82 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from featuregate_fleet.readiness.api_ranges import ServedApis
-    from featuregate_fleet.readiness.evidence import Evidence, LevelAt
+    from featuregate_fleet.readiness.evidence import Evidence, LevelAt, UsageAt
+    from featuregate_fleet.readiness.moves import Move
 
-__all__ = ["levels_chart", "lost_over_time", "software_over_time"]
+__all__ = ["levels_chart", "recent_usage", "software_over_time", "versions_over_time"]
 
 _ROWS: Final = RowsOverTime(label=200, width=560)
 _LETTER: Final = 8
 """The width of a letter, about."""
-_SERVED: Final = "served versions"
-_MOST_ROWS: Final = 7
+_MOST_LOST: Final = 7
+_MOST_SERVED: Final = 5
 _MOST_LEVELS: Final = 24
 
 
 class _Row(NamedTuple):
-    name: str
+    api: str
+    version: int
     lost: bool
+    """Whether the version is not served after the move."""
     counts: Mapping[datetime, int]
 
+    @property
+    def name(self) -> str:
+        return f"{self.api} {self.version}"
 
-def lost_over_time(evidence: Evidence, apis: ServedApis, earliest: datetime) -> list[tuple[str, list[_Row]]]:
-    """Return for each software the versions that are not served after a move, and when they were used.
+    @property
+    def requests(self) -> int:
+        return sum(self.counts.values())
 
-    What was used before ``earliest`` is left out, and software that uses none of them. The last row is what is served.
+
+def recent_usage(evidence: Evidence, earliest: datetime) -> list[UsageAt]:
+    """Return what clients used since ``earliest``."""
+    return [used for used in evidence.over_time if used.at >= earliest and not is_internal(used.api_key)]
+
+
+def versions_over_time(move: Move, recent: Iterable[UsageAt]) -> list[tuple[str, list[_Row]]]:
+    """Return for each software the versions that it used of the APIs that a move concerns, and when.
+
+    These are the APIs of which brokers do not serve all versions that are in use then, or not the oldest ones; for a
+    level those by which clients use its feature. Software that uses what is not served comes first, and so do such
+    versions.
     """
-    found: defaultdict[str, defaultdict[str, defaultdict[datetime, int]]] = defaultdict(
+    recent, apis = tuple(recent), move.apis
+    if isinstance(move, Finalize | Deprecate):
+        concerned = set(move.used_with)
+    else:
+        concerned = {used.api_key for used in recent if _loses(move.apis, used)}
+    found: defaultdict[str, defaultdict[tuple[int, int], defaultdict[datetime, int]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(int))
     )
-    for used in evidence.over_time:
-        if not is_internal(used.api_key) and used.at >= earliest:
-            lost = apis.lacks(used.api_key, used.version)
-            name = f"{api_name(used.api_key)} {used.version}" if lost else _SERVED
-            found[used.software][name][used.at] += used.requests
+    for used in recent:
+        if used.api_key in concerned:
+            found[used.software][used.api_key, used.version][used.at] += used.requests
     return sorted(
         (
-            (software or "software without a name", _rows(versions))
+            (software or "software without a name", [_row(apis, *found_in) for found_in in versions.items()])
             for software, versions in found.items()
-            if versions.keys() - {_SERVED}
         ),
-        key=lambda item: -sum(sum(row.counts.values()) for row in item[1] if row.lost),
+        key=lambda item: (-sum(row.requests for row in item[1] if row.lost), -sum(row.requests for row in item[1])),
     )
 
 
-def _rows(versions: Mapping[str, Mapping[datetime, int]]) -> list[_Row]:
-    order = sorted(versions, key=lambda name: (name == _SERVED, -sum(versions[name].values()), name))
-    return [_Row(name, name != _SERVED, versions[name]) for name in order]
+def _loses(apis: ServedApis, used: UsageAt) -> bool:
+    has = apis.served(used.api_key)
+    return has is None or has.lowest > 0 or used.version > has.highest
+
+
+def _row(apis: ServedApis | None, used: tuple[int, int], counts: Mapping[datetime, int]) -> _Row:
+    key, version = used
+    return _Row(api_name(key), version, apis is not None and apis.lacks(key, version), counts)
 
 
 def software_over_time(rows: Sequence[_Row], start: datetime, end: datetime) -> str:
-    """Draw a row for each version, with a cell for each hour or day. The last row is what is served."""
-    lost, served = [row for row in rows if row.lost], [row for row in rows if not row.lost]
-    shown = [*lost[:_MOST_ROWS], *served]
+    """Draw a row for each of the versions that were used most, with a cell for each hour or day."""
+    order = sorted(rows, key=lambda row: (-row.requests, row.name))
+    lost, served = [row for row in order if row.lost], [row for row in order if not row.lost]
+    shown = [*lost[:_MOST_LOST], *sorted(served[:_MOST_SERVED], key=attrgetter("api", "version"))]
     times = {at for row in shown for at in row.counts}
     days = all(at.hour == 0 for at in times) and end - start > timedelta(days=4)
     step = timedelta(days=1) if days else timedelta(hours=1)
@@ -79,9 +107,11 @@ def software_over_time(rows: Sequence[_Row], start: datetime, end: datetime) -> 
         cells = [(min(max(0, column), columns - 1), count) for column, count in found]
         parts.append(_ROWS.empty_row(top, escape(row.name), lost=row.lost))
         parts.append(_ROWS.cells(top, cells, columns, most, "late" if row.lost else "shade"))
-    left_out = f" and {len(lost) - _MOST_ROWS} more" if len(lost) > _MOST_ROWS else ""
-    said = ", ".join(f"{row.name} until {max(row.counts):%Y-%m-%d %H:%M}" for row in shown if row.lost)
-    return _ROWS.chart(len(shown), f"Versions that are not served: {said}{left_out}.", start, end, parts)
+    left_out = f", and {len(rows) - len(shown)} more" if len(rows) > len(shown) else ""
+    said = ", ".join(
+        f"{row.name}{' (not served then)' if row.lost else ''} until {max(row.counts):%Y-%m-%d %H:%M}" for row in shown
+    )
+    return _ROWS.chart(len(shown), f"Versions in use: {said}{left_out}.", start, end, parts)
 
 
 def levels_chart(levels: Iterable[LevelAt], now: datetime) -> str:
