@@ -31,10 +31,27 @@ def names_of_checks() -> set[str]:
     return found
 
 
+def rows_of_the_page() -> list[tuple[str, str, str]]:
+    """Return each check with the cells of its tests."""
+    page = (ROOT / "docs/explanation/fleet.md").read_text()
+    return ROW.findall(page.partition(SECTION)[2].partition("\n## ")[0])
+
+
+def sources() -> dict[str, str]:
+    """Return the source of each unit test by its name, with its parameters."""
+    found: dict[str, str] = {}
+    for path in (TESTS / "unit/fleet").glob("*.py"):
+        lines = path.read_text().splitlines()
+        for node in ast.parse("\n".join(lines)).body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+                found[node.name] = "\n".join(lines[first - 1 : node.end_lineno])
+    return found
+
+
 def test_each_check_has_its_tests():
     """A check that is new has to say how it is proved, and a test that was renamed is noticed."""
-    page = (ROOT / "docs/explanation/fleet.md").read_text()
-    rows = ROW.findall(page.partition(SECTION)[2].partition("\n## ")[0])
+    rows = rows_of_the_page()
     assert {name for name, *_ in rows} == names_of_checks()
     files = [*(TESTS / "unit/fleet").glob("*.py"), *(TESTS / "live/fleet").glob("*.py")]
     known = {path.name for path in files}
@@ -44,3 +61,17 @@ def test_each_check_has_its_tests():
             named = NAMED.findall(cell)
             assert named or "the same" in cell, name
             assert [one for one in named if one not in known and not any(t.endswith(f"_{one}") for t in tests)] == []
+
+
+def test_the_tests_of_a_check_look_at_the_verdicts_that_the_page_gives_them():
+    """The first at a block, or at what the page has in place of it, and the second at a row that passes."""
+    tests = sources()
+    for name, blocks, passes in rows_of_the_page():
+        in_first, in_second = (
+            "".join(text for one in NAMED.findall(cell) for test, text in tests.items() if test.endswith(f"_{one}"))
+            for cell in (blocks, passes)
+        )
+        worst = "UNKNOWN" if "unknown" in blocks else "BLOCK"
+        assert f"Verdict.{worst}" in in_first, name
+        second = in_second + (in_first if "the same" in passes else "")
+        assert re.search(r"Verdict\.(OK|WARN)|== \[\]|== \{\}|set\(\)|\bnot \[", second), name
