@@ -86,7 +86,7 @@ def test_on_and_off_ask_each_broker_once(cluster: Loggers, capsys: pytest.Captur
     assert cluster.changes == [(1, "DEBUG"), (3, "DEBUG")]
     said = capsys.readouterr()
     assert said.out.splitlines() == ["broker 2: DEBUG already", "broker 1: DEBUG", "broker 3: DEBUG"]
-    assert "110 GB a day" in said.err
+    assert "On a broker of ours with small requests a line had 1.3 kB: 110 GB a day" in said.err
 
     assert logging(cluster, "status") == OK
     assert capsys.readouterr().out.splitlines() == [f"broker {broker}: DEBUG" for broker in (1, 2, 3)]
