@@ -102,10 +102,13 @@ class Poller:
         import asyncio  # noqa: PLC0415 - apps without a poll do not pay for it
 
         bound = 2 * self.source.timeout  # a source bounds itself; this is for one that does not
+        within = asyncio.timeout(bound)
         try:
-            async with asyncio.timeout(bound):
+            async with within:
                 return await self.source.fetch()
         except TimeoutError:
+            if not within.expired():  # the source's own, which says what took too long
+                raise
             raise RefreshTimedOut(bound) from None
 
 

@@ -160,6 +160,23 @@ def test_invariant_10_a_source_that_hangs_does_not_keep_a_live_gate_open() -> No
         assert features.health()["status"] == "stale"
 
 
+class TimingOut(Shown):
+    """Raises the same error at once."""
+
+    error = TimeoutError("the registry of brokers did not answer within 2 s")
+
+    async def fetch(self) -> MergedView:
+        raise self.error
+
+
+def test_a_poll_fails_with_the_timeout_error_of_its_source() -> None:
+    """The bound of a poll has not passed, and the error of the source says what took too long."""
+    with fg.Discoverer(source=TimingOut(None), interval=HOUR) as features:
+        with pytest.raises(TimeoutError) as raised:
+            features.refresh(BOUND)
+        assert raised.value is TimingOut.error
+
+
 def test_invariant_10_a_view_is_as_old_as_the_answers_in_it() -> None:
     """A source may return the same old answers for ever."""
     now = 0.0
