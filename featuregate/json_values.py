@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["JsonError", "JsonValue", "check_schema", "parse_json"]
 
 T = TypeVar("T")
+S = TypeVar("S", bound=str)
 
 _PAIR: Final = 2
 _LONGEST: Final = 60
@@ -38,9 +40,9 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not allowed")
 
 
-def check_schema(document: JsonValue, *, newest: int) -> None:
-    """Raise `JsonError` if the ``schema_version`` of a document is newer than the newest that can be read."""
-    version = document.field("schema_version")
+def check_schema(document: JsonValue, *, newest: int, field: str = "schema_version") -> None:
+    """Raise `JsonError` if the version in this field of a document is newer than the newest that can be read."""
+    version = document.field(field)
     if version.integer() > newest:
         problem = f"{version.value} is newer than {newest}, the newest that this featuregate reads: upgrade featuregate"
         raise JsonError(version.where, problem)
@@ -95,14 +97,22 @@ class JsonValue:
         return self.of_type(str, "a string")
 
     def seconds(self) -> float:
-        """Return a number, whole or not."""
-        return self.value if type(self.value) is int else self.of_type(float, "a number")
+        """Return a finite number, whole or not: ``json`` parses 1e999, and Spark NaN."""
+        number = self.value if type(self.value) is int else self.of_type(float, "a number")
+        if not abs(number) <= sys.float_info.max:  # NaN is neither
+            raise self.wrong("a finite number")
+        return number
 
-    def one_of(self, *allowed: str) -> str:
+    def integers(self) -> dict[str, int]:
+        """Return all of an object of integers."""
+        return {name: value.integer() for name, value in self.fields().items()}
+
+    def one_of(self, *allowed: S) -> S:
         """Return a string out of these."""
-        if self.value not in allowed:
-            raise self.wrong(" or ".join(map(repr, allowed)))
-        return self.text()
+        for text in allowed:
+            if text == self.value:
+                return text
+        raise self.wrong(" or ".join(map(repr, allowed)))
 
     def optional(self, read: Callable[[JsonValue], T]) -> T | None:
         """Return None for null."""

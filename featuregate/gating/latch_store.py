@@ -241,7 +241,7 @@ def latch_state_from(document: JsonValue) -> LatchState:
     ]
     return LatchState(
         cluster_id=document.field("cluster_id").text(),
-        levels={name: level.integer() for name, level in document.field("levels").fields().items()},
+        levels=document.field("levels").integers(),
         gates={latched.key: latched for latched in gates},
     )
 

@@ -125,11 +125,9 @@ def _fields_from(whole: JsonValue) -> ViewFields:
 
 def _read_levels(at: JsonValue, pool: _Pool) -> _Levels:
     """Read what views and answers have in common. Equal content becomes one object, as in a merged view."""
-    finalized = _read_numbers(at.field("finalized"))
+    finalized = FrozenMap(at.field("finalized").integers())
     # Documents of before have none.
-    finalized_min = (
-        _read_numbers(at.field("finalized_min")) if "finalized_min" in at.fields() else FrozenMap[str, int]()
-    )
+    finalized_min = FrozenMap(at.field("finalized_min").integers() if "finalized_min" in at.fields() else {})
     supported = FrozenMap(
         {name: SupportedRange(*levels.pair()) for name, levels in at.field("supported").fields().items()}
     )
@@ -141,10 +139,6 @@ def _read_levels(at: JsonValue, pool: _Pool) -> _Levels:
         "supported": pool.setdefault(("supported", supported), supported),
         "api_ranges": pool.setdefault(("api_ranges", api_ranges), api_ranges),
     }
-
-
-def _read_numbers(at: JsonValue) -> FrozenMap[str, int]:
-    return FrozenMap({name: level.integer() for name, level in at.fields().items()})
 
 
 def _read_api_range(key: str, said: JsonValue) -> tuple[int, ApiRange]:

@@ -171,12 +171,11 @@ def document_of(snapshot: Snapshot) -> dict[str, Any]:
 def snapshot_from(document: JsonValue) -> Snapshot:
     """Build a snapshot from parsed JSON; raises `ValueError` for any other document."""
     check_schema(document, newest=SCHEMA_VERSION)
-    finalized = document.field("finalized").fields()
     api_ranges = document.field("api_ranges").fields()
     return Snapshot(
         cluster_id=document.field("cluster_id").optional(JsonValue.text),
         epoch=document.field("epoch").integer(),
-        finalized=FrozenMap({name: level.integer() for name, level in finalized.items()}),
+        finalized=FrozenMap(document.field("finalized").integers()),
         api_ranges=FrozenMap({int(key): ApiRange(*ends.pair()) for key, ends in api_ranges.items()}),
         incomplete=document.field("incomplete").of_type(bool, "true or false"),
         seen_at=document.field("seen_at").seconds(),
@@ -219,7 +218,7 @@ def _reason_from(row: JsonValue) -> Reason:
 
 
 def _verdict_from(value: JsonValue) -> Verdict:
-    verdict: Verdict = value.one_of("open", "closed", "unknown")  # type: ignore[assignment]
+    verdict: Verdict = value.one_of("open", "closed", "unknown")
     return verdict
 
 

@@ -118,6 +118,7 @@ def test_a_newer_schema_is_refused_in_one_line() -> None:
         (("role",), "leader", "view.role: expected 'broker' or 'controller', not 'leader'"),
         (("broker_list",), ["cluster"], "view.broker_list: expected 'cluster' or 'bootstrap', not ['cluster']"),
         (("seen_at",), None, "view.seen_at: expected a number, not None"),
+        (("seen_at",), 10**400, "view.seen_at: expected a finite number, not 1000"),
         (("finalized",), [], "view.finalized: expected an object, not []"),
         (("finalized", "group.version"), "1", "view.finalized.group.version: expected an integer, not '1'"),
         (

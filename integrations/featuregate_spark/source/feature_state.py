@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.gating.decisions import FRESH, Staleness
 from featuregate.gating.latches import LatchState, advance
+from featuregate.json_values import JsonValue, check_schema
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, FrozenMap, SupportedRange
 from featuregate.view.merging import merge
 from featuregate_spark.errors import OffsetCorrupt
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from featuregate import View
+    from featuregate.roles import Role
 
     Answer = tuple[Mapping[int, ApiRange], Mapping[str, SupportedRange], Mapping[str, int], Mapping[str, int]]
 
@@ -173,68 +175,76 @@ def state_from(document: Any) -> FeatureState:
         It is no such document, or a newer release wrote it.
     """
     try:
-        version = document["v"]
-        if version != SCHEMA_VERSION:
-            raise OffsetCorrupt(f"an offset of version {version!r} is unknown: upgrade featuregate")
-        return _state_from(document)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise OffsetCorrupt(f"this is not an offset of kafka_features: {type(error).__name__}: {error}") from error
+        return _state_from(JsonValue("offset", document))
+    except ValueError as error:
+        raise OffsetCorrupt(f"this is not an offset of kafka_features: {error}") from error
 
 
-def _state_from(document: Any) -> FeatureState:
-    answers = [
-        (
-            FrozenMap({int(key): ApiRange(*versions) for key, versions in each["apis"].items()}),
-            FrozenMap({name: SupportedRange(*levels) for name, levels in each["supported"].items()}),
-            FrozenMap(each["finalized"]),
-            FrozenMap(each.get("finalized_min", {})),
-        )
-        for each in document["answers"]
-    ]
-    role, seen_at = document["role"], float(document["seen_at"])
+def _state_from(document: JsonValue) -> FeatureState:
+    check_schema(document, newest=SCHEMA_VERSION, field="v")
+    answers = [_content_from(each) for each in document.field("answers").items()]
+    role: Role = document.field("role").one_of("broker", "controller")
+    seen_at = document.field("seen_at").seconds()
     merged = merge(
-        [_answer(each, answers, role=role, seen_at=seen_at) for each in document["brokers"]],
-        cluster_id=document["cluster_id"],
+        [_answer_from(each, answers, role=role, seen_at=seen_at) for each in document.field("brokers").items()],
+        cluster_id=document.field("cluster_id").optional(JsonValue.text),
         role=role,
-        broker_list=document["broker_list"],
+        broker_list=document.field("broker_list").one_of("cluster", "bootstrap"),
         seen_at=seen_at,
     )
     # The finalized levels are those of the newest epoch ever seen, whose broker may not answer now.
     view = replace(
         merged,
-        epoch=int(document["epoch"]),
-        finalized=FrozenMap(document["finalized"]),
-        finalized_min=FrozenMap(document.get("finalized_min", {})),
+        epoch=document.field("epoch").integer(),
+        finalized=FrozenMap(document.field("finalized").integers()),
+        finalized_min=FrozenMap(document.field("finalized_min").integers()),
     )
+    stale_view, stale_levels = document.field("stale").items()
     return FeatureState(
-        number=int(document["n"]),
+        number=document.field("n").integer(),
         view=view,
-        latched=FrozenMap(document["latched"]),
+        latched=FrozenMap(document.field("latched").integers()),
         ages=Ages(
-            levels_at=float(document["levels_at"]),
-            unlisted_since=FrozenMap({int(key): float(at) for key, at in document["unlisted_since"].items()}),
+            levels_at=document.field("levels_at").seconds(),
+            unlisted_since=FrozenMap(
+                {int(node_id): at.seconds() for node_id, at in document.field("unlisted_since").fields().items()}
+            ),
         ),
-        stale=Staleness(*document["stale"]),
+        stale=Staleness(stale_view.optional(JsonValue.text), stale_levels.optional(JsonValue.text)),
     )
 
 
-def _answer(document: Any, answers: Sequence[Answer], *, role: Any, seen_at: float) -> BrokerAnswer:
+def _content_from(document: JsonValue) -> Answer:
+    apis, supported = document.field("apis").fields(), document.field("supported").fields()
+    return (
+        FrozenMap({int(key): ApiRange(*versions.pair()) for key, versions in apis.items()}),
+        FrozenMap({name: SupportedRange(*levels.pair()) for name, levels in supported.items()}),
+        FrozenMap(document.field("finalized").integers()),
+        FrozenMap(document.field("finalized_min").integers()),
+    )
+
+
+def _answer_from(document: JsonValue, answers: Sequence[Answer], *, role: Role, seen_at: float) -> BrokerAnswer:
     place: dict[str, Any] = {
-        "node_id": document["id"],
-        "host": document["host"],
-        "port": document["port"],
+        "node_id": document.field("id").optional(JsonValue.integer),
+        "host": document.field("host").text(),
+        "port": document.field("port").integer(),
         "role": role,
         "answered_at": seen_at,
     }
-    if "failure" in document:
-        return BrokerAnswer(**place, failure=Failure(*document["failure"]))
-    apis, supported, finalized, finalized_min = answers[document["answer"]]
+    if "failure" in document.fields():
+        kind, text = document.field("failure").items()
+        return BrokerAnswer(**place, failure=Failure(kind.text(), text.text()))
+    number = document.field("answer")
+    if number.integer() not in range(len(answers)):
+        raise number.wrong("the number of an answer")
+    apis, supported, finalized, finalized_min = answers[number.integer()]
     return BrokerAnswer(
         **place,
         api_ranges=apis,
         supported=supported,
         finalized=finalized,
         finalized_min=finalized_min,
-        epoch=document["epoch"],
-        asked_version=document["asked_version"],
+        epoch=document.field("epoch").integer(),
+        asked_version=document.field("asked_version").optional(JsonValue.integer),
     )

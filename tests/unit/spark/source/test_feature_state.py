@@ -117,8 +117,28 @@ def test_an_offset_that_does_not_parse_is_refused(document):
         state_from(document)
 
 
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("epoch", "Infinity"),
+        ("seen_at", "NaN"),
+        ("levels_at", "1e999"),
+        ("levels_at", "1" + 400 * "0"),
+        ("latched", '{"transaction.version": "2"}'),
+        ("unlisted_since", '{"broker": 1}'),
+        ("brokers", '[{"id": 1, "host": "b1", "port": 9092, "answer": -1}]'),
+        ("stale", "[null]"),
+    ],
+)
+def test_an_offset_with_a_value_that_nobody_writes_is_refused(field, text):
+    """Each such value raises OffsetCorrupt, and none is taken for a time, a level or a broker's answer."""
+    document = document_of(next_state(None, view(broker(1, transaction_version=1))))
+    with pytest.raises(OffsetCorrupt, match="this is not an offset of kafka_features"):
+        state_from({**document, field: json.loads(text)})
+
+
 def test_an_offset_of_a_newer_release_says_what_to_do():
     """The app was rolled back to an older release."""
     newer = {**document_of(next_state(None, view(broker(1)))), "v": 2}
-    with pytest.raises(OffsetCorrupt, match="version 2 is unknown: upgrade featuregate"):
+    with pytest.raises(OffsetCorrupt, match=r"2 is newer than 1, .*: upgrade featuregate"):
         state_from(newer)
