@@ -28,7 +28,7 @@ from featuregate.catalog import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from featuregate.admin.objections import Node, Wanted
+    from featuregate.admin.objections import NodeLevels, Wanted
 
 __all__ = [
     "ALL_OR_NOTHING_FROM",
@@ -82,11 +82,11 @@ class Controller:
 
     release: Release
     """Of its build, such as ``(4, 2)``: it chooses the rules."""
-    own: Node | None
+    own: NodeLevels | None
     """What it can run itself; None where it was not asked."""
-    brokers: tuple[Node, ...]
+    brokers: tuple[NodeLevels, ...]
     """The registered brokers, fenced ones too, by node id."""
-    controllers: tuple[Node, ...] = ()
+    controllers: tuple[NodeLevels, ...] = ()
     """The other controllers: registered ones, and before 3.7 those that it is connected to."""
     unregistered: tuple[int, ...] = ()
     """The ids of voters that never registered."""
@@ -159,7 +159,7 @@ def _supported(wanted: Wanted, controller: Controller) -> Iterator[Objection]:
             yield _refused(wanted, f"controller {voter} has not registered, and may not support this feature")
 
 
-def _in_range(wanted: Wanted, node: Node, role: str) -> Iterator[Objection]:
+def _in_range(wanted: Wanted, node: NodeLevels, role: str) -> Iterator[Objection]:
     if node.supported is None:
         yield Objection("unknown", node.unknown_because)
         return
@@ -175,7 +175,7 @@ def _in_range(wanted: Wanted, node: Node, role: str) -> Iterator[Objection]:
         yield _refused(wanted, f"{role} {node.node_id} only supports versions {span}")
 
 
-def _in_range_before_3_7(wanted: Wanted, node: Node) -> Iterator[Objection]:
+def _in_range_before_3_7(wanted: Wanted, node: NodeLevels) -> Iterator[Objection]:
     """Look into one broker's ranges, where a feature that it lacks is refused even at level 0."""
     found = None if node.supported is None else node.supported.get(wanted.feature)
     if found is None and node.unknown_because:

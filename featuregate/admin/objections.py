@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Node", "Objection", "Wanted"]
+__all__ = ["NodeLevels", "Objection", "Wanted"]
 
 
 class Wanted(NamedTuple):
@@ -22,7 +22,7 @@ class Wanted(NamedTuple):
     """``upgrade``, ``safe_downgrade`` or ``unsafe_downgrade``; anything else is a type that no controller knows."""
 
 
-class Node(NamedTuple):
+class NodeLevels(NamedTuple):
     """The levels that one node supports."""
 
     node_id: int | None

@@ -136,14 +136,14 @@ def plan(
     )
 
 
-def latched_in(kept: LatchState) -> dict[str, Requirement | UnreadLatch]:
+def latched_in(latch_state: LatchState) -> dict[str, Requirement | UnreadLatch]:
     """Return the gates that a durable latch holds open, as ``plan`` takes them.
 
-    ``kept`` is what ``load()`` of a :class:`featuregate.FileLatchStore` returns. Every latch of a name counts.
+    ``latch_state`` is what ``load()`` of a :class:`featuregate.FileLatchStore` returns. Every latch of a name counts.
     A latch whose requirement this release cannot parse, as one of a newer release, is an :class:`UnreadLatch`.
     """
     found: dict[str, Requirement | UnreadLatch] = {}
-    for latched in kept.gates.values():
+    for latched in latch_state.gates.values():
         name = latched.gate if latched.gate not in found else f"{latched.gate} ({latched.requirement})"
         try:
             found[name] = parse(latched.requirement)

@@ -21,7 +21,7 @@ from featuregate.admin.kraft_rules import (
     objections,
     release_of_level,
 )
-from featuregate.admin.objections import Node, Wanted
+from featuregate.admin.objections import NodeLevels, Wanted
 from featuregate.admin.zookeeper_rules import ZooKeeperController
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, api_key
 
@@ -211,33 +211,33 @@ def _predict_one(
 ) -> Prediction:
     said = _said_by_the_api(cluster_state)
     if said is None and cluster_state.with_zookeeper:
-        said = _judged_with_zookeeper(update, cluster_state)
+        said = _answer_with_zookeeper(update, cluster_state)
     elif said is None:
-        said = _agreed([_judged(update, controller, sent) for controller in possible])
+        said = _agreed([_answer_of(update, controller, sent) for controller in possible])
     return Prediction(update, cluster_state.level(update.feature), *said)
 
 
-class _Judged(NamedTuple):
+class _Answer(NamedTuple):
     judgement: Judgement
     text: str
 
 
-def _said_by_the_api(cluster_state: ClusterState) -> _Judged | None:
+def _said_by_the_api(cluster_state: ClusterState) -> _Answer | None:
     """Rule out what cannot be asked at all."""
     if cluster_state.speaks is not None:
         return None
     if not any(node.answered for node in (*cluster_state.brokers, *cluster_state.controllers)):
-        return _Judged("unknown", "no node has answered, so nobody knows what the controller supports")
-    return _Judged("refused", "The node does not support UpdateFeatures: features came with Kafka 2.7")
+        return _Answer("unknown", "no node has answered, so nobody knows what the controller supports")
+    return _Answer("refused", "The node does not support UpdateFeatures: features came with Kafka 2.7")
 
 
-def _judged(update: Update, controller: Controller, sent: Mapping[str, int]) -> _Judged:
+def _answer_of(update: Update, controller: Controller, sent: Mapping[str, int]) -> _Answer:
     return _first(objections(_wanted(update), controller, {**(controller.levels or {}), **sent}))
 
 
-def _judged_with_zookeeper(update: Update, cluster_state: ClusterState) -> _Judged:
+def _answer_with_zookeeper(update: Update, cluster_state: ClusterState) -> _Answer:
     if cluster_state.speaks is not None and cluster_state.speaks.max >= _UPGRADE_TYPE_FROM:
-        return _Judged(
+        return _Answer(
             "unknown", "only a controller with ZooKeeper of 3.3 or newer can tell; none of them has features"
         )
     levels, lowest = cluster_state.finalized, cluster_state.finalized_min
@@ -253,20 +253,20 @@ def _wanted(update: Update) -> Wanted:
     return Wanted(update.feature, update.level, update.upgrade_type)
 
 
-def _first(said: Iterable[Objection]) -> _Judged:
+def _first(said: Iterable[Objection]) -> _Answer:
     """Give the first refusal, which a doubt before it does not undo; else the first doubt."""
-    found = [_Judged(*objection) for objection in said]
+    found = [_Answer(*objection) for objection in said]
     refused = [says for says in found if says.judgement == "refused"]
-    return (refused or found or [_Judged("accepted", "")])[0]
+    return (refused or found or [_Answer("accepted", "")])[0]
 
 
-def _agreed(said: list[_Judged]) -> _Judged:
+def _agreed(said: list[_Answer]) -> _Answer:
     """Give what all possibilities agree upon, in the words of the likeliest one."""
     found = {says.judgement for says in said}
     if len(found) == 1:
         return said[0]
     unknown_because = next((says.text for says in said if says.judgement == "unknown"), _DIFFER)
-    return _Judged("unknown", unknown_because)
+    return _Answer("unknown", unknown_because)
 
 
 _DIFFER: Final = (
@@ -274,13 +274,15 @@ _DIFFER: Final = (
 )
 
 
-def _node_of(answer: BrokerAnswer) -> Node:
+def _node_of(answer: BrokerAnswer) -> NodeLevels:
     if answer.failure is not None:
-        return Node(answer.node_id, None, f"{answer.name} is silent, and counts by what it said when it registered")
+        return NodeLevels(
+            answer.node_id, None, f"{answer.name} is silent, and counts by what it said when it registered"
+        )
     # Older nodes with KRaft have metadata.version alone, which starts at 1.
     may_hide = answer.hides_features and (_release_of(answer) or _FEATURES_FROM_0) >= _FEATURES_FROM_0
     hides = f"{answer.name} does not tell features that start at 0 (KAFKA-17011)" if may_hide else ""
-    return Node(answer.node_id, answer.supported, hides)
+    return NodeLevels(answer.node_id, answer.supported, hides)
 
 
 def _release_of(answer: BrokerAnswer) -> Release | None:

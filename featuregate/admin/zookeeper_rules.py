@@ -17,7 +17,7 @@ from featuregate.admin.objections import Objection
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from featuregate.admin.objections import Node, Wanted
+    from featuregate.admin.objections import NodeLevels, Wanted
 
 __all__ = ["ZooKeeperController", "objections"]
 
@@ -29,9 +29,9 @@ _NEVER: Final = (0, -1)
 class ZooKeeperController:
     """What a controller with ZooKeeper goes by."""
 
-    own: Node | None
+    own: NodeLevels | None
     """What it can run itself; None where it was not asked."""
-    brokers: tuple[Node, ...]
+    brokers: tuple[NodeLevels, ...]
     """The brokers that it knows, itself included."""
     levels: Mapping[str, tuple[int, int]] | None
     """Feature to the finalized minimum and maximum. None: unknown."""

@@ -44,8 +44,8 @@ def judge_level(
     text = str(condition)
     reasons = [Reason(text, None, None, verdict, said)]
     for broker in sorted(view.brokers, key=lambda broker: _can_reach(broker, condition)):
-        heard = f"{broker.name} {_broker_level(view, broker, feature)}"
-        reasons.append(Reason(text, broker.node_id, broker.address, verdict, heard))
+        reported = f"{broker.name} {_broker_level(view, broker, feature)}"
+        reasons.append(Reason(text, broker.node_id, broker.address, verdict, reported))
     return verdict, reasons
 
 

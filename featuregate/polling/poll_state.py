@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.errors import ConfigError
 from featuregate.gating.decisions import FRESH, Staleness
-from featuregate.polling.schedule import ROLL_INTERVALS, SETTLE_INTERVALS
+from featuregate.polling.schedule import MOVING_INTERVALS, ROLL_INTERVALS
 from featuregate.view.answers import unlisted
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class PollState:
         """
         if view is None or self.began_at is None:
             return False
-        if self.moved_at is not None and now - self.moved_at < SETTLE_INTERVALS * self.interval:
+        if self.moved_at is not None and now - self.moved_at < MOVING_INTERVALS * self.interval:
             return True
         return view.mixed and now - (self.moved_at or self.began_at) < ROLL_INTERVALS * self.interval
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ROLL_INTERVALS", "SETTLE_INTERVALS", "least_delay", "next_delay"]
+__all__ = ["MOVING_INTERVALS", "ROLL_INTERVALS", "least_delay", "next_delay"]
 
 JITTER = 0.1
 """A tenth either way, so that a fleet that started together does not ask together."""
@@ -10,8 +10,8 @@ ROLL_SPEEDUP = 10
 BACKOFF_START = 1.0
 AT_ONCE = 0.05
 BACKOFF_CAP = 30.0
-SETTLE_INTERVALS = 5
-"""What moved has settled after this many intervals in which nothing else did."""
+MOVING_INTERVALS = 5
+"""What has moved is still moving until this many intervals have passed in which nothing else did."""
 ROLL_INTERVALS = 60
 """Brokers that differ, and in which nothing has moved for this many intervals, are not being rolled."""
 

@@ -144,6 +144,6 @@ def _failure(result: ProbeResult) -> Failure | None:
         # Without the address, so that brokers that fail in the same way say the same.
         return Failure(named, str(result.failure).removeprefix(f"{result.address}: "))
     if result.response is None:
-        return Failure("NoAnswer", "nothing was heard")
+        return Failure("NoAnswer", "the broker did not answer")
     code = result.response.error_code
     return None if code == NONE else Failure(kafka_error(code).name, f"answered with error {code}")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from featuregate_confluent.client.latch_topic import LatchTopic
-    from featuregate_confluent.operator.rollback import Plan
+    from featuregate_confluent.operator.rollback import RollbackPlan
 
 __all__ = ["HELP", "add_options", "run"]
 
@@ -156,7 +156,7 @@ def rollback_warnings(target: str, *, latch_in_topic: bool) -> Iterator[str]:
         yield "  4. If the group has a latch topic, name it with --latch-topic: members would read the old latch there."
 
 
-def _require_consent(args: argparse.Namespace, plan: Plan) -> None:
+def _require_consent(args: argparse.Namespace, plan: RollbackPlan) -> None:
     if args.confirm is not None:
         return
     if not sys.stdin.isatty():
@@ -170,7 +170,7 @@ def _require_consent(args: argparse.Namespace, plan: Plan) -> None:
         raise CommandError("that is not its name: nothing was changed", FAILED)
 
 
-def _to_text(args: argparse.Namespace, plan: Plan) -> str:
+def _to_text(args: argparse.Namespace, plan: RollbackPlan) -> str:
     if plan.empty:
         head = f"group {args.group}: nothing to do: no mark is above {args.to} in the {plan.offsets} offsets shown"
     elif args.dry_run:
@@ -180,7 +180,7 @@ def _to_text(args: argparse.Namespace, plan: Plan) -> str:
     return "\n".join([printable(head), *_changes(args, plan)])
 
 
-def _changes(args: argparse.Namespace, plan: Plan) -> Iterator[str]:
+def _changes(args: argparse.Namespace, plan: RollbackPlan) -> Iterator[str]:
     for change in plan.changes:
         topic, number = change.partition
         before = change.before.model.label if change.before.model is not None else "none"
@@ -189,7 +189,7 @@ def _changes(args: argparse.Namespace, plan: Plan) -> Iterator[str]:
         yield printable(f"  latch topic {args.latch_topic}: its records of this group -> erased")
 
 
-def _to_json(args: argparse.Namespace, plan: Plan, *, done: bool) -> dict[str, Any]:
+def _to_json(args: argparse.Namespace, plan: RollbackPlan, *, done: bool) -> dict[str, Any]:
     return {
         "group": args.group,
         "to": args.to,

@@ -157,8 +157,12 @@ def test_each_word_is_explained_once() -> None:
 
 
 def public_names(tree: ast.Module) -> Iterator[str]:
-    """Yield what a module defines: classes, functions, annotated attributes, and parameters of public callables."""
+    """Yield what a module defines: classes, functions, constants, attributes, and parameters of public callables."""
     for node in ast.walk(tree):
+        match node:
+            case ast.Module(body=body) | ast.ClassDef(body=body):
+                plain = [target for each in body if isinstance(each, ast.Assign) for target in each.targets]
+                yield from (name.id for target in plain for name in ast.walk(target) if isinstance(name, ast.Name))
         match node:
             case ast.ClassDef(name=name):
                 yield name
@@ -188,15 +192,18 @@ def test_replaced_words_do_not_come_back(package: str) -> None:
 
 
 def test_a_replaced_word_is_seen_wherever_it_comes_back() -> None:
-    """In a class, a method, a field and a parameter; not in what is private."""
+    """In a constant, a class, a method, a field and a parameter; not in what is private."""
     source = """
+SETTLE_INTERVALS = 5
 class FileShelf:
+    SURVEY, OTHER = 1, 2
     roster: int
     _survey: int
     def peeks(self, witness): ...
     def _hidden(self, shelf): ...
 """
-    assert comebacks("featuregate", public_names(ast.parse(source))) == {"FileShelf", "roster", "witness"}
+    found = comebacks("featuregate", public_names(ast.parse(source)))
+    assert found == {"SETTLE_INTERVALS", "FileShelf", "SURVEY", "roster", "witness"}
     assert comebacks("featuregate_confluent", iter(["peeks", "slots"])) == {"peeks", "slots"}
 
 

@@ -87,7 +87,7 @@ def probe(cluster: Cluster, node_id: int, *, now: float = 0.0, cut_after: int | 
     else:
         result = _negotiate(address, cluster.node_state(node_id), cut_after)
     negotiated = result if isinstance(result, Negotiated) else None
-    heard = ProbeResult(
+    probed = ProbeResult(
         node_id=node_id,
         address=address,
         role="broker",
@@ -96,7 +96,7 @@ def probe(cluster: Cluster, node_id: int, *, now: float = 0.0, cut_after: int | 
         failure=None if isinstance(result, Negotiated) else result,
         seconds=0.0,
     )
-    return broker_answer(heard, answered_at=now)
+    return broker_answer(probed, answered_at=now)
 
 
 def fetch_broker_list(cluster: Cluster, turn: int = 0) -> ListedBrokers:

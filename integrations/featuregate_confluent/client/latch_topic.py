@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Consumer, Message
 
-__all__ = ["LatchTopic", "Record"]
+__all__ = ["LatchRecord", "LatchTopic"]
 
 _BATCH: Final = 500
 _GRACE: Final = 2.0  # seconds that an answer may come after librdkafka's own bound
@@ -42,7 +42,7 @@ _Place = tuple[int, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LatchRecord:
     """What is produced in the transaction that latches the group."""
 
     topic: str
@@ -76,9 +76,9 @@ class LatchTopic:
         self._group = group
         self._prefix = f"{quote(group, safe='')}|{quote(gate, safe='')}|".encode()
 
-    def record(self, model: Model) -> Record:
+    def record(self, model: Model) -> LatchRecord:
         """Return what to produce in the same transaction as the first commit of a model."""
-        return Record(self.topic, self._prefix + model.label.encode(), marks.write(Mark(model)).encode())
+        return LatchRecord(self.topic, self._prefix + model.label.encode(), marks.write(Mark(model)).encode())
 
     def read(self, timeout: float) -> Model | None:
         """Return the highest model that the topic holds for this group and gate; None: it holds none.

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Conclusions"]
 
-UNHEARD: Final = "a commit was under way, and its end was not waited for before the consumer was polled: see Pipeline"
+NOT_WAITED_FOR: Final = (
+    "a commit was under way, and its end was not waited for before the consumer was polled: see Pipeline"
+)
 
 
 class Conclusions:
@@ -69,7 +71,7 @@ class Conclusions:
         """Abandon the transactions under way, with their producers. The member then needs another consumer."""
         under_way = self._state.under_way
         if under_way:
-            self._state.lose(UNHEARD)  # first: a signal may come here, too
+            self._state.lose(NOT_WAITED_FOR)  # first: a signal may come here, too
         for transaction in tuple(under_way):
             transaction.leave_behind()
             self._producers.abandon(transaction.producer)

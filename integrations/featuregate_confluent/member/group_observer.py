@@ -139,7 +139,7 @@ class GroupObserver:
                 self._looking = _Look(generation, self._reader.ask(), self._reader.ask_offsets(partitions))
         elif self._looking.done:
             look, self._looking = self._looking, None
-            self._hear(look)
+            self._apply(look)
 
     def commit_blocker(self) -> str | None:
         """Return why nothing may be committed now, by the gate's decision of now; None: commits are safe."""
@@ -151,7 +151,7 @@ class GroupObserver:
             return self._gate.decision.verdict == "closed"
         return self._pinned is None and self._gate.open
 
-    def _hear(self, look: _Look) -> None:
+    def _apply(self, look: _Look) -> None:
         try:
             seen, all_marks = look.members.result(), look.all_marks.result()
         except GroupUnreadable as unread:

@@ -11,7 +11,7 @@ from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
 from featuregate_confluent.member.consumer_errors import raise_for_consumer_errors
 from featuregate_confluent.member.failure_limits import UNRELEASED_SECONDS
 from featuregate_confluent.member.positions import places, rewind, take_back
-from featuregate_confluent.producing.offsets import identity
+from featuregate_confluent.producing.offsets import read_group_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -103,7 +103,7 @@ class Membership:
         state = self._state
         take_back(consumer, state)
         if state.partitions and self._observer.needs_group_state:
-            generation = identity(consumer.consumer_group_metadata()).generation
+            generation = read_group_metadata(consumer.consumer_group_metadata()).generation
             if state.group.first_v2_generation not in {None, generation}:
                 # The group moved on before the first commit in v2: decide again (R5).
                 self._takeover.take(consumer, [], generation)
@@ -142,7 +142,7 @@ class Membership:
             return  # another consumer has to be subscribed
         new = _partitions(partitions)
         try:
-            self._takeover.take(consumer, new, identity(consumer.consumer_group_metadata()).generation)
+            self._takeover.take(consumer, new, read_group_metadata(consumer.consumer_group_metadata()).generation)
             self._state.failures = self._state.failures.assigned()
             assign = consumer.incremental_assign if self._incremental else consumer.assign
             assign(places(self._state.partitions, new))

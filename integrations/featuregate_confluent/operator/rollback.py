@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.latch.models import Model
     from featuregate_confluent.latch.protocol import Member, Partition
 
-__all__ = ["Change", "Plan", "Rollback", "RollbackRefused"]
+__all__ = ["Change", "Rollback", "RollbackPlan", "RollbackRefused"]
 
 _NAMED: Final = 5
 _PROBE_SECONDS: Final = 2.0
@@ -61,7 +61,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class RollbackPlan:
     """What a rollback would change. Two plans are equal if no member has committed in between."""
 
     changes: tuple[Change, ...]
@@ -134,7 +134,7 @@ class Rollback:
         self._reader.close()
         self._stable.close()
 
-    def plan(self) -> Plan:
+    def plan(self) -> RollbackPlan:
         """Read the group, and return what would be changed.
 
         Raises
@@ -157,7 +157,7 @@ class Rollback:
                 "DESCRIBE on the topics, without which brokers say nothing of them"
             )
         marked = ((partition, found, marks.read(found.metadata)) for partition, found in offsets.items())
-        return Plan(
+        return RollbackPlan(
             changes=tuple(
                 Change(partition, found.offset, mark, Mark(self._to, mark.app_metadata), _epoch(found))
                 for partition, found, mark in sorted(marked, key=lambda row: row[0])
@@ -167,7 +167,7 @@ class Rollback:
             offsets=len(offsets),
         )
 
-    def carry_out(self, plan: Plan) -> None:
+    def carry_out(self, plan: RollbackPlan) -> None:
         """Do what was planned, if the group is still as it was, and read back that it is done.
 
         Offsets come first: a member that joins in between still finds the latch in the topic, and moves up again.

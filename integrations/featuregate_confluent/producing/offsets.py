@@ -28,7 +28,15 @@ if TYPE_CHECKING:
     from featuregate_confluent.latch.marks import Mark
     from featuregate_librdkafka.calls import Within
 
-__all__ = ["Identity", "OffsetsUnanswered", "identity", "safe_send_offsets", "send_offsets", "uncontradicted", "words"]
+__all__ = [
+    "GroupMetadata",
+    "OffsetsUnanswered",
+    "read_group_metadata",
+    "safe_send_offsets",
+    "send_offsets",
+    "uncontradicted",
+    "words",
+]
 
 SEND_SECONDS: Final = 30.0
 GRACE_SECONDS: Final = 2.0
@@ -49,7 +57,7 @@ class OffsetsUnanswered(CommitRefused):
         super().__init__(ErrorAction.REJOIN, why)
 
 
-class Identity(NamedTuple):
+class GroupMetadata(NamedTuple):
     """The membership of a consumer, from the group metadata."""
 
     generation: int
@@ -57,7 +65,7 @@ class Identity(NamedTuple):
     member_id: str
 
 
-def identity(group_metadata: bytes) -> Identity:
+def read_group_metadata(group_metadata: bytes) -> GroupMetadata:
     """Read what ``Consumer.consumer_group_metadata()`` gave.
 
     It is librdkafka's own serialization (``rd_kafka_consumer_group_metadata_write``), which is no API: anything that
@@ -78,7 +86,7 @@ def identity(group_metadata: bytes) -> Identity:
             "checked; use a release that this version of featuregate lists",
         )
     generation = int.from_bytes(body[generation_at : generation_at + _GENERATION_BYTES], "little", signed=True)
-    return Identity(generation, texts[1].decode("utf-8", "replace"))
+    return GroupMetadata(generation, texts[1].decode("utf-8", "replace"))
 
 
 def uncontradicted(gate: Gate) -> Decision:
@@ -160,15 +168,15 @@ def send_offsets(
     while True:
         # Anew for each attempt: a rebalance may have come between the two.
         fresh = consumer.consumer_group_metadata()
-        who = identity(fresh)
+        who = read_group_metadata(fresh)
         _check(who, generation)
         left = max(deadline - time.monotonic(), 0.1)
         try:
             within(left + GRACE_SECONDS, partial(producer.send_offsets_to_transaction, offsets, fresh, left))
-        except TimeoutError as standstill:
+        except TimeoutError as timed_out:
             # rd_kafka_coord_req waits without a bound for the group's coordinator as the producer remembers it, also
             # where the client has given that broker up since. A new producer asks anew.
-            raise OffsetsUnanswered(f"{standstill}: {STOOD_STILL}") from standstill
+            raise OffsetsUnanswered(f"{timed_out}: {STOOD_STILL}") from timed_out
         except KafkaException as failure:
             error: KafkaError = failure.args[0]
             action = action_for(error)
@@ -180,7 +188,7 @@ def send_offsets(
         return who.generation
 
 
-def _check(who: Identity, generation: int | None) -> None:
+def _check(who: GroupMetadata, generation: int | None) -> None:
     if who.generation < 0 or not who.member_id:
         raise CommitRefused(
             ErrorAction.ABORT,

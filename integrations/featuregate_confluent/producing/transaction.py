@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-    from featuregate_confluent.client.latch_topic import Record
+    from featuregate_confluent.client.latch_topic import LatchRecord
     from featuregate_confluent.latch.models import Model
     from featuregate_confluent.producing.assignment import Assignment
     from featuregate_confluent.producing.outcome import Outcome
@@ -101,7 +101,7 @@ class Transaction:
         offsets: Sequence[TopicPartition],
         assignment: Assignment,
         first_v2_generation: int | None = None,
-        latch_record: Record | None = None,
+        latch_record: LatchRecord | None = None,
     ) -> None:
         self.messages = messages
         self.producer = producer

@@ -121,8 +121,8 @@ class ViewPath:
             body, age, problem = self._newest(cluster, wanted.floor)
             if problem is None and body is not None and wanted.is_news(body):
                 return body, age, problem
-            patience = max(wanted.wait, self._floor_seconds if problem and wanted.floor else 0.0)
-            left = began + patience - _now()
+            longest = max(wanted.wait, self._floor_seconds if problem and wanted.floor else 0.0)
+            left = began + longest - _now()
             if left <= 0:
                 return body, age, problem
             if not await cluster.next_view.after(None if body is None else body.view, left):

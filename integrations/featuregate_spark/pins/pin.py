@@ -42,7 +42,7 @@ class BatchPin:
     batch_id: int
     snapshot: Snapshot
     """The snapshot that the batch's function gets."""
-    kept: Mapping[str, LatchState] = FrozenMap()
+    latch_states: Mapping[str, LatchState] = FrozenMap()
     """The latches of the query, by cluster id."""
 
     def to_json(self) -> str:
@@ -52,7 +52,7 @@ class BatchPin:
             "schema_version": SCHEMA_VERSION,
             "batch_id": self.batch_id,
             "snapshot": snapshot_document(self.snapshot),
-            "kept": [latch_document(kept) for kept in self.kept.values()],
+            "latch_states": [latch_document(each) for each in self.latch_states.values()],
         }
         return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
@@ -76,7 +76,7 @@ def _pin_from(document: JsonValue) -> BatchPin:
     return BatchPin(
         batch_id=document.field("batch_id").integer(),
         snapshot=snapshot_from(document.field("snapshot")),
-        kept=_by_cluster(latch_state_from(each) for each in document.field("kept").items()),
+        latch_states=_by_cluster(latch_state_from(each) for each in document.field("latch_states").items()),
     )
 
 
@@ -100,20 +100,20 @@ def next_pin(before: BatchPin | None, batch_id: int, view: View | None, gates: I
         The cluster reports no id, so that a latch would hold for any cluster.
     """
     gates = list(gates)
+    states = before.latch_states if before else FrozenMap()
     if view is None:
-        return BatchPin(batch_id=batch_id, snapshot=_unseen(before, gates), kept=before.kept if before else FrozenMap())
+        return BatchPin(batch_id=batch_id, snapshot=_unseen(before, gates), latch_states=states)
     if view.cluster_id is None:
         raise ConfigError(
             "cluster_id",
             "is missing: the brokers report no cluster id, to which the latches in the pins of foreach_batch() belong; "
             "name the cluster by FeatureSession(..., cluster_id=...)",
         )
-    kept = before.kept if before else FrozenMap()
-    known = kept.get(view.cluster_id, LatchState(cluster_id=view.cluster_id))
+    known = states.get(view.cluster_id, LatchState(cluster_id=view.cluster_id))
     moved = advance(known, view, _opening(known, view, gates, at))
     decisions = {gate.name: _decide(moved, view, gate) for gate in gates}
-    kept = FrozenMap({**kept, view.cluster_id: moved})
-    return BatchPin(batch_id=batch_id, snapshot=Snapshot.of(view, decisions), kept=kept)
+    states = FrozenMap({**states, view.cluster_id: moved})
+    return BatchPin(batch_id=batch_id, snapshot=Snapshot.of(view, decisions), latch_states=states)
 
 
 def _opening(known: LatchState, view: View, gates: Iterable[Gate], at: float) -> list[LatchedGate]:
@@ -127,15 +127,15 @@ def _opening(known: LatchState, view: View, gates: Iterable[Gate], at: float) ->
     ]
 
 
-def _decide(kept: LatchState, view: View, gate: Gate) -> Decision:
+def _decide(known: LatchState, view: View, gate: Gate) -> Decision:
     """Use the gate's decision, which knows the age of the view; if it is not open, the latch of the query."""
     now = gate.decision
     if gate.policy == "live":
         return now
-    latched = kept.gates.get(LatchKey(gate.name, str(gate.requirement)))
+    latched = known.gates.get(LatchKey(gate.name, str(gate.requirement)))
     if now.cluster_id == view.cluster_id and (now.open or latched is None):
         return now
-    decision = decide(kept, view, name=gate.name, requirement=gate.requirement, policy=gate.policy)
+    decision = decide(known, view, name=gate.name, requirement=gate.requirement, policy=gate.policy)
     if latched is None or decision.held is not None or now.cluster_id != view.cluster_id:
         return decision
     # The view alone proves the requirement, and is too old to open the gate.
@@ -155,11 +155,11 @@ def _as_before(snapshot: Snapshot, gate: Gate) -> Decision:
     return pin.decision if pin is not None and same else Decision.unseen(gate.requirement, policy=gate.policy)
 
 
-def _by_cluster(kept: Iterable[LatchState]) -> FrozenMap[str, LatchState]:
-    return FrozenMap({_id(each): each for each in kept})
+def _by_cluster(states: Iterable[LatchState]) -> FrozenMap[str, LatchState]:
+    return FrozenMap({_id(each): each for each in states})
 
 
-def _id(kept: LatchState) -> str:
-    if kept.cluster_id is None:
+def _id(state: LatchState) -> str:
+    if state.cluster_id is None:
         raise ValueError("a latch without a cluster id")
-    return kept.cluster_id
+    return state.cluster_id

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from topics import create_topics
 
 from featuregate.testing import LocalKafka
-from featuregate_confluent.client.latch_topic import LatchTopic, Record
+from featuregate_confluent.client.latch_topic import LatchRecord, LatchTopic
 from featuregate_confluent.errors import LatchTopicError, UnknownMark
 from featuregate_confluent.latch.models import Model
 
@@ -44,7 +44,7 @@ def latch_topic(kafka: LocalKafka, topic: str, group: str = "orders", gate: str 
     return LatchTopic(topic, kafka.client_config(), group=group, gate=gate)
 
 
-def put(kafka: LocalKafka, record: Record) -> None:
+def put(kafka: LocalKafka, record: LatchRecord) -> None:
     producer = Producer(kafka.client_config())
     producer.produce(record.topic, record.value, record.key)
     assert producer.flush(BOUND) == 0
@@ -79,7 +79,7 @@ def test_a_late_writer_of_a_lower_model_lowers_nothing(kafka: LocalKafka, topic:
 def test_newer_software_is_not_passed_over(kafka: LocalKafka, topic: str) -> None:
     """An unknown model stops this member; a rollback erases it like any other."""
     ours = latch_topic(kafka, topic)
-    put(kafka, Record(topic, b"orders|kip447|v9", b"fg1;model=v9"))
+    put(kafka, LatchRecord(topic, b"orders|kip447|v9", b"fg1;model=v9"))
     with pytest.raises(UnknownMark):
         ours.read(BOUND)
     assert ours.erase(BOUND) == 1

@@ -36,7 +36,7 @@ from featuregate_confluent.client.leaving import leave_group
 from featuregate_confluent.errors import UnknownMark
 from featuregate_confluent.events import Fenced, LatchRead, PartitionsTakenOver, Stopped, TransactionAborted
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.producing.offsets import identity
+from featuregate_confluent.producing.offsets import read_group_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -264,7 +264,9 @@ def test_a_member_that_has_left_the_group_sends_nothing(kafka: LocalKafka) -> No
     with Ledger(pipe) as ledger, ByHand(pipe, **bounds) as app:
         ledger.feed_now(3)
         app.take()
-        eventually(lambda: not identity(app.consumer.consumer_group_metadata()).member_id, "it has left the group")
+        eventually(
+            lambda: not read_group_metadata(app.consumer.consumer_group_metadata()).member_id, "it has left the group"
+        )
         assert _refusal(app)[0] is ErrorAction.ABORT
         app.producer.abort_transaction(BOUND)
     assert marks(pipe)[0][0] < 0

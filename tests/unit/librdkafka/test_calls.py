@@ -104,7 +104,7 @@ def test_a_thread_is_kept_from_call_to_call_and_ends_with_its_callers() -> None:
     assert not first.is_alive(), "who was left behind ends once its call has come back"
 
 
-def test_a_timeout_of_the_call_itself_is_no_standstill() -> None:
+def test_a_timeout_error_of_the_call_itself_is_raised() -> None:
     """It came back, with an error that has the same name."""
     with closing(Callers()) as callers:
         thread = callers.start(one(10, threading.current_thread)).result()

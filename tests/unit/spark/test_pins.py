@@ -56,7 +56,7 @@ def test_the_first_pin_has_the_decisions_of_now() -> None:
     """The pin carries the latch to the next process."""
     pin = after(HIGH)
     assert (pin.batch_id, pin.snapshot.opened, pin.snapshot.held) == (0, {"tv2": True}, ())
-    kept = pin.kept[HIGH.cluster_id or ""]
+    kept = pin.latch_states[HIGH.cluster_id or ""]
     assert kept.gates[LatchKey("tv2", TV2)].opened_at == 100.0
     assert kept.levels["transaction.version"] == 2
 
@@ -67,14 +67,14 @@ def test_a_sticky_gate_stays_open_when_the_level_falls() -> None:
     assert pin.snapshot.opened == {"tv2": True}
     assert pin.snapshot.held == ("tv2",)
     assert "transaction.version was 2" in str(pin.snapshot["tv2"].decision.held)
-    assert pin.kept[HIGH.cluster_id or ""].gates[LatchKey("tv2", TV2)].opened_at == 100.0
+    assert pin.latch_states[HIGH.cluster_id or ""].gates[LatchKey("tv2", TV2)].opened_at == 100.0
 
 
 def test_a_live_gate_follows_the_view() -> None:
     """A live gate is pinned for its batch, and makes no latch."""
     pin = after(HIGH, LOW, policy="live")
     assert (pin.snapshot.opened, pin.snapshot.held) == ({"tv2": False}, ())
-    assert pin.kept[HIGH.cluster_id or ""].gates == {}
+    assert pin.latch_states[HIGH.cluster_id or ""].gates == {}
 
 
 def test_a_live_gate_of_a_stale_view_stays_closed() -> None:
@@ -90,7 +90,7 @@ def test_another_cluster_begins_afresh_and_the_first_is_not_forgotten() -> None:
     assert after(HIGH, OTHER).snapshot.opened == {"tv2": False}
     back = after(HIGH, OTHER, LOW)
     assert back.snapshot.opened == {"tv2": True}
-    assert {*back.kept} == {HIGH.cluster_id, "another"}
+    assert {*back.latch_states} == {HIGH.cluster_id, "another"}
 
 
 def test_a_cluster_without_an_id_is_refused() -> None:
@@ -145,7 +145,7 @@ def test_an_old_view_opens_no_new_gate(day_old: Discoverer, policy: Policy) -> N
     pin = next_pin(None, 0, view, [day_old.gate("tv2", TV2, policy=policy)], at=1.0)
     assert pin.snapshot.opened == {"tv2": False}
     assert "no broker has answered for 86400 s" in str(pin.snapshot["tv2"].decision)
-    assert pin.kept[str(view.cluster_id)].gates == {}
+    assert pin.latch_states[str(view.cluster_id)].gates == {}
 
 
 def test_an_old_view_holds_a_latch_of_the_query_open(day_old: Discoverer) -> None:
@@ -179,7 +179,7 @@ def test_before_a_broker_has_answered_gates_stay_as_they_were() -> None:
     before = after(HIGH)
     assert next_pin(before, 1, None, seen(None), at=1.0).snapshot["tv2"] == before.snapshot["tv2"]
     assert after(HIGH, None, None).snapshot.opened == {"tv2": True}
-    assert after(HIGH, None).kept == before.kept
+    assert after(HIGH, None).latch_states == before.latch_states
     assert next_pin(before, 1, None, seen(None, policy="live"), at=1.0).snapshot.opened == {"tv2": False}
     assert next_pin(before, 1, None, seen(None, requirement="Fetch>=1"), at=1.0).snapshot.opened == {"tv2": False}
     assert after(None).snapshot == Snapshot(gates=after(None).snapshot.gates)
@@ -267,7 +267,7 @@ def test_half_a_pin_is_corrupt(data: st.DataObject) -> None:
 def test_a_latch_without_a_cluster_is_corrupt() -> None:
     """Such a latch would hold for any cluster."""
     document = json.loads(after(HIGH).to_json())
-    document["kept"][0]["cluster_id"] = None
+    document["latch_states"][0]["cluster_id"] = None
     with pytest.raises(PinCorrupt):
         BatchPin.from_json(json.dumps(document))
 

@@ -15,7 +15,7 @@ from featuregate.admin.kraft_rules import (
     counts_kraft_version_as_0,
     objections,
 )
-from featuregate.admin.objections import Node, Wanted
+from featuregate.admin.objections import NodeLevels, Wanted
 from featuregate.catalog import KRAFT_VERSION
 from featuregate.testing.simulator.kraft.java_maps import in_map_order
 from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse, UpgradeType
@@ -81,7 +81,7 @@ def _rules_controller(cluster: KRaftCluster, active: int) -> Controller:
     others = cluster.controllers if registers else cluster.connected_voters
     return Controller(
         release=build.numbers,
-        own=Node(active, build.supported),
+        own=NodeLevels(active, build.supported),
         brokers=_nodes(cluster.registered),
         controllers=tuple(node for node in _nodes(others) if node.node_id != active),
         unregistered=tuple(sorted(set(cluster.voters) - {active, *others})) if registers else (),
@@ -89,8 +89,8 @@ def _rules_controller(cluster: KRaftCluster, active: int) -> Controller:
     )
 
 
-def _nodes(ranges: Mapping[int, Mapping[str, tuple[int, int]]]) -> tuple[Node, ...]:
-    return tuple(Node(node_id, supported) for node_id, supported in sorted(ranges.items()))
+def _nodes(ranges: Mapping[int, Mapping[str, tuple[int, int]]]) -> tuple[NodeLevels, ...]:
+    return tuple(NodeLevels(node_id, supported) for node_id, supported in sorted(ranges.items()))
 
 
 def _refusal(cluster: KRaftCluster, controller: Controller, wanted: Wanted, proposed: Mapping[str, int]) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.admin.objections import Node, Wanted
+from featuregate.admin.objections import NodeLevels, Wanted
 from featuregate.admin.zookeeper_rules import ZooKeeperController, objections
 from featuregate.kafka_errors import INVALID_REQUEST
 from featuregate.wire.update_features import FeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse, UpgradeType
@@ -47,8 +47,8 @@ def answer_update(cluster: ZooKeeperCluster, request: UpdateFeaturesRequest) -> 
     """
     assert cluster.controller_id is not None
     own, existing = cluster.build(cluster.controller_id).supported, cluster.cached_levels(cluster.controller_id)
-    brokers = tuple(Node(None, cluster.advertised[broker]) for broker in cluster.listed_brokers)
-    controller = ZooKeeperController(own=Node(None, own), brokers=brokers, levels=existing)
+    brokers = tuple(NodeLevels(None, cluster.advertised[broker]) for broker in cluster.listed_brokers)
+    controller = ZooKeeperController(own=NodeLevels(None, own), brokers=brokers, levels=existing)
     levels, results = dict(existing), []
     for update in request.updates:
         made = _answer_one(update, own, controller)

@@ -15,7 +15,7 @@ from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import SwitchError, UnknownMark
 from featuregate_confluent.latch import marks
 from featuregate_confluent.latch.protocol import Member
-from featuregate_confluent.operator.rollback import Plan, Rollback, RollbackRefused
+from featuregate_confluent.operator.rollback import Rollback, RollbackPlan, RollbackRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -116,7 +116,7 @@ def test_only_marks_above_the_model_are_lowered_and_everything_else_stays() -> N
     assert group.writes == [A]
     assert group.committed[A].metadata == "fg1;model=bridge|theirs"
     assert latch_topic.model is None
-    assert done.plan() == Plan(changes=(), latch_in_topic=False, offsets=3)
+    assert done.plan() == RollbackPlan(changes=(), latch_in_topic=False, offsets=3)
 
 
 @pytest.mark.parametrize(("member", "words"), [(OF_OTHERS, "Stop every member"), (STATIC, r"session\.timeout\.ms")])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from featuregate.requirements import presets
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_confluent import CommitRefused, ErrorAction, safe_send_offsets
-from featuregate_confluent.producing.offsets import Identity, identity
+from featuregate_confluent.producing.offsets import GroupMetadata, read_group_metadata
 
 SILENT = logging.getLogger("test.silent")
 SILENT.propagate = False
@@ -25,14 +25,14 @@ NAMES = st.text(st.characters(exclude_characters="\0", codec="utf-8"))
 def test_a_real_consumer_that_never_joined_has_no_membership(more: dict[str, str]) -> None:
     """The bytes are those of the installed client: generation -1, and no member."""
     with Consumer({**NOWHERE, "group.id": "a group", **more}, logger=SILENT) as consumer:
-        assert identity(consumer.consumer_group_metadata()).generation < 0
+        assert read_group_metadata(consumer.consumer_group_metadata()).generation < 0
 
 
 @given(st.integers(-(2**31), 2**31 - 1), NAMES, NAMES, st.binary())
 def test_what_looks_like_it_is_read(generation: int, group: str, member: str, rest: bytes) -> None:
     """Generation and member are read whatever the group's name is and whatever follows."""
     written = generation.to_bytes(4, "little", signed=True) + f"{group}\0{member}\0".encode() + rest
-    assert identity(b"CGMDv2:" + written) == Identity(generation, member)
+    assert read_group_metadata(b"CGMDv2:" + written) == GroupMetadata(generation, member)
 
 
 @given(st.binary() | st.binary().map(lambda rest: b"CGMDv2:" + rest))
@@ -44,10 +44,10 @@ def test_what_looks_like_it_is_read(generation: int, group: str, member: str, re
 def test_anything_else_is_refused_rather_than_guessed(garbage: bytes) -> None:
     """Any bytes are read or refused as fatal; no other error is raised."""
     if garbage.startswith(b"CGMDv2:") and garbage[11:].count(b"\0") >= 2:
-        assert identity(garbage).generation == int.from_bytes(garbage[7:11], "little", signed=True)
+        assert read_group_metadata(garbage).generation == int.from_bytes(garbage[7:11], "little", signed=True)
     else:
         with pytest.raises(CommitRefused, match="not understood") as refused:
-            identity(garbage)
+            read_group_metadata(garbage)
         assert refused.value.action is ErrorAction.FATAL
 
 
