@@ -61,7 +61,7 @@ class Poller:
 
     def close(self) -> None:
         """End polling for good: from now on the view proves nothing new."""
-        self._updater.state.closed = True
+        self._updater.close()
 
     def news(self) -> Callable[[float], Coroutine[Any, Any, None]] | None:
         """Return what waits until a poll may find something new, for so many seconds; None where only time tells.
@@ -76,7 +76,7 @@ class Poller:
     async def poll(self) -> float:
         """Poll once, and return the seconds until the next poll. Never raises."""
         updater, state, store = self._updater, self._updater.state, self._updater.store
-        began, number = updater.clock(), state.begin()
+        began, number = updater.clock(), updater.begin()
         updater.expire()  # a process that was stopped, or a machine that slept, wakes here
         try:
             view = updater.apply(await self._fetch())
@@ -85,8 +85,7 @@ class Poller:
         else:
             event = _polled(view, seconds=updater.clock() - began)
         updater.expire()
-        with store.changing():
-            state.end(number)
+        updater.end(number)
         store.notify(event)
         now = updater.clock()
         return next_delay(

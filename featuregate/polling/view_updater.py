@@ -14,8 +14,10 @@ from featuregate.gating.events import PollFailed
 from featuregate.sources.source import BrokerAnswers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Mapping
 
+    from featuregate.gating.events import Event
+    from featuregate.gating.latches import LatchKey
     from featuregate.gating.store import Store
     from featuregate.polling.poll_state import PollState
     from featuregate.sources.source import MergedView
@@ -27,7 +29,7 @@ logger = logging.getLogger("featuregate")
 
 
 class ViewUpdater:
-    """Writes what polls bring into a store and a poll state. No other object writes to either.
+    """Writes what polls bring into a store and a poll state. No other object commits views, or writes to the state.
 
     Parameters
     ----------
@@ -40,6 +42,26 @@ class ViewUpdater:
         self.state = state
         self.clock = clock
         self._shown: tuple[View, float] | None = None
+
+    def begin(self) -> int:
+        """Note that a poll begins, and return its number."""
+        return self.state.begin()
+
+    def end(self, number: int) -> None:
+        """Note that this poll has ended, and wake those that wait for it."""
+        with self.store.changing():
+            self.state.end(number)
+
+    def close(self) -> None:
+        """Note that polling has ended for good: from now on the view proves nothing new."""
+        self.state.closed = True
+
+    def restore(self, view: View, *, answered_at: float, levels_at: float, unlisted_since: Mapping[int, float]) -> None:
+        """Continue from the view of an earlier process; see :meth:`.PollState.restore`."""
+        with self.store.writing:
+            self.state.restore(view, answered_at=answered_at, levels_at=levels_at, unlisted_since=unlisted_since)
+            events = self._commit(view, answered_at)
+        self.store.notify(*events)
 
     def apply(self, fetched: BrokerAnswers | MergedView) -> View:
         """Take in what a source returned, and return the view that comes of it.
@@ -61,9 +83,7 @@ class ViewUpdater:
         with self.store.writing:  # a gate that is made meanwhile must not take the view before for a fresh one
             self.state.succeed(self.store.view, view, answered_at)
             latched = frozenset() if isinstance(fetched, BrokerAnswers) else fetched.latched
-            events = self.store.commit(view, latched)
-            if self.store.view is not None:
-                self._shown = self.store.view, answered_at
+            events = self._commit(view, answered_at, latched)
         self.store.notify(*events)
         return view
 
@@ -89,6 +109,12 @@ class ViewUpdater:
     def health(self) -> dict[str, Any]:
         """Return the state of polling as plain JSON-able values."""
         return self.state.health(self.store.view, self.clock(), troubles=self.store.troubles())
+
+    def _commit(self, view: View, answered_at: float, latched: Collection[LatchKey] = ()) -> list[Event]:
+        events = self.store.commit(view, latched)
+        if self.store.view is not None:
+            self._shown = self.store.view, answered_at
+        return events
 
     def _answered_at(self, fetched: MergedView, now: float) -> float:
         """Return when the brokers answered, on the clock of this process, if that is not before the view at hand.

@@ -250,3 +250,14 @@ def test_another_cluster_brings_its_own_levels() -> None:
     seen = succeed(polls, view(broker(epoch=10)), 0)
     succeed(polls, view(broker(epoch=1), cluster_id="d"), 1000, seen)
     assert polls.staleness(1000) == FRESH
+
+
+def test_a_restored_state_ages_from_the_times_of_the_process_before() -> None:
+    """A restart proves neither a view nor its levels anew, and forgets a broker when it was to be forgotten."""
+    polls, seen = make(), view(broker(1), broker(2))
+    polls.restore(seen, answered_at=-10, levels_at=-60, unlisted_since={2: -95})
+    assert polls.age(0) == 10
+    assert polls.staleness(0).levels
+    assert polls.unlisted_since("c") == {2: -95}
+    assert [gone.node_id for gone in polls.vanished(seen, "c", {1}, 0, registered=False)] == [2]
+    assert polls.vanished(seen, "c", {1}, 6, registered=False) == ()

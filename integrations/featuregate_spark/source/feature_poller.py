@@ -58,9 +58,10 @@ class FeaturePoller:
             interval=options.interval, stale_after=options.seconds_to_stale, forget_after=options.forget_after
         )
         self._store = Store(wall=wall)
+        self._updater = ViewUpdater(self._store, self._polls, clock)
         if before is not None:
             self._restore(before)
-        self._poller = Poller(source, ViewUpdater(self._store, self._polls, clock))
+        self._poller = Poller(source, self._updater)
 
     def poll(self) -> None:
         """Poll once. If no broker answers, the view stays, and ages.
@@ -85,19 +86,19 @@ class FeaturePoller:
         from now on, and the view ages from the time of that offset.
         """
         view, ages = before.view, before.ages
-        self._store.commit(view)
-        self._polls.succeed(None, view, self._clock_at(view.seen_at))
-        self._polls.levels_at = self._clock() if reports_levels(view) else self._clock_at(ages.levels_at)
-        self._polls.vanished_since = {
-            (view.cluster_id, node_id): self._clock_at(at) for node_id, at in ages.unlisted_since.items()
-        }
+        self._updater.restore(
+            view,
+            answered_at=self._clock_at(view.seen_at),
+            levels_at=self._clock() if reports_levels(view) else self._clock_at(ages.levels_at),
+            unlisted_since={node_id: self._clock_at(at) for node_id, at in ages.unlisted_since.items()},
+        )
 
     def _ages(self, view: View) -> Ages:
         assert self._polls.levels_at is not None, "there is a view"
-        unlisted = self._polls.vanished_since.items()
+        unlisted = self._polls.unlisted_since(view.cluster_id)
         return Ages(
             levels_at=self._wall_at(self._polls.levels_at),
-            unlisted_since={node_id: self._wall_at(at) for (of, node_id), at in unlisted if of == view.cluster_id},
+            unlisted_since={node_id: self._wall_at(at) for node_id, at in unlisted.items()},
         )
 
     def _clock_at(self, wall: float) -> float:
