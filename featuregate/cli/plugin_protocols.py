@@ -9,9 +9,26 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from featuregate.admin.updates import Update
-    from featuregate.cli.arguments.help_texts import CommandHelp
 
-__all__ = ["Diagnosis", "EvidenceCheck", "EvidenceFinding", "EvidenceVerdict", "Plugin"]
+__all__ = ["CommandHelp", "Diagnosis", "EvidenceCheck", "EvidenceFinding", "EvidenceVerdict", "Plugin"]
+
+
+class CommandHelp(NamedTuple):
+    """The help of one command."""
+
+    summary: str
+    """For the list of commands."""
+    description: str
+    """The first paragraphs of the command's own page."""
+    examples: tuple[str, ...]
+    """Argument lists, without the name of the program."""
+    exit_codes: str
+
+    @property
+    def epilog(self) -> str:
+        """The examples and the exit codes."""
+        examples = "\n".join(f"  featuregate {example}" for example in self.examples)
+        return f"examples:\n{examples}\n\nexit codes: {self.exit_codes}"
 
 
 class Plugin(Protocol):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         SwitchFatal,
         TransformFailed,
     )
-    from featuregate_confluent.latch.models import Model
+    from featuregate_confluent.models import Model
     from featuregate_confluent.processor import ExactlyOnceProcessor
     from featuregate_confluent.producing.offsets import safe_send_offsets
     from featuregate_confluent.producing.pipeline import Pipeline
@@ -74,7 +74,7 @@ _ROOMS = {
         "SwitchFatal",
         "TransformFailed",
     ),
-    "latch.models": ("Model",),
+    "models": ("Model",),
     "producing.offsets": ("safe_send_offsets",),
     "config.options": ("SwitchOptions",),
     "producing.pipeline": ("Pipeline",),

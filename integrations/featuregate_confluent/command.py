@@ -28,7 +28,7 @@ from featuregate.cli.plugin import (
 from featuregate.config import Settings
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements.presets import kip447
-from featuregate_confluent.latch.models import Model
+from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

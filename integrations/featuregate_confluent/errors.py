@@ -28,7 +28,7 @@ from featuregate.errors import ConfigError, FeatureGateError
 
 if TYPE_CHECKING:
     from featuregate_confluent.error_actions import ErrorAction
-    from featuregate_confluent.latch.models import Model
+    from featuregate_confluent.models import Model
 
 __all__ = [
     "Aborted",

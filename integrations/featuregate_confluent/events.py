@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featuregate_confluent.latch.models import Model
+    from featuregate_confluent.models import Model
 
 __all__ = [
     "CommitsBlocked",

@@ -17,7 +17,6 @@ from featuregate_confluent.config import settings
 from featuregate_confluent.config.options import complete
 from featuregate_confluent.errors import SwitchFatal
 from featuregate_confluent.events import Stopped, event_emitter
-from featuregate_confluent.latch.models import Model, parse_model
 from featuregate_confluent.member.batches import transactions_of
 from featuregate_confluent.member.conclusions import Conclusions
 from featuregate_confluent.member.group_observer import GroupObserver
@@ -25,6 +24,7 @@ from featuregate_confluent.member.membership import Membership
 from featuregate_confluent.member.process_name import claim_process_name
 from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.member.takeover import Takeover
+from featuregate_confluent.models import Model, parse_model
 from featuregate_confluent.producing.producers import Producers
 from featuregate_confluent.producing.rounds import Limits, Rounds
 

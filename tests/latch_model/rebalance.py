@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations, permutations
 from typing import TYPE_CHECKING
 
-from featuregate_confluent.latch.models import Model
+from featuregate_confluent.models import Model
 from latch_model.world import ASSIGNED, DECIDED, NOTHING, OPEN, OUT, PARTITIONS, SENT, UNREAD, Slot, Txn, World, v2_id
 
 if TYPE_CHECKING:

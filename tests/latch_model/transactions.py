@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from featuregate_confluent.latch.marks import Mark, write
-from featuregate_confluent.latch.models import Model
+from featuregate_confluent.models import Model
 from latch_model.scenario import Move, Scenario, Violation, checks, ended, id_name, mark_of
 from latch_model.world import (
     ENDING,

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
-__all__ = ["COMMANDS_HELP", "DESCRIPTION", "EPILOG", "CommandHelp"]
+from featuregate.cli.plugin_protocols import CommandHelp
 
-
-class CommandHelp(NamedTuple):
-    """The help of one command."""
-
-    summary: str
-    """For the list of commands."""
-    description: str
-    """The first paragraphs of the command's own page."""
-    examples: tuple[str, ...]
-    """Argument lists, without the name of the program."""
-    exit_codes: str
-
-    @property
-    def epilog(self) -> str:
-        """The examples and the exit codes."""
-        examples = "\n".join(f"  featuregate {example}" for example in self.examples)
-        return f"examples:\n{examples}\n\nexit codes: {self.exit_codes}"
+__all__ = ["COMMANDS_HELP", "DESCRIPTION", "EPILOG"]
 
 
 DESCRIPTION: Final = """\

@@ -22,7 +22,7 @@ from featuregate_confluent.client import clients
 from featuregate_confluent.errors import LatchTopicError, LatchTopicUnreadable, UnknownMark
 from featuregate_confluent.latch import marks
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.latch.models import Model
+from featuregate_confluent.models import Model
 from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
 
 if TYPE_CHECKING:

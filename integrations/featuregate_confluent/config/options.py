@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from featuregate import Discoverer
     from featuregate_confluent.events import SwitchHook
-    from featuregate_confluent.latch.models import Model
     from featuregate_confluent.latch.protocol import Partition
+    from featuregate_confluent.models import Model
 
 __all__ = ["DEFAULTS", "SwitchOptions", "complete", "require_seconds"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from featuregate_confluent.config.properties import Config
-    from featuregate_confluent.latch.models import Model
+    from featuregate_confluent.models import Model
 
 __all__ = ["consumer_config", "poll_seconds", "producer_config", "require_one_cluster"]
 

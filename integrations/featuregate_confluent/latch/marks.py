@@ -19,7 +19,7 @@ from typing import Final
 
 from featuregate.errors import ConfigError
 from featuregate_confluent.errors import UnknownMark
-from featuregate_confluent.latch.models import Model
+from featuregate_confluent.models import Model
 
 __all__ = ["LIMIT", "Mark", "read", "write"]
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate_confluent.errors import ModelRefused
 from featuregate_confluent.latch import tags
-from featuregate_confluent.latch.models import Model
+from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from featuregate_confluent.latch.marks import Mark
-    from featuregate_confluent.latch.models import PinnedModel
+    from featuregate_confluent.models import PinnedModel
 
 __all__ = [
     "LATCHED",

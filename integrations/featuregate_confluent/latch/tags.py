@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from featuregate_confluent.latch.models import Model
+from featuregate_confluent.models import Model
 
 __all__ = ["read", "tagged"]
 

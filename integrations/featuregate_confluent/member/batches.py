@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from featuregate_confluent.latch.models import Model
 from featuregate_confluent.member.positions import by_partition, ends_of, next_offsets, offsets_to_commit
+from featuregate_confluent.models import Model
 from featuregate_confluent.producing.transaction import Transaction
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from featuregate_confluent.client.pending import GroupUnreadable
-from featuregate_confluent.latch.models import Model
 from featuregate_confluent.latch.protocol import latch
+from featuregate_confluent.models import Model
 from featuregate_confluent.producing.offsets import uncontradicted
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from featuregate_confluent.client.pending import PendingAnswer
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.latch.marks import Mark
-    from featuregate_confluent.latch.models import PinnedModel
     from featuregate_confluent.latch.protocol import Member, Partition
     from featuregate_confluent.member.group_state import GroupState
     from featuregate_confluent.member.state import MemberState
+    from featuregate_confluent.models import PinnedModel
 
 __all__ = ["GroupObserver"]
 

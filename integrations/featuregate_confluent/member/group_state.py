@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from featuregate_confluent.events import CommitsBlocked, LatchRead, ModelChanged
-from featuregate_confluent.latch.models import Model
 from featuregate_confluent.latch.protocol import LATCHED, Observation, decide
+from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from featuregate import Decision
     from featuregate_confluent.events import SwitchEvent
-    from featuregate_confluent.latch.models import PinnedModel
     from featuregate_confluent.latch.protocol import Member, ModelChoice, Partition
+    from featuregate_confluent.models import PinnedModel
 
 __all__ = ["GroupState", "events_between"]
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
     from featuregate_confluent.client.committed import CommittedOffset
-    from featuregate_confluent.latch.models import Model
     from featuregate_confluent.latch.protocol import Partition
     from featuregate_confluent.member.state import MemberState
+    from featuregate_confluent.models import Model
 
 __all__ = ["by_partition", "ends_of", "move", "next_offsets", "offsets_to_commit", "places", "rewind", "take_back"]
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
     from featuregate_confluent.events import SwitchEvent
-    from featuregate_confluent.latch.models import Model
     from featuregate_confluent.latch.protocol import Partition
     from featuregate_confluent.member.group_observer import GroupObserver
     from featuregate_confluent.member.state import MemberState
+    from featuregate_confluent.models import Model
     from featuregate_confluent.producing.producers import Producers
 
 __all__ = ["Takeover"]

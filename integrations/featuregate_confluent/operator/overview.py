@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from featuregate.cli.plugin import aligned, printable
-from featuregate_confluent.latch.models import Model
 from featuregate_confluent.latch.protocol import latch
+from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from featuregate_confluent.client.group import GroupDescription
     from featuregate_confluent.client.latch_topic import LatchTopic
-    from featuregate_confluent.latch.models import Model
     from featuregate_confluent.latch.protocol import Member, Partition
+    from featuregate_confluent.models import Model
 
 __all__ = ["Change", "Rollback", "RollbackPlan", "RollbackRefused"]
 

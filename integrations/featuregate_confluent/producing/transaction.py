@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
     from featuregate_confluent.client.latch_topic import LatchRecord
-    from featuregate_confluent.latch.models import Model
+    from featuregate_confluent.models import Model
     from featuregate_confluent.producing.assignment import Assignment
     from featuregate_confluent.producing.outcome import Outcome
     from featuregate_confluent.producing.rounds import Rounds

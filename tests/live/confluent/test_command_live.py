@@ -21,7 +21,7 @@ from featuregate_confluent.client.group import GroupReader
 from featuregate_confluent.client.latch_topic import LatchTopic
 from featuregate_confluent.client.leaving import leave_group
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.latch.models import Model
+from featuregate_confluent.models import Model
 from featuregate_confluent.operator.rollback import Rollback, RollbackRefused
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from featuregate_confluent.client.leaving import close_static_member, leave_grou
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import TakeoverTimedOut
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.latch.models import Model
+from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,7 +13,7 @@ from topics import create_topics
 from featuregate.testing import LocalKafka
 from featuregate_confluent.client.latch_topic import LatchRecord, LatchTopic
 from featuregate_confluent.errors import LatchTopicError, UnknownMark
-from featuregate_confluent.latch.models import Model
+from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -27,7 +27,7 @@ from featuregate_confluent.client.latch_topic import LatchTopic
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import LatchTopicError, SwitchError
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.latch.models import Model
+from featuregate_confluent.models import Model
 from featuregate_confluent.operator.rollback import Rollback, RollbackRefused
 
 if TYPE_CHECKING:

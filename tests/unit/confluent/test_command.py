@@ -13,8 +13,8 @@ from featuregate.requirements.presets import kip447
 from featuregate_confluent.client.group import Coordinator, GroupDescription
 from featuregate_confluent.command import rollback_warnings
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.latch.models import Model
 from featuregate_confluent.latch.protocol import Member
+from featuregate_confluent.models import Model
 from featuregate_confluent.operator.overview import Overview, to_json, to_text
 
 if TYPE_CHECKING:

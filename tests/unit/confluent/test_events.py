@@ -20,7 +20,7 @@ from featuregate_confluent.events import (
     TransactionCommitted,
     event_emitter,
 )
-from featuregate_confluent.latch.models import Model
+from featuregate_confluent.models import Model
 
 CHANGED = ModelChanged(before=None, after=Model.V2, why="every broker checks", generation=4)
 

@@ -19,7 +19,7 @@ PURE = (
     "errors",
     "events",
     "latch.marks",
-    "latch.models",
+    "models",
     "latch.protocol",
     "latch.tags",
     "member.failure_limits",

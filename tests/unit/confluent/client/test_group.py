@@ -14,7 +14,7 @@ from featuregate_confluent.client.group import GroupReader
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import TakeoverTimedOut, UnknownMark
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.latch.models import Model
+from featuregate_confluent.models import Model
 from featuregate_librdkafka.connection import connection_properties
 
 if TYPE_CHECKING:

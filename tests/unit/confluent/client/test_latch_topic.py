@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from featuregate_confluent.client.latch_topic import LatchTopic
 from featuregate_confluent.errors import LatchTopicUnreadable, UnknownMark
-from featuregate_confluent.latch.models import Model
+from featuregate_confluent.models import Model
 
 NAMES = st.text(min_size=1, max_size=20) | st.text(alphabet="a|%2", min_size=1, max_size=6)
 

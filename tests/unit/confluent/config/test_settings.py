@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from featuregate.errors import ConfigError
 from featuregate_confluent.config import settings
 from featuregate_confluent.errors import SettingsContradict
-from featuregate_confluent.latch.models import Model
+from featuregate_confluent.models import Model
 
 NOWHERE = "127.0.0.1:1"
 QUIET = logging.getLogger("tests.settings")

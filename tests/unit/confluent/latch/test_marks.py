@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from featuregate.errors import ConfigError
 from featuregate_confluent.errors import UnknownMark
 from featuregate_confluent.latch.marks import LIMIT, Mark, read, write
-from featuregate_confluent.latch.models import Model
+from featuregate_confluent.models import Model
 
 any_text = st.text(st.characters(), max_size=60)  # surrogates and NULs included
 pieces = st.sampled_from(["fg", "1", "2", ";", "|", "=", "model", "v2", "bridge", "legacy", "\0", "ü", " "])

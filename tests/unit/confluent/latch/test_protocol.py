@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from featuregate_confluent.errors import ModelRefused
 from featuregate_confluent.latch import tags
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.latch.models import Model
 from featuregate_confluent.latch.protocol import (
     Member,
     ModelChoice,
@@ -21,6 +20,7 @@ from featuregate_confluent.latch.protocol import (
     latch,
     partitions_to_read,
 )
+from featuregate_confluent.models import Model
 
 P0, P1 = ("in", 0), ("in", 1)
 LEGACY, BRIDGE, V2 = Model

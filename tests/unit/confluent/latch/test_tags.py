@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from featuregate_confluent.latch import tags
-from featuregate_confluent.latch.models import Model
+from featuregate_confluent.models import Model
 
 models = st.sampled_from(list(Model))
 client_ids = st.text(st.characters(), max_size=20) | st.lists(

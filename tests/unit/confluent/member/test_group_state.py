@@ -11,9 +11,9 @@ from featuregate.requirements import presets
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_confluent.errors import ModelRefused
 from featuregate_confluent.events import CommitsBlocked, LatchRead, ModelChanged, SwitchEvent
-from featuregate_confluent.latch.models import Model
 from featuregate_confluent.latch.protocol import Member
 from featuregate_confluent.member.group_state import GroupState, events_between
+from featuregate_confluent.models import Model
 from featuregate_confluent.producing.offsets import uncontradicted
 
 OURS = (Member(member_id="1", client_id="billing#fg=bridge", instance_id=None, host="/127.0.0.1"),)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from featuregate_confluent.errors import MustRejoin
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.latch.models import Model
 from featuregate_confluent.member.positions import (
     by_partition,
     ends_of,
@@ -24,6 +23,7 @@ from featuregate_confluent.member.positions import (
     take_back,
 )
 from featuregate_confluent.member.state import MemberState
+from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

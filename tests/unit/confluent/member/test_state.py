@@ -6,9 +6,9 @@ import pytest
 from confluent_kafka import Message, TopicPartition
 
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.latch.models import Model
 from featuregate_confluent.member.positions import next_offsets
 from featuregate_confluent.member.state import MemberState
+from featuregate_confluent.models import Model
 
 A, B = ("orders", 0), ("orders", 1)
 THEIRS = Mark(Model.BRIDGE, "theirs")
