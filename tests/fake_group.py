@@ -1,0 +1,204 @@
+"""A group that answers what a test sets, and a member of it, without brokers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from confluent_kafka import Message, TopicPartition
+
+from featuregate.requirements import presets
+from featuregate.testing import StaticFeatures, release_view
+from featuregate_confluent import Model
+from featuregate_confluent.client.group import Coordinator, GroupDescription
+from featuregate_confluent.latch import tags
+from featuregate_confluent.latch.marks import Mark
+from featuregate_confluent.latch.protocol import Member
+from featuregate_confluent.member.conclusions import Conclusions
+from featuregate_confluent.member.group_observer import GroupObserver
+from featuregate_confluent.member.membership import Membership
+from featuregate_confluent.member.state import MemberState
+from featuregate_confluent.member.takeover import Takeover
+from featuregate_confluent.producing.rounds import Limits, Rounds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from confluent_kafka import Consumer
+
+    from featuregate_confluent.latch.protocol import Partition
+
+__all__ = ["LEGACY", "NOTHING", "V2", "A", "B", "FakeAnswer", "FakeGroup", "FakeMember", "member"]
+
+A, B = ("orders", 0), ("orders", 1)
+LEGACY, V2, NOTHING = "fg1;model=legacy", "fg1;model=v2", ""
+
+
+def model(mark: str) -> Model | None:
+    return next((each for each in Model if mark.endswith(each.label)), None)
+
+
+def member(promised: Model | None) -> Member:
+    """Return a live member whose client id promises this model, None: without a tag."""
+    client_id = "app" if promised is None else tags.tagged("app", promised)
+    return Member(member_id="m", client_id=client_id, instance_id=None, host="h")
+
+
+class FakeAnswer:
+    """A pending answer, which arrives when the group says so."""
+
+    def __init__(self, group: FakeGroup, answer: object) -> None:
+        self._group = group
+        self._answer = answer
+
+    @property
+    def done(self) -> bool:
+        return self._group.answers
+
+    def result(self) -> Any:
+        if self._group.refuses is not None:
+            raise self._group.refuses
+        return self._answer
+
+
+class FakeGroup:
+    """A group that answers what it has committed, from outside and, once that is stable, to a member.
+
+    It is the reader of the group, the member's consumer and its producers at once, and records the calls of all.
+    """
+
+    def __init__(self, marks: dict[Partition, str], stable: dict[Partition, str] | None = None) -> None:
+        self.marks = marks
+        self.stable = marks if stable is None else stable
+        self.live = (member(Model.BRIDGE),)
+        self.generation = 3
+        self.answers = True
+        self.messages: list[Message] = []
+        self.refuses: Exception | None = None
+        self.calls: list[str] = []
+        self._rebalance: Callable[[], None] | None = None
+
+    @property
+    def consumer(self) -> Consumer:
+        """This, as the consumer of a member."""
+        return cast("Consumer", self)
+
+    # ---- as the reader of the group
+
+    def input_partitions(self, _topics: object, _timeout: float) -> tuple[Partition, ...]:
+        if self.refuses is not None:
+            raise self.refuses
+        return tuple(self.marks)
+
+    def offsets(self, partitions: Collection[Partition], _timeout: float) -> dict[Partition, tuple[int | None, Mark]]:
+        return {key: (5, Mark(model(self.marks[key]))) for key in partitions}
+
+    def ask(self) -> FakeAnswer:
+        self.calls.append("ask")
+        coordinator = Coordinator(1, "b1", 9092)
+        described = GroupDescription(members=self.live, coordinator=coordinator, state="stable", kind="classic")
+        return FakeAnswer(self, described)
+
+    def ask_offsets(self, partitions: Collection[Partition]) -> FakeAnswer:
+        return FakeAnswer(self, self.offsets(partitions, 0.0))
+
+    # ---- as the consumer
+
+    def subscribe(self, _topics: list[str], *, on_assign: Callable[..., None], **_others: object) -> None:
+        self._rebalance = lambda: on_assign(self, [TopicPartition(*key) for key in self.marks])
+
+    def consumer_group_metadata(self) -> bytes:
+        return b"CGMDv2:" + self.generation.to_bytes(4, "little") + b"group\0member\0\0"
+
+    def consume(self, most: int, _timeout: float) -> list[Message]:
+        """Return the messages, after the rebalance that follows a subscription."""
+        rebalance, self._rebalance = self._rebalance, None
+        if rebalance is not None:
+            rebalance()
+            return []
+        self.calls.append(f"consume {most}")
+        return self.messages
+
+    def assign(self, places: list[TopicPartition]) -> None:
+        self.calls.append(f"assign {[each.partition for each in places]}")
+
+    def committed(self, wanted: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+        assert timeout > 0
+        self.calls.append(f"read {[each.partition for each in wanted]}")
+        return [
+            TopicPartition(each.topic, each.partition, 5, self.stable[each.topic, each.partition]) for each in wanted
+        ]
+
+    def seek(self, place: TopicPartition) -> None:
+        self.calls.append(f"seek {place.partition}")
+
+    # ---- as the producers
+
+    def open(self, partitions: Collection[Partition]) -> None:
+        self._call("open", partitions)
+
+    def fence(self, partitions: Collection[Partition]) -> None:
+        self._call("fence", partitions)
+
+    def close_for(self, partitions: Collection[Partition]) -> None:
+        self._call("close", partitions)
+
+    def open_for_process(self) -> None:
+        self.calls.append("open for process")
+
+    def __contains__(self, _partition: object) -> bool:
+        return True
+
+    def _call(self, name: str, partitions: Collection[Partition]) -> None:
+        if partitions:
+            self.calls.append(f"{name} {[number for _, number in partitions]}")
+
+
+class FakeMember:
+    """A member of a fake group before its first assignment."""
+
+    def __init__(self, group: FakeGroup, release: str = "2.4", latch_topic: Any = None) -> None:
+        self.group = group
+        self.events: list[Any] = []
+        self.features = StaticFeatures(release_view(release))
+        self.state = MemberState()
+        fake: Any = group
+        self.observer = GroupObserver(
+            self.state,
+            pinned=None,
+            gate=self.features.gate("kip447", presets.kip447),
+            reader=fake,
+            latch_topic=latch_topic,
+            topics=["orders"],
+            emit=self.events.append,
+            every=0.0,
+        )
+        self.takeover = Takeover(
+            self.state,
+            producers=fake,
+            observer=self.observer,
+            emit=self.events.append,
+            transaction_seconds=1.0,
+        )
+        self.membership = Membership(
+            self.state,
+            config={},
+            topics=["orders"],
+            observer=self.observer,
+            takeover=self.takeover,
+            conclusions=Conclusions(
+                self.state,
+                producers=fake,
+                emit=self.events.append,
+                process="one",
+                rounds=Rounds(Limits(transaction=10.0, poll=300.0), self.events.append),
+            ),
+        )
+
+    def join(self) -> None:
+        """Join the group, and take over all partitions."""
+        self.membership.join(self.group.consumer)
+        assert self.poll() == []
+
+    def poll(self) -> list[Message]:
+        """Poll once."""
+        return self.membership.poll(self.group.consumer, 500, 0.1)

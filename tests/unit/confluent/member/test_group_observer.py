@@ -1,0 +1,95 @@
+"""How a member looks at its group between transactions, with a fake group."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError
+from fake_group import LEGACY, V2, A, B, FakeGroup, FakeMember, member
+
+from featuregate.testing import release_view
+from featuregate_confluent import Model
+from featuregate_confluent.client.pending import GroupUnreadable
+
+UPGRADED = "4.2"
+
+
+def assigned(group: FakeGroup, release: str = UPGRADED) -> FakeMember:
+    """Return a member that has chosen its model in generation 3, and has not looked yet."""
+    found = FakeMember(group, release)
+    found.observer.assigned(3)
+    return found
+
+
+def test_a_group_moves_to_v2_once_its_members_have_answered() -> None:
+    """R5: each of them is bridge at least, in the generation of the first v2 commit."""
+    group = FakeGroup({A: LEGACY})
+    seen = assigned(group)
+    assert seen.state.group.model is Model.BRIDGE
+    group.answers = False
+    for _ in range(2):
+        seen.observer.look(3)
+    assert (group.calls, seen.state.group.model) == (["ask"], Model.BRIDGE), "asked once, without an answer yet"
+    group.answers = True
+    seen.observer.look(3)
+    assert (seen.state.group.model, seen.state.group.first_v2_generation) == (Model.V2, 3)
+    assert seen.state.group.coordinator == 1
+
+
+def test_a_member_without_a_tag_keeps_the_group_in_bridge() -> None:
+    """R5: it may run software that knows nothing of v2."""
+    group = FakeGroup({A: LEGACY})
+    group.live = (member(Model.BRIDGE), member(None))
+    seen = assigned(group)
+    for _ in range(2):
+        seen.observer.look(3)
+    assert seen.state.group.model is Model.BRIDGE
+    assert "shows no tag" in seen.state.group.why
+
+
+def test_members_of_an_earlier_generation_prove_nothing() -> None:
+    """R5: a member that joined since may be below bridge."""
+    group = FakeGroup({A: LEGACY})
+    seen = assigned(group)
+    seen.observer.look(3)
+    seen.observer.look(4)
+    assert seen.state.group.model is Model.BRIDGE
+    for _ in range(2):
+        seen.observer.look(4)
+    assert (seen.state.group.model, seen.state.group.first_v2_generation) == (Model.V2, 4)
+
+
+def test_a_group_that_does_not_answer_is_asked_again() -> None:
+    """A broker is on its way down or up; the model stays."""
+    group = FakeGroup({A: LEGACY})
+    seen = assigned(group)
+    group.refuses = GroupUnreadable("the group", KafkaError(KafkaError._TRANSPORT))
+    for _ in range(2):
+        seen.observer.look(3)
+    group.refuses = None
+    assert seen.state.group.model is Model.BRIDGE
+    for _ in range(2):
+        seen.observer.look(3)
+    assert (group.calls, seen.state.group.model) == (["ask", "ask"], Model.V2)
+
+
+def test_the_mark_of_another_member_latches_the_group() -> None:
+    """R3: whatever tags the members have, one has committed in v2."""
+    group = FakeGroup({A: LEGACY, B: LEGACY})
+    group.live = (member(None),)
+    seen = assigned(group)
+    group.marks = {A: LEGACY, B: V2}
+    for _ in range(2):
+        seen.observer.look(3)
+    assert (seen.state.group.latch, seen.state.group.model) == (Model.V2, Model.V2)
+    assert seen.state.group.first_v2_generation is None, "the first v2 commit was another member's"
+
+
+def test_a_gate_that_opens_takes_a_member_to_bridge_at_once() -> None:
+    """The group need not answer for that: the producers stay those of its partitions."""
+    group = FakeGroup({A: LEGACY})
+    group.answers = False
+    seen = assigned(group, "2.4")
+    seen.observer.look(3)
+    assert (seen.state.group.model, group.calls) == (Model.LEGACY, [])
+    seen.features.show(release_view(UPGRADED))
+    seen.observer.look(3)
+    assert seen.state.group.model is Model.BRIDGE

@@ -1,0 +1,91 @@
+"""How a member polls its consumer, with a fake group."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from confluent_kafka import KafkaError, Message
+from fake_group import LEGACY, V2, A, B, FakeGroup, FakeMember
+
+from featuregate.testing import release_view
+from featuregate_confluent import Model, SwitchFatal
+from featuregate_confluent.errors import InstanceTaken
+from featuregate_confluent.member.failure_limits import UNRELEASED_SECONDS, Failures
+
+MESSAGE = Message(topic="orders", partition=0, offset=5, value=b"")
+TAKEN = Message(error=KafkaError(KafkaError.UNRELEASED_INSTANCE_ID))
+
+
+def joined(group: FakeGroup, release: str = "4.2") -> FakeMember:
+    """Return a member that has taken its partitions over."""
+    member = FakeMember(group, release)
+    member.join()
+    group.calls.clear()
+    return member
+
+
+def test_a_member_decides_again_where_the_group_moved_on_before_the_first_v2_commit() -> None:
+    """R5: the members of the new generation are not known. Nothing else tells: its own partitions are the same."""
+    group = FakeGroup({A: LEGACY, B: LEGACY})
+    member = joined(group)
+    for _ in range(2):
+        member.poll()
+    assert (member.state.group.model, member.state.group.first_v2_generation) == (Model.V2, 3)
+    group.generation, group.answers = 4, False
+    group.calls.clear()
+    member.poll()
+    assert group.calls[:-1] == ["read [0, 1]", "ask"]
+    assert (member.state.group.model, member.state.group.generation) == (Model.BRIDGE, 4)
+    group.answers = True
+    member.poll()
+    assert (member.state.group.model, member.state.group.first_v2_generation) == (Model.V2, 4)
+
+
+def test_a_first_v2_commit_in_the_same_generation_needs_no_other_decision() -> None:
+    """The members of this generation are known already."""
+    group = FakeGroup({A: LEGACY})
+    member = joined(group)
+    for _ in range(2):
+        member.poll()
+    group.calls.clear()
+    member.poll()
+    assert (group.calls, member.state.group.model) == (["consume 500"], Model.V2)
+
+
+def test_messages_come_again_after_what_blocks_commits() -> None:
+    """The consumer has to be polled to stay in its group, and a message that it returns is not the app's yet."""
+    group = FakeGroup({A: V2})
+    member = joined(group)
+    group.messages = [MESSAGE]
+    assert member.poll() == [MESSAGE]
+    member.features.show(release_view("4.2", "2.4"))
+    group.answers = False
+    group.calls.clear()
+    assert member.poll() == []
+    assert member.state.group.commit_blocker
+    assert group.calls[-2:] == ["consume 1", "seek 0"]
+
+
+def test_another_member_may_have_the_instance_id_for_a_while() -> None:
+    """A process that was killed keeps its id until its session times out: this member joins again until then."""
+    group = FakeGroup({A: LEGACY})
+    member = joined(group)
+    group.messages = [TAKEN]
+    for _ in range(2):
+        with pytest.raises(InstanceTaken):
+            member.poll()
+    member.state.failures = Failures(unreleased_since=time.monotonic() - UNRELEASED_SECONDS)
+    with pytest.raises(SwitchFatal, match=r"it has had it for 120 s"):
+        member.poll()
+
+
+def test_a_member_that_is_in_its_group_begins_the_time_of_its_instance_id_anew() -> None:
+    """The process that had the id has ended."""
+    group = FakeGroup({A: LEGACY})
+    member = joined(group)
+    member.state.failures = Failures(unreleased_since=time.monotonic() - UNRELEASED_SECONDS)
+    member.join()
+    group.messages = [TAKEN]
+    with pytest.raises(InstanceTaken):
+        member.poll()
