@@ -217,10 +217,6 @@ class ApiVersionsResponse(Response):
 class ApiVersionsRequest(Request[ApiVersionsResponse]):
     """Request the API ranges and features of a broker, which answers before authentication."""
 
-    API_KEY: ClassVar = 18
-    NAME: ClassVar = "ApiVersions"
-    VERSIONS: ClassVar = (0, 5)
-    FLEXIBLE_FROM: ClassVar = 3
     RESPONSE = ApiVersionsResponse
 
     client_software_name: Annotated[_Software, Versions(3)] = ""

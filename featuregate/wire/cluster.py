@@ -111,10 +111,6 @@ class MetadataResponse(Response):
 class MetadataRequest(Request[MetadataResponse]):
     """Request the brokers of a cluster, without topics."""
 
-    API_KEY: ClassVar = 3
-    NAME: ClassVar = "Metadata"
-    VERSIONS: ClassVar = (1, 13)
-    FLEXIBLE_FROM: ClassVar = 9
     RESPONSE = MetadataResponse
 
     topics: _NoTopics = ()
@@ -149,10 +145,6 @@ class DescribeClusterResponse(Response):
 class DescribeClusterRequest(Request[DescribeClusterResponse]):
     """Request the brokers or the controllers of a cluster."""
 
-    API_KEY: ClassVar = 60
-    NAME: ClassVar = "DescribeCluster"
-    VERSIONS: ClassVar = (0, 2)
-    FLEXIBLE_FROM: ClassVar = 0
     RESPONSE = DescribeClusterResponse
 
     include_cluster_authorized_operations: Boolean = False

@@ -99,10 +99,6 @@ class DescribeConfigsResponse(Response):
 class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
     """Request configs. Those of a broker and of its loggers need DESCRIBE_CONFIGS on the cluster."""
 
-    API_KEY: ClassVar = 32
-    NAME: ClassVar = "DescribeConfigs"
-    VERSIONS: ClassVar = (1, 4)
-    FLEXIBLE_FROM: ClassVar = 4
     RESPONSE = DescribeConfigsResponse
 
     resources: tuple[DescribeConfigsResource, ...]
@@ -155,10 +151,6 @@ class IncrementalAlterConfigsResponse(Response):
 class IncrementalAlterConfigsRequest(Request[IncrementalAlterConfigsResponse]):
     """Change configs, and leave the others as they are. Loggers of a broker need ALTER_CONFIGS on the cluster."""
 
-    API_KEY: ClassVar = 44
-    NAME: ClassVar = "IncrementalAlterConfigs"
-    VERSIONS: ClassVar = (0, 1)
-    FLEXIBLE_FROM: ClassVar = 1
     RESPONSE = IncrementalAlterConfigsResponse
 
     resources: tuple[AlterConfigsResource, ...]

@@ -89,9 +89,15 @@ R_co = TypeVar("R_co", bound=Response, covariant=True)
 
 
 class Request(Message, Generic[R_co]):
-    """A request of a client; the type argument is the class of its response."""
+    """A request of a client; the type argument is the class of its response, which has the key and the versions."""
 
     __slots__ = ()
 
     RESPONSE: type[R_co]
     """The class of the response. Never an instance attribute: a ClassVar cannot mention a type variable."""
+
+    def __init_subclass__(cls) -> None:
+        """Be of the same API as the response."""
+        super().__init_subclass__()
+        cls.API_KEY, cls.NAME = cls.RESPONSE.API_KEY, cls.RESPONSE.NAME
+        cls.VERSIONS, cls.FLEXIBLE_FROM = cls.RESPONSE.VERSIONS, cls.RESPONSE.FLEXIBLE_FROM

@@ -38,10 +38,6 @@ class SaslHandshakeResponse(Response):
 class SaslHandshakeRequest(Request[SaslHandshakeResponse]):
     """Choose a mechanism."""
 
-    API_KEY: ClassVar = 17
-    NAME: ClassVar = "SaslHandshake"
-    VERSIONS: ClassVar = (0, 1)
-    FLEXIBLE_FROM: ClassVar = _NEVER
     RESPONSE = SaslHandshakeResponse
 
     mechanism: str
@@ -71,10 +67,6 @@ class SaslAuthenticateResponse(Response):
 class SaslAuthenticateRequest(Request[SaslAuthenticateResponse]):
     """The client's next token."""
 
-    API_KEY: ClassVar = 36
-    NAME: ClassVar = "SaslAuthenticate"
-    VERSIONS: ClassVar = (0, 2)
-    FLEXIBLE_FROM: ClassVar = 2
     RESPONSE = SaslAuthenticateResponse
 
     auth_bytes: bytes = field(repr=False)

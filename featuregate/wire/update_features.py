@@ -88,10 +88,6 @@ class UpdateFeaturesResponse(Response):
 class UpdateFeaturesRequest(Request[UpdateFeaturesResponse]):
     """Request new finalized levels. Needs ALTER on the cluster."""
 
-    API_KEY: ClassVar = 57
-    NAME: ClassVar = "UpdateFeatures"
-    VERSIONS: ClassVar = (0, 2)
-    FLEXIBLE_FROM: ClassVar = 0
     RESPONSE = UpdateFeaturesResponse
 
     timeout_ms: Int32 = 60_000
