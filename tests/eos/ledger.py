@@ -40,6 +40,10 @@ class Balance:
         """Whether each input came out once, as it went in, and nothing else did."""
         return self.outputs == self.inputs and not (self.lost or self.duplicated or self.changed)
 
+    def assert_exactly_once(self) -> None:
+        """Fail with the balance where an input did not come out once, as it went in."""
+        assert self.exactly_once, self
+
     def __str__(self) -> str:
         worst = {"lost": self.lost, "duplicated": self.duplicated, "changed": self.changed}
         rows = [f"{len(inputs)} {what}, first {inputs[:5]}" for what, inputs in worst.items() if inputs]

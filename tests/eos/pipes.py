@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
+import pytest
 from topics import create_topics
 from waiting import BOUND
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from featuregate.testing import LocalKafka
 
-__all__ = ["BOUND", "QUIET", "SHORT_GROUPS", "Input", "Pipe", "came_from", "provenance"]
+__all__ = ["BOUND", "QUIET", "SHORT_GROUPS", "Input", "Pipe", "came_from", "on", "provenance"]
 
 SILENT = logging.getLogger("eos.silent")
 SILENT.addHandler(logging.NullHandler())
@@ -37,6 +38,11 @@ Input = tuple[int, int]
 """Where an input is: its partition and offset."""
 
 _serials = count(1)
+
+
+def on(version: str) -> pytest.MarkDecorator:
+    """Run a test on one broker of that release, which the fixture ``kafka`` of its module starts."""
+    return pytest.mark.parametrize("kafka", [version], indirect=True, scope="module")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,11 +13,14 @@ from eos.gated import COMMITTED, GatedApp
 from eos.ledger import Ledger
 from eos.naive import COMMITTED as COMMITTED_BY_HAND
 from eos.naive import PATIENT, NaiveApp, Outcome, late_heir
-from eos.pipes import BOUND, Pipe
+from eos.pipes import BOUND, Pipe, on
 
 from featuregate_confluent import Model, ModelRefused
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Future
+
     from eos.ledger import Balance
     from eos.naive import Stall
 
@@ -30,11 +34,6 @@ PATIENCE = 2.0
 
 BEFORE: Stall = "before send_offsets"
 AFTER: Stall = "after send_offsets"
-
-
-def on(version: str) -> pytest.MarkDecorator:
-    """Run a test on one broker of that release."""
-    return pytest.mark.parametrize("kafka", [version], indirect=True, scope="module")
 
 
 def zombie(kafka: LocalKafka, first: str, second: str, where: Stall) -> tuple[str, Balance, Model]:
@@ -75,10 +74,12 @@ def test_a_v2_zombie_commits_nothing_after_its_group_has_moved_on(kafka: LocalKa
     assert balance.exactly_once, balance
 
 
-@on("4.2.0")
-@pytest.mark.parametrize("second", ["v2", "auto"])
-def test_an_heir_waits_for_a_v2_zombie_whose_offsets_are_pending(kafka: LocalKafka, second: str) -> None:
-    """The zombie may finish: the new owner begins after that, behind the zombie's offsets."""
+@contextmanager
+def pending(kafka: LocalKafka, second: str) -> Iterator[tuple[Ledger, Future[int]]]:
+    """Let an heir wait for a v2 zombie whose offsets are pending, until the zombie goes on; give the heir's round.
+
+    In the end each input must have come out once.
+    """
     pipe = Pipe.on(kafka, f"v2-{second}")
     with Ledger(pipe) as ledger, GatedApp("first", pipe, model="v2") as stalled:
         ledger.feed_now(INPUTS)
@@ -86,26 +87,24 @@ def test_an_heir_waits_for_a_v2_zombie_whose_offsets_are_pending(kafka: LocalKaf
         with GatedApp("second", pipe, model=second, consumer=PATIENT) as heir, ThreadPoolExecutor(1) as pool:
             running = pool.submit(heir.run, 1)
             _release_under_watch(pipe, ledger, stalled)
-            ledger.feed_now(1)
-            assert running.result(BOUND) == 1
-        balance = ledger.settled()
-    assert balance.exactly_once, balance
+            yield ledger, running
+        ledger.settled().assert_exactly_once()
+
+
+@on("4.2.0")
+@pytest.mark.parametrize("second", ["v2", "auto"])
+def test_an_heir_waits_for_a_v2_zombie_whose_offsets_are_pending(kafka: LocalKafka, second: str) -> None:
+    """The zombie may finish: the new owner begins after that, behind the zombie's offsets."""
+    with pending(kafka, second) as (ledger, running):
+        ledger.feed_now(1)
+        assert running.result(BOUND) == 1
 
 
 @on("4.2.0")
 def test_an_heir_that_is_pinned_lower_finds_the_latch_which_was_pending(kafka: LocalKafka) -> None:
     """The new owner waits for the first v2 transaction of the group, and then refuses a lower model (R1)."""
-    pipe = Pipe.on(kafka, "v2-bridge")
-    with Ledger(pipe) as ledger, GatedApp("first", pipe, model="v2") as stalled:
-        ledger.feed_now(INPUTS)
-        stalled.stall(INPUTS, AFTER)
-        with GatedApp("second", pipe, model="bridge", consumer=PATIENT) as heir, ThreadPoolExecutor(1) as pool:
-            running = pool.submit(heir.run, 1)
-            _release_under_watch(pipe, ledger, stalled)
-            with pytest.raises(ModelRefused, match="latched at v2"):
-                running.result(BOUND)
-        balance = ledger.settled()
-    assert balance.exactly_once, balance
+    with pending(kafka, "bridge") as (_, running), pytest.raises(ModelRefused, match="latched at v2"):
+        running.result(BOUND)
 
 
 def _release_under_watch(pipe: Pipe, ledger: Ledger, stalled: GatedApp) -> None:
@@ -171,8 +170,7 @@ def test_a_foreign_member_holds_the_group_at_bridge_until_it_is_gone(kafka: Loca
         ledger.feed_now(10)
         until("the latch is set", lambda: ours.turn() >= 0 and ours.switch.latch is Model.V2)
         until("all is done", lambda: ours.turn() >= 0 and ledger.different == 110)
-        balance = ledger.settled()
-    assert balance.exactly_once, balance
+        ledger.settled().assert_exactly_once()
 
 
 def _keep_running(app: NaiveApp, stop: threading.Event) -> None:
@@ -221,8 +219,7 @@ def test_a_member_that_moves_up_goes_on_behind_the_member_that_had_its_id_meanwh
         ours.resume()
         ledger.feed_now(2)
         until("all is done", lambda: ours.turn() >= 0 and ledger.different == 2 * INPUTS + 2)
-        balance = ledger.settled()
-    assert balance.exactly_once, balance
+        ledger.settled().assert_exactly_once()
 
 
 @on("4.2.0")

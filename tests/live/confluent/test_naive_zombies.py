@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from eos.ledger import Ledger
 from eos.naive import COMMITTED, PATIENT, NaiveApp, Outcome
-from eos.pipes import Pipe
+from eos.pipes import Pipe, on
 
 if TYPE_CHECKING:
     from eos.ledger import Balance
@@ -25,11 +25,6 @@ BEFORE: Stall = "before send_offsets"
 AFTER: Stall = "after send_offsets"
 FENCED = Outcome("_FENCED", fatal=True)
 KICKED_OUT = Outcome("UNKNOWN_MEMBER_ID", abortable=True)
-
-
-def on(version: str) -> pytest.MarkDecorator:
-    """Run a test on one broker of that release."""
-    return pytest.mark.parametrize("kafka", [version], indirect=True, scope="module")
 
 
 def zombie(

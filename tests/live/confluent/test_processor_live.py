@@ -187,8 +187,7 @@ def test_stop_from_a_signal_handler(kafka: LocalKafka) -> None:
         assert done.outputs >= 200
         assert not done.duplicated
         with Running(pipe):
-            balance = ledger.balance()
-    assert balance.exactly_once, balance
+            ledger.balance().assert_exactly_once()
 
 
 def _kill_when(ledger: Ledger, outputs: int) -> None:
@@ -210,8 +209,7 @@ def test_what_interrupts_the_transform_ends_run_before_its_transaction_begins(ka
         assert ledger.settled().outputs == 0
         with Running(pipe, consumer=LONG) as again:
             again.until(owns(1), AT_ONCE)
-            balance = ledger.balance()
-    assert balance.exactly_once, balance
+            ledger.balance().assert_exactly_once()
 
 
 def test_a_with_block_waits_until_the_thread_that_runs_has_closed_everything(kafka: LocalKafka) -> None:
@@ -232,8 +230,7 @@ def test_a_with_block_waits_until_the_thread_that_runs_has_closed_everything(kaf
             same.run()
         assert one.of(Stopped) == [Stopped(committed=1, aborted=0)]
         with Running(pipe):
-            balance = ledger.balance()
-    assert balance.exactly_once, balance
+            ledger.balance().assert_exactly_once()
 
 
 def test_a_cancelled_member_hands_over_at_once(kafka: LocalKafka) -> None:
@@ -262,8 +259,7 @@ def test_a_cancelled_member_hands_over_at_once(kafka: LocalKafka) -> None:
         assert not pipe.members()
         with Running(pipe, consumer=consumer, event_loop=True) as two:
             two.until(owns(2), AT_ONCE)
-            balance = ledger.balance()
-    assert balance.exactly_once, balance
+            ledger.balance().assert_exactly_once()
 
 
 # ---------------------------------------------------------------- side by side
@@ -329,8 +325,7 @@ def test_what_interrupts_the_wait_for_a_commit_leaves_it_behind(kafka: LocalKafk
             one.run()
         assert one.health()["status"] == "failed"
         with Running(pipe, model="bridge"):
-            balance = ledger.balance()
-    assert balance.exactly_once, balance
+            ledger.balance().assert_exactly_once()
 
 
 class Overtaken(Copier):
@@ -384,8 +379,7 @@ def test_a_transform_that_fails_leaves_the_commits_of_other_partitions_alone(kaf
         done = ledger.settled().outputs
         assert done == sum(event.messages for event in one.of(TransactionCommitted))
         with Running(pipe, model="bridge"):
-            balance = ledger.balance()
-    assert balance.exactly_once, balance
+            ledger.balance().assert_exactly_once()
 
 
 @pytest.mark.parametrize("model", ["bridge", "v2"])
@@ -404,8 +398,7 @@ def test_a_transform_that_fails_ends_run_and_nothing_of_the_batch_counts(kafka: 
         assert one.events[-1] == Stopped(committed=0, aborted=0)
         assert ledger.settled().outputs == 0
         with Running(pipe, model=model):
-            balance = ledger.balance()
-    assert balance.exactly_once, balance
+            ledger.balance().assert_exactly_once()
 
 
 def letters(pipe: Pipe, topic: str, isolation: str = "read_committed") -> list[Message]:
@@ -572,8 +565,7 @@ def test_two_processes_with_one_group_instance_id_are_reported(kafka: LocalKafka
             stays.until(owns(2))
             ledger.feed_now(20)
             ledger.wait_for(40)
-        balance = ledger.settled()
-    assert balance.exactly_once, balance
+        ledger.settled().assert_exactly_once()
 
 
 def test_two_processes_of_one_name_end_with_its_name(kafka: LocalKafka) -> None:
@@ -591,8 +583,7 @@ def test_two_processes_of_one_name_end_with_its_name(kafka: LocalKafka) -> None:
             assert isinstance(failure, SwitchFatal)
             assert "Another process has its name 'same'" in str(failure)
         with Running(pipe, name="same", **options):
-            balance = ledger.balance()
-    assert balance.exactly_once, balance
+            ledger.balance().assert_exactly_once()
 
 
 # ---------------------------------------------------------------- what it tells
@@ -667,8 +658,7 @@ def test_the_life_of_a_group_as_its_events_tell_it(kafka: LocalKafka) -> None:
             "Stopped",
         ]
         assert latched_before.of(ModelChanged)[0].after is Model.V2
-        balance = ledger.balance()
-    assert balance.exactly_once, balance
+        ledger.balance().assert_exactly_once()
 
 
 # ---------------------------------------------------------------- brokers

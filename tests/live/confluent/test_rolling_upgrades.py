@@ -195,8 +195,7 @@ def test_members_wait_for_a_coordinator_that_went_back_and_stay_in_v2() -> None:
             kafka.roll(1, "2.8.2")
             ledger.wait_for(200)
             fleet.stop()
-            balance = ledger.balance()
-            assert balance.exactly_once, balance
+            ledger.balance().assert_exactly_once()
             assert fleet.steps_back() == []
 
 

@@ -123,8 +123,7 @@ def test_a_round_that_outlives_its_limits_commits_nothing_and_a_bounded_one_gets
             loop.left.clear()
             aborted = switch.aborted
             eventually(lambda: loop.turn(switch.round_size(200)) or ledger.outputs == 200, "all is done")
-        balance = ledger.balance()
-    assert balance.exactly_once, balance
+        ledger.balance().assert_exactly_once()
     assert switch.aborted == aborted
     assert min(loop.left) > 0
 
@@ -176,5 +175,4 @@ def test_a_message_that_alone_takes_too_long_ends_run_with_the_name_of_the_prope
         assert [(event.messages, event.limit) for event in one.of(RoundExceededLimit)] == [(1, failure.limit)] * 3
         assert (one.health["status"], one.health["committed"]) == ("failed", 0)
         with Running(pipe, model="v2", **LIMITS):
-            balance = ledger.balance()
-    assert balance.exactly_once, balance
+            ledger.balance().assert_exactly_once()

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from eos.gated import GatedApp
 from eos.ledger import Ledger
 from eos.naive import PATIENT
-from eos.pipes import BOUND, SHORT_GROUPS, SILENT, Pipe, provenance
+from eos.pipes import BOUND, SHORT_GROUPS, SILENT, Pipe, on, provenance
 from eos.processors import Running
 from topics import create_topics
 from waiting import eventually
@@ -62,11 +62,6 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
         yield cluster
 
 
-def on(version: str) -> pytest.MarkDecorator:
-    """Run a test on one broker of that release."""
-    return pytest.mark.parametrize("kafka", [version], indirect=True, scope="module")
-
-
 def marks(pipe: Pipe) -> dict[int, tuple[int, str | None]]:
     """Read what the group has committed: offset and metadata of each partition."""
     config = {**pipe.client, "group.id": pipe.group, "isolation.level": "read_committed"}
@@ -97,8 +92,7 @@ def test_a_pinned_model_stays_and_marks_what_it_commits(
             ledger.feed_now(60)
             ledger.wait_for(120)
             assert one.health["model"] == model
-        balance = ledger.settled()
-    assert balance.exactly_once, balance
+        ledger.settled().assert_exactly_once()
     assert marks(pipe) == dict.fromkeys(range(3), (40, f"fg1;model={model}"))
 
 
@@ -312,8 +306,7 @@ def test_an_app_that_owns_its_loop_replaces_its_consumer_on_must_rejoin(kafka: L
             _turn_until(app, "all is done", lambda: ledger.different == ledger.fed)
         with pytest.raises(ClosedError):
             app.turn()
-        balance = ledger.settled()
-    assert balance.exactly_once, balance
+        ledger.settled().assert_exactly_once()
     assert len(_of(app, Fenced)) == 1
     assert len(_of(app, PartitionsTakenOver)) == 2
     assert app.events[-1] == Stopped(committed=app.switch.committed, aborted=app.switch.aborted)
@@ -334,8 +327,7 @@ def test_an_app_that_owns_its_loop_may_leave_and_come_back(kafka: LocalKafka) ->
             app.switch.consume()
         app.switch.subscribe(Consumer(app.switch.consumer_config, logger=SILENT))
         _turn_until(app, "all is done", lambda: ledger.different == 40)
-        balance = ledger.settled()
-    assert balance.exactly_once, balance
+        ledger.settled().assert_exactly_once()
 
 
 @on("4.2.0")
@@ -356,8 +348,7 @@ def test_what_an_error_leaves_of_a_round_comes_again(kafka: LocalKafka) -> None:
             except ValueError:
                 continue
         _turn_until(app, "all is done", lambda: ledger.different == 60)
-        balance = ledger.settled()
-    assert balance.exactly_once, balance
+        ledger.settled().assert_exactly_once()
 
 
 @on("4.2.0")
@@ -381,8 +372,7 @@ def test_an_app_that_goes_on_with_a_consumer_that_was_replaced_gets_nowhere(kafk
         assert app.switch.health()["partitions"] == 0
         app.switch.subscribe(Consumer(app.switch.consumer_config, logger=SILENT))
         _turn_until(app, "all is done", lambda: ledger.different == 30)
-        balance = ledger.settled()
-    assert balance.exactly_once, balance
+        ledger.settled().assert_exactly_once()
 
 
 @on("4.2.0")
@@ -402,8 +392,7 @@ def test_an_app_that_does_not_wait_for_a_commit_has_to_join_again(kafka: LocalKa
             app.switch.consume()
         app.switch.subscribe(Consumer(app.switch.consumer_config, logger=SILENT))
         _turn_until(app, "all is done", lambda: ledger.different == 20)
-        balance = ledger.settled()
-    assert balance.exactly_once, balance
+        ledger.settled().assert_exactly_once()
 
 
 @on("4.2.0")
@@ -425,8 +414,7 @@ def test_a_delivery_callback_that_fails_changes_nothing(kafka: LocalKafka, caplo
                 )
         assert app.switch.committed == 1
         _turn_until(app, "all is done", lambda: ledger.different == 10)
-        balance = ledger.settled()
-    assert balance.exactly_once, balance
+        ledger.settled().assert_exactly_once()
     assert caplog.text.count("ZeroDivisionError") >= len(transaction.messages)
 
 
@@ -447,8 +435,7 @@ def test_what_is_polled_within_a_transaction_takes_it_back(kafka: LocalKafka) ->
             with transaction:
                 app._produce(transaction)
         _turn_until(app, "all is done", lambda: ledger.different == 40)
-        balance = ledger.settled()
-    assert balance.exactly_once, balance
+        ledger.settled().assert_exactly_once()
     assert [event.why for event in _of(app, TransactionAborted)] == [
         "the consumer was polled within the transaction, whose messages come again"
     ]
@@ -471,8 +458,7 @@ def test_a_member_that_has_not_committed_in_v2_goes_back_down_with_its_cluster(k
         ledger.feed_now(20)
         _turn_until(app, "all is done", lambda: ledger.different == 40)
         assert app.switch.latch is Model.V2
-        balance = ledger.settled()
-    assert balance.exactly_once, balance
+        ledger.settled().assert_exactly_once()
 
 
 @on("4.2.0")
@@ -493,8 +479,7 @@ def test_a_rebalance_within_a_transaction_takes_it_back(kafka: LocalKafka, model
                 given = len(_of(one, PartitionsTakenOver))
                 eventually(lambda: _polled(one) and len(_of(one, PartitionsTakenOver)) > given, "it was rebalanced")
             _turn_until(one, "all is done", lambda: two.turn() >= 0 and ledger.different == 40)
-        balance = ledger.settled()
-    assert balance.exactly_once, balance
+        ledger.settled().assert_exactly_once()
     assert len(_of(one, TransactionAborted)) == 1
 
 
@@ -539,8 +524,7 @@ def test_a_latch_topic_that_cannot_be_read_now_is_read_at_the_next_joining(kafka
         observer._latch_topic = there
         app.switch.subscribe(Consumer(app.switch.consumer_config, logger=SILENT))
         _turn_until(app, "all is done", lambda: ledger.different == 10)
-        balance = ledger.settled()
-    assert balance.exactly_once, balance
+        ledger.settled().assert_exactly_once()
 
 
 def _polled(app: GatedApp) -> bool:
