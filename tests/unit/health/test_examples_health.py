@@ -24,16 +24,7 @@ FOLDER = Path(__file__).parents[3] / "examples" / "health"
 GATE_METRIC = 'featuregate_gate_open{cluster="default",gate="new-groups"} 1.0'
 
 
-@pytest.fixture
-def brokers() -> Iterator[FakeCluster]:
-    with FakeCluster(1, release="4.2") as running:
-        yield running
-
-
-def test_a_fastapi_service_shows_its_health(brokers: FakeCluster) -> None:
-    """Polled in its own loop."""
-    pytest.importorskip("fastapi")
-    service = """
+FASTAPI = """
 import asyncio
 import fastapi_app
 
@@ -54,17 +45,7 @@ async def main():
 
 asyncio.run(main())
 """
-    shown = run_python(service, brokers)
-    assert '/kafka/healthz 200 {"status": "ok"}' in shown
-    assert '/kafka/readyz 200 {"status": "ready"' in shown
-    assert '/protocol 200 {"group.protocol":"consumer"}' in shown
-    assert GATE_METRIC in shown
-
-
-def test_a_flask_service_shows_its_health(brokers: FakeCluster) -> None:
-    """Polled in a thread."""
-    pytest.importorskip("flask")
-    service = """
+FLASK = """
 import flask_app
 flask_app.new_groups.wait(60)
 client = flask_app.app.test_client()
@@ -73,16 +54,7 @@ for path in ("/kafka/healthz", "/kafka/readyz", "/protocol", "/metrics"):
     print(path, answer.status_code, answer.get_data(as_text=True))
 flask_app.features.close()
 """
-    shown = run_python(service, brokers)
-    assert '/kafka/readyz 200 {"status": "ready"' in shown
-    assert '/protocol 200 {"group.protocol":"consumer"}' in shown
-    assert GATE_METRIC in shown
-
-
-def test_a_django_service_shows_its_health(brokers: FakeCluster) -> None:
-    """Polled in a thread, and mounted beside Django's own WSGI application."""
-    pytest.importorskip("django")
-    service = """
+DJANGO = """
 import django_urls
 from werkzeug.test import Client
 django_urls.new_groups.wait(60)
@@ -92,9 +64,30 @@ for path in ("/kafka/healthz", "/kafka/readyz", "/protocol"):
     print(path, answer.status_code, answer.get_data(as_text=True))
 django_urls.features.close()
 """
+
+
+@pytest.fixture
+def brokers() -> Iterator[FakeCluster]:
+    with FakeCluster(1, release="4.2") as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("framework", "service", "protocol"),
+    [
+        ("fastapi", FASTAPI, '{"group.protocol":"consumer"}'),  # polled in its own loop
+        ("flask", FLASK, '{"group.protocol":"consumer"}'),
+        ("django", DJANGO, '{"group.protocol": "consumer"}'),  # mounted beside Django's own WSGI application
+    ],
+)
+def test_a_service_shows_its_health(brokers: FakeCluster, framework: str, service: str, protocol: str) -> None:
+    """Under its own paths, beside what the service answers by its gate."""
+    pytest.importorskip(framework)
     shown = run_python(service, brokers)
+    assert '/kafka/healthz 200 {"status": "ok"}' in shown
     assert '/kafka/readyz 200 {"status": "ready"' in shown
-    assert '/protocol 200 {"group.protocol": "consumer"}' in shown
+    assert f"/protocol 200 {protocol}" in shown
+    assert ("/metrics" in service) == (GATE_METRIC in shown)
 
 
 def test_the_processes_of_a_celery_worker_poll_by_themselves(brokers: FakeCluster, tmp_path: Path) -> None:

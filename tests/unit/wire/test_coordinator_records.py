@@ -63,216 +63,206 @@ MEMBER = ConsumerGroupMemberMetadataValue(
 )
 
 
-@pytest.mark.parametrize(
-    ("log", "record", "key", "value"),
-    [
-        pytest.param(
-            CONSUMER_OFFSETS,
-            CoordinatorRecord(
-                LegacyOffsetCommitKey(group="g", topic="t", partition=1),
-                dataclasses.replace(OFFSET, leader_epoch=-1),
-                0,
-            ),
-            "0000 0001 67 0001 74 00000001",
-            "0000 0000000000000007 0001 6d 0000000000000009",
-            id="offset-v0",
+CASES = {
+    "offset-v0": (
+        CONSUMER_OFFSETS,
+        CoordinatorRecord(
+            LegacyOffsetCommitKey(group="g", topic="t", partition=1),
+            dataclasses.replace(OFFSET, leader_epoch=-1),
+            0,
         ),
-        pytest.param(
-            CONSUMER_OFFSETS,
-            CoordinatorRecord(COMMIT, dataclasses.replace(OFFSET, leader_epoch=-1, expire_timestamp=10), 1),
-            "0001 0001 67 0001 74 00000001",
-            "0001 0000000000000007 0001 6d 0000000000000009 000000000000000a",
-            id="offset-v1",
+        "0000 0001 67 0001 74 00000001",
+        "0000 0000000000000007 0001 6d 0000000000000009",
+    ),
+    "offset-v1": (
+        CONSUMER_OFFSETS,
+        CoordinatorRecord(COMMIT, dataclasses.replace(OFFSET, leader_epoch=-1, expire_timestamp=10), 1),
+        "0001 0001 67 0001 74 00000001",
+        "0001 0000000000000007 0001 6d 0000000000000009 000000000000000a",
+    ),
+    "offset-v2": (
+        CONSUMER_OFFSETS,
+        CoordinatorRecord(COMMIT, dataclasses.replace(OFFSET, leader_epoch=-1), 2),
+        "0001 0001 67 0001 74 00000001",
+        "0002 0000000000000007 0001 6d 0000000000000009",
+    ),
+    "offset-v3": (
+        CONSUMER_OFFSETS,
+        CoordinatorRecord(COMMIT, OFFSET, 3),
+        "0001 0001 67 0001 74 00000001",
+        "0003 0000000000000007 00000002 0001 6d 0000000000000009",
+    ),
+    "offset-v4": (
+        CONSUMER_OFFSETS,
+        CoordinatorRecord(
+            COMMIT, dataclasses.replace(OFFSET, topic_id="AQIDBAUGBwgJCgsMDQ7-_w", unknown_tags={5: b"x"}), 4
         ),
-        pytest.param(
-            CONSUMER_OFFSETS,
-            CoordinatorRecord(COMMIT, dataclasses.replace(OFFSET, leader_epoch=-1), 2),
-            "0001 0001 67 0001 74 00000001",
-            "0002 0000000000000007 0001 6d 0000000000000009",
-            id="offset-v2",
-        ),
-        pytest.param(
-            CONSUMER_OFFSETS,
-            CoordinatorRecord(COMMIT, OFFSET, 3),
-            "0001 0001 67 0001 74 00000001",
-            "0003 0000000000000007 00000002 0001 6d 0000000000000009",
-            id="offset-v3",
-        ),
-        pytest.param(
-            CONSUMER_OFFSETS,
-            CoordinatorRecord(
-                COMMIT, dataclasses.replace(OFFSET, topic_id="AQIDBAUGBwgJCgsMDQ7-_w", unknown_tags={5: b"x"}), 4
-            ),
-            "0001 0001 67 0001 74 00000001",
-            "0004 0000000000000007 00000002 02 6d 0000000000000009 02 00 10 0102030405060708090a0b0c0d0efeff 05 01 78",
-            id="offset-v4",
-        ),
-        pytest.param(
-            CONSUMER_OFFSETS,
-            CoordinatorRecord(COMMIT, OFFSET, 4),
-            "0001 0001 67 0001 74 00000001",
-            "0004 0000000000000007 00000002 02 6d 0000000000000009 00",
-            id="offset-v4-without-a-topic-id",
-        ),
-        pytest.param(
-            CONSUMER_OFFSETS,
-            CoordinatorRecord(
-                GroupMetadataKey(group="g"),
-                GroupMetadataValue(
-                    protocol_type="consumer",
-                    generation=1,
-                    protocol="range",
-                    leader="a",
-                    current_state_timestamp=9,
-                    members=(
-                        MemberMetadata(
-                            member_id="a",
-                            group_instance_id="i",
-                            client_id="c",
-                            client_host="/h",
-                            rebalance_timeout=3,
-                            session_timeout=4,
-                            subscription=b"\1",
-                            assignment=b"\2\3",
-                        ),
+        "0001 0001 67 0001 74 00000001",
+        "0004 0000000000000007 00000002 02 6d 0000000000000009 02 00 10 0102030405060708090a0b0c0d0efeff 05 01 78",
+    ),
+    "offset-v4-without-a-topic-id": (
+        CONSUMER_OFFSETS,
+        CoordinatorRecord(COMMIT, OFFSET, 4),
+        "0001 0001 67 0001 74 00000001",
+        "0004 0000000000000007 00000002 02 6d 0000000000000009 00",
+    ),
+    "group-v3": (
+        CONSUMER_OFFSETS,
+        CoordinatorRecord(
+            GroupMetadataKey(group="g"),
+            GroupMetadataValue(
+                protocol_type="consumer",
+                generation=1,
+                protocol="range",
+                leader="a",
+                current_state_timestamp=9,
+                members=(
+                    MemberMetadata(
+                        member_id="a",
+                        group_instance_id="i",
+                        client_id="c",
+                        client_host="/h",
+                        rebalance_timeout=3,
+                        session_timeout=4,
+                        subscription=b"\1",
+                        assignment=b"\2\3",
                     ),
                 ),
-                3,
             ),
-            "0002 0001 67",
+            3,
+        ),
+        "0002 0001 67",
+        (
             "0003 0008 636f6e73756d6572 00000001 0005 72616e6765 0001 61 0000000000000009 00000001"
-            "0001 61 0001 69 0001 63 0002 2f68 00000003 00000004 00000001 01 00000002 0203",
-            id="group-v3",
+            "0001 61 0001 69 0001 63 0002 2f68 00000003 00000004 00000001 01 00000002 0203"
         ),
-        pytest.param(
-            CONSUMER_OFFSETS,
-            CoordinatorRecord(
-                GroupMetadataKey(group="g"),
-                GroupMetadataValue(protocol_type="", generation=0, protocol=None, leader=None, members=()),
-                1,
-            ),
-            "0002 0001 67",
-            "0001 0000 00000000 ffff ffff 00000000",
-            id="group-v1-empty",
+    ),
+    "group-v1-empty": (
+        CONSUMER_OFFSETS,
+        CoordinatorRecord(
+            GroupMetadataKey(group="g"),
+            GroupMetadataValue(protocol_type="", generation=0, protocol=None, leader=None, members=()),
+            1,
         ),
-        pytest.param(
-            CONSUMER_OFFSETS,
-            CoordinatorRecord(GroupMetadataKey(group="g"), None),
-            "0002 0001 67",
-            None,
-            id="tombstone",
+        "0002 0001 67",
+        "0001 0000 00000000 ffff ffff 00000000",
+    ),
+    "tombstone": (
+        CONSUMER_OFFSETS,
+        CoordinatorRecord(GroupMetadataKey(group="g"), None),
+        "0002 0001 67",
+        None,
+    ),
+    "consumer-group": (
+        CONSUMER_OFFSETS,
+        CoordinatorRecord(
+            ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=5, metadata_hash=6), 0
         ),
-        pytest.param(
-            CONSUMER_OFFSETS,
-            CoordinatorRecord(
-                ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=5, metadata_hash=6), 0
-            ),
-            "0003 0001 67",
-            "0000 00000005 01 00 08 0000000000000006",
-            id="consumer-group",
-        ),
-        pytest.param(
-            CONSUMER_OFFSETS,
-            CoordinatorRecord(
-                ConsumerGroupMemberMetadataKey(group_id="g", member_id="m"),
-                dataclasses.replace(
-                    MEMBER,
-                    classic_member_metadata=ClassicMemberMetadata(
-                        session_timeout_ms=4, supported_protocols=(ClassicProtocol(name="p", metadata=b"\1"),)
-                    ),
+        "0003 0001 67",
+        "0000 00000005 01 00 08 0000000000000006",
+    ),
+    "consumer-group-member-that-speaks-classic": (
+        CONSUMER_OFFSETS,
+        CoordinatorRecord(
+            ConsumerGroupMemberMetadataKey(group_id="g", member_id="m"),
+            dataclasses.replace(
+                MEMBER,
+                classic_member_metadata=ClassicMemberMetadata(
+                    session_timeout_ms=4, supported_protocols=(ClassicProtocol(name="p", metadata=b"\1"),)
                 ),
-                0,
             ),
-            "0005 0001 67 0001 6d",
-            "0000 00 02 72 02 63 03 2f68 02 02 74 00 ffffffff 00 01 00 0c 01 00000004 02 02 70 02 01 00 00",
-            id="consumer-group-member-that-speaks-classic",
+            0,
         ),
-        pytest.param(
-            CONSUMER_OFFSETS,
-            CoordinatorRecord(
-                ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"),
-                ConsumerGroupCurrentMemberAssignmentValue(
-                    member_epoch=5,
-                    previous_member_epoch=4,
-                    state=0,
-                    assigned_partitions=(
-                        TopicPartitions(topic_id=ZERO_UUID, partitions=(0, 1), assignment_epochs=(4, 5)),
-                    ),
-                    partitions_pending_revocation=(),
-                ),
-                0,
+        "0005 0001 67 0001 6d",
+        "0000 00 02 72 02 63 03 2f68 02 02 74 00 ffffffff 00 01 00 0c 01 00000004 02 02 70 02 01 00 00",
+    ),
+    "consumer-group-assignment": (
+        CONSUMER_OFFSETS,
+        CoordinatorRecord(
+            ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"),
+            ConsumerGroupCurrentMemberAssignmentValue(
+                member_epoch=5,
+                previous_member_epoch=4,
+                state=0,
+                assigned_partitions=(TopicPartitions(topic_id=ZERO_UUID, partitions=(0, 1), assignment_epochs=(4, 5)),),
+                partitions_pending_revocation=(),
             ),
-            "0008 0001 67 0001 6d",
+            0,
+        ),
+        "0008 0001 67 0001 6d",
+        (
             "0000 00000005 00000004 00 02 00000000000000000000000000000000 03 00000000 00000001"
-            "01 00 09 03 00000004 00000005 01 00",
-            id="consumer-group-assignment",
+            "01 00 09 03 00000004 00000005 01 00"
         ),
-        pytest.param(
-            CONSUMER_OFFSETS,
-            CoordinatorRecord(
-                StreamsGroupMemberMetadataKey(group_id="g", member_id="m"),
-                StreamsGroupMemberMetadataValue(
-                    instance_id=None,
-                    rack_id=None,
-                    client_id="c",
-                    client_host="/h",
-                    topology_epoch=0,
-                    process_id="p",
-                    user_endpoint=Endpoint(host="e", port=65_535),
-                    client_tags=(KeyValue(key="k", value="v"),),
-                ),
-                0,
+    ),
+    "streams-group-member": (
+        CONSUMER_OFFSETS,
+        CoordinatorRecord(
+            StreamsGroupMemberMetadataKey(group_id="g", member_id="m"),
+            StreamsGroupMemberMetadataValue(
+                instance_id=None,
+                rack_id=None,
+                client_id="c",
+                client_host="/h",
+                topology_epoch=0,
+                process_id="p",
+                user_endpoint=Endpoint(host="e", port=65_535),
+                client_tags=(KeyValue(key="k", value="v"),),
             ),
-            "0013 0001 67 0001 6d",
-            "0000 00 00 02 63 03 2f68 ffffffff 00000000 02 70 01 02 65 ffff 00 02 02 6b 02 76 00 00",
-            id="streams-group-member",
+            0,
         ),
-        pytest.param(
-            TRANSACTION_STATE,
-            CoordinatorRecord(TransactionLogKey(transactional_id="x"), PRODUCER, 0),
-            "0000 0001 78",
+        "0013 0001 67 0001 6d",
+        "0000 00 00 02 63 03 2f68 ffffffff 00000000 02 70 01 02 65 ffff 00 02 02 6b 02 76 00 00",
+    ),
+    "transaction-v0": (
+        TRANSACTION_STATE,
+        CoordinatorRecord(TransactionLogKey(transactional_id="x"), PRODUCER, 0),
+        "0000 0001 78",
+        (
             "0000 00000000000003e8 0002 0000ea60 01 00000001 0001 74 00000002 00000000 00000001"
-            "0000000000000009 0000000000000008",
-            id="transaction-v0",
+            "0000000000000009 0000000000000008"
         ),
-        pytest.param(
-            TRANSACTION_STATE,
-            CoordinatorRecord(
-                TransactionLogKey(transactional_id="x"),
-                dataclasses.replace(
-                    PRODUCER,
-                    previous_producer_id=999,
-                    next_producer_id=1001,
-                    client_transaction_version=2,
-                    next_producer_epoch=1,
-                    transaction_partitions=None,
-                ),
-                1,
+    ),
+    "transaction-v1": (
+        TRANSACTION_STATE,
+        CoordinatorRecord(
+            TransactionLogKey(transactional_id="x"),
+            dataclasses.replace(
+                PRODUCER,
+                previous_producer_id=999,
+                next_producer_id=1001,
+                client_transaction_version=2,
+                next_producer_epoch=1,
+                transaction_partitions=None,
             ),
-            "0000 0001 78",
+            1,
+        ),
+        "0000 0001 78",
+        (
             "0001 00000000000003e8 0002 0000ea60 01 00 0000000000000009 0000000000000008"
-            "04 00 08 00000000000003e7 01 08 00000000000003e9 02 02 0002 03 02 0001",
-            id="transaction-v1",
+            "04 00 08 00000000000003e7 01 08 00000000000003e9 02 02 0002 03 02 0001"
         ),
-        pytest.param(
-            SHARE_GROUP_STATE,
-            CoordinatorRecord(
-                ShareUpdateKey(group_id="g", topic_id=ZERO_UUID, partition=1),
-                ShareUpdateValue(
-                    snapshot_epoch=1,
-                    leader_epoch=2,
-                    start_offset=3,
-                    delivery_complete_count=4,
-                    state_batches=(StateBatch(first_offset=3, last_offset=4, delivery_state=2, delivery_count=1),),
-                ),
-                0,
+    ),
+    "share-update": (
+        SHARE_GROUP_STATE,
+        CoordinatorRecord(
+            ShareUpdateKey(group_id="g", topic_id=ZERO_UUID, partition=1),
+            ShareUpdateValue(
+                snapshot_epoch=1,
+                leader_epoch=2,
+                start_offset=3,
+                delivery_complete_count=4,
+                state_batches=(StateBatch(first_offset=3, last_offset=4, delivery_state=2, delivery_count=1),),
             ),
-            "0001 0001 67 00000000000000000000000000000000 00000001",
-            "0000 00000001 00000002 0000000000000003 02 0000000000000003 0000000000000004 02 0001 00 01 00 04 00000004",
-            id="share-update",
+            0,
         ),
-    ],
-)
+        "0001 0001 67 00000000000000000000000000000000 00000001",
+        "0000 00000001 00000002 0000000000000003 02 0000000000000003 0000000000000004 02 0001 00 01 00 04 00000004",
+    ),
+}
+
+
+@pytest.mark.parametrize(("log", "record", "key", "value"), CASES.values(), ids=CASES)
 def test_records_have_kafkas_bytes(
     log: CoordinatorTopic, record: CoordinatorRecord, key: str, value: str | None
 ) -> None:
