@@ -10,23 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from featuregate.testing import LocalKafka
 from featuregate.view.cluster_view import View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from featuregate.testing import LocalKafka
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.parametrize("kafka", ["3.9.2", "4.2.0"], indirect=True, scope="module")]
 
 COLUMNS, TABS = "4.3.1", "4.2.0"
 """The releases of the tool whose layouts are compared."""
-
-
-@pytest.fixture(scope="module", params=["3.9.2", "4.2.0"])
-def kafka(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
-    """One node of each release is enough: layouts do not depend on how many there are."""
-    with LocalKafka(request.param) as cluster:
-        yield cluster
 
 
 def ours(*argv: str) -> subprocess.CompletedProcess[str]:

@@ -12,6 +12,8 @@ from featuregate.catalog import level_name
 from featuregate.testing import LocalKafka
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from featuregate.gating.events import Changed
 
 pytestmark = pytest.mark.live
@@ -75,17 +77,16 @@ def test_every_range_and_feature_is_what_kafkas_own_tools_say(version: str, node
             assert view.level("metadata.version") is None
 
 
-def test_the_oldest_broker_that_knows_apiversions() -> None:
+def test_the_oldest_broker_that_knows_apiversions(shared_kafka: Callable[[str], LocalKafka]) -> None:
     """0.10.0.1: error 35 and v0, no cluster id, no features: requirements on them are unknown, on APIs closed."""
-    with LocalKafka("0.10.0.1") as kafka:
-        view = fg.discover(kafka.bootstrap)
-        (broker,) = view.brokers
-        assert (view.cluster_id, view.epoch, broker.asked_version) == (None, -1, 0)
-        assert view.api("ApiVersions") == (0, 0)
-        assert view.api("Produce") == (0, 2)
-        assert view.api("TxnOffsetCommit") is None
-        assert fg.evaluate(view, fg.presets.kip447).verdict == "closed"
-        assert fg.evaluate(view, fg.Feature("group.version") >= 1).verdict == "unknown"
+    view = fg.discover(shared_kafka("0.10.0.1").bootstrap)
+    (broker,) = view.brokers
+    assert (view.cluster_id, view.epoch, broker.asked_version) == (None, -1, 0)
+    assert view.api("ApiVersions") == (0, 0)
+    assert view.api("Produce") == (0, 2)
+    assert view.api("TxnOffsetCommit") is None
+    assert fg.evaluate(view, fg.presets.kip447).verdict == "closed"
+    assert fg.evaluate(view, fg.Feature("group.version") >= 1).verdict == "unknown"
 
 
 def test_invariant_3_a_gate_opens_exactly_when_the_last_broker_of_a_real_roll_qualifies() -> None:

@@ -139,14 +139,13 @@ async def test_client_certificates():
         assert "ssl.certificate.location" in str(error)
 
 
-async def test_the_oldest_brokers_that_negotiate():
+async def test_the_oldest_brokers_that_negotiate(shared_kafka):
     """0.10.0.1: found by Metadata v1, without a cluster id."""
-    with LocalKafka("0.10.0.1") as kafka:
-        probe = await look(kafka.bootstrap)
-        assert all_answered(probe)
-        assert probe.broker_list.cluster_id is None
-        assert not probe.broker_list.registered
-        assert probe.results[0].version == 0
+    probe = await look(shared_kafka("0.10.0.1").bootstrap)
+    assert all_answered(probe)
+    assert probe.broker_list.cluster_id is None
+    assert not probe.broker_list.registered
+    assert probe.results[0].version == 0
 
 
 async def test_sasl_of_the_oldest_brokers():

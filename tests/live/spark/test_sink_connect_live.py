@@ -11,7 +11,6 @@ from micro_batches import process
 from pyspark.sql import functions as f
 from streams.connect import connect_spark
 
-from featuregate.testing import LocalKafka
 from featuregate_spark import FeatureSession
 
 if TYPE_CHECKING:
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from featuregate.testing import LocalKafka
 
 pytestmark = [
     pytest.mark.live,
@@ -67,9 +68,9 @@ def values_in(kafka: LocalKafka, topic: str) -> list[str]:
     return sorted(found)
 
 
-def test_a_batch_that_is_replayed_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_batch_that_is_replayed_is_written_once(spark: SparkSession, kafka: LocalKafka, tmp_path: Path) -> None:
     """The driver died between the sink's commit and Spark's own, and the replay runs in another process."""
-    with LocalKafka("4.2.0") as kafka, FeatureSession(spark, kafka.bootstrap) as features:
+    with FeatureSession(spark, kafka.bootstrap) as features:
         topic = Pipe.on(kafka, "connected", partitions=PARTITIONS).sink
         copying = Copying(spark, tmp_path, features, topic)
         for batch_id, lines in enumerate(["a\nb\nc\n", "d\ne\n"]):

@@ -13,18 +13,18 @@ from eos.pipes import BOUND, Pipe
 from pyspark.sql import functions as f
 from streams.copying import copying
 
-from featuregate.testing import LocalKafka
 from featuregate_spark import FeatureSession, NotReplayable, ProgressLost, WriteFailed, WrongColumns
 from featuregate_spark.events import BatchWritten
 from featuregate_spark.sink import kafka_sink
 from featuregate_spark.sink.job import write_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from featuregate.testing import LocalKafka
     from featuregate_spark.sink.job import Tasks
     from featuregate_spark.sink.shard_attempt import Committed
     from featuregate_spark.sink.shards import Batch
@@ -335,10 +335,13 @@ def test_rows_of_a_key_keep_their_order(spark: SparkSession, kafka: LocalKafka, 
 
 
 @pytest.mark.parametrize("version", ["2.4.1", "3.9.2"])
-def test_the_sink_writes_to_older_brokers(spark: SparkSession, tmp_path: Path, version: str) -> None:
+def test_the_sink_writes_to_older_brokers(
+    spark: SparkSession, shared_kafka: Callable[[str], LocalKafka], tmp_path: Path, version: str
+) -> None:
     """Brokers without stable offsets are among them: there the sink reads the progress until two reads agree."""
     told: list[Any] = []
-    with LocalKafka(version) as kafka, FeatureSession(spark, kafka.bootstrap, metrics=told.append) as features:
+    kafka = shared_kafka(version)
+    with FeatureSession(spark, kafka.bootstrap, metrics=told.append) as features:
         pipe = Pipe.on(kafka, "older", partitions=2)
         with Ledger(pipe) as ledger:
             ledger.feed_now(1000)
@@ -346,7 +349,6 @@ def test_the_sink_writes_to_older_brokers(spark: SparkSession, tmp_path: Path, v
                 sink = features.kafka_sink("older", pipe.sink)
                 query = copying(spark, pipe, tmp_path / "checkpoint", sink, maxOffsetsPerTrigger="300")
                 query.trigger(availableNow=True).start().awaitTermination(BOUND)
-            balance = ledger.balance()
-        assert balance.exactly_once, balance
+            ledger.balance().assert_exactly_once()
         stable = features.gate("kafka-sink-kip447", "TxnOffsetCommit>=3 & OffsetFetch>=7 & AddOffsetsToTxn>=0").open
         assert stable is (version != "2.4.1")
