@@ -7,17 +7,18 @@ a new one with what is there. :class:`FileLatchStore` is a folder of small JSON 
 from __future__ import annotations
 
 import json
-import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError, RequirementError
+from featuregate.files import replace_file, turn
 from featuregate.gating.latches import LatchedGate, LatchState, join
 from featuregate.json_values import parse_json
 from featuregate.requirements import parse
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["FileLatchStore", "LatchStore", "latch_document", "latch_state_from", "read_latch_file"]
 
 SCHEMA_VERSION = 1
-LOCK_SECONDS = 3.0
 ABOUT = "What featuregate has latched for one Kafka cluster. It only grows; delete it to let every gate start afresh."
 
 
@@ -100,7 +100,7 @@ class FileLatchStore:
             there = _read_or_set_aside(path, state.cluster_id)
             joined = state if there is None else join(there, state)
             if joined != there:
-                _replace(path, _to_text(joined))
+                replace_file(path, _to_text(joined))
         return joined
 
     def path(self, cluster_id: str) -> Path:
@@ -111,15 +111,10 @@ class FileLatchStore:
 
     @contextmanager
     def _turn(self, cluster_id: str) -> Iterator[Path]:
-        from filelock import FileLock, Timeout  # noqa: PLC0415 - only apps with a durable latch pay for it
-
         path = self.path(cluster_id)
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with FileLock(path.with_suffix(".lock"), timeout=LOCK_SECONDS):
+            with turn(path):
                 yield path
-        except Timeout as error:
-            raise LatchStoreError(path, f"another process has held its lock for {LOCK_SECONDS:.0f} s") from error
         except OSError as error:
             raise LatchStoreError(path, error.strerror or str(error)) from error
 
@@ -183,26 +178,6 @@ def _set_aside(path: Path) -> Path:
         number += 1
     path.rename(aside)
     return aside
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write beside, flush, swap, flush the folder: a crash leaves the old file or the new one, whole."""
-    beside = path.with_suffix(".new")
-    try:
-        with beside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError:
-        with suppress(OSError):
-            beside.unlink()
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _to_text(state: LatchState) -> str:

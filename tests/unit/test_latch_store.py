@@ -10,8 +10,8 @@ from filelock import FileLock
 from hypothesis import given
 from hypothesis import strategies as st
 
+from featuregate import files
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError
-from featuregate.gating import latch_store as latch_store_room
 from featuregate.gating.latch_store import FileLatchStore
 from featuregate.gating.latches import LatchedGate, LatchState
 
@@ -214,7 +214,7 @@ def test_a_lock_that_is_never_released_costs_a_bounded_wait(
     latch_store: FileLatchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process may hang while it holds the lock."""
-    monkeypatch.setattr(latch_store_room, "LOCK_SECONDS", 0.01)
+    monkeypatch.setattr(files, "LOCK_SECONDS", 0.01)
     latch_store.save(kept("eos"))
     with (
         FileLock(latch_store.path(CLUSTER).with_suffix(".lock")),
