@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from featuregate.catalog import METADATA_VERSION, level_name
 from featuregate.printable import shown
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from featuregate import Gate, View
     from featuregate.view.answers import BrokerAnswer
 
-__all__ = ["KINDS", "Change", "Kind", "Moment", "changes", "moment_of"]
+__all__ = ["KINDS", "Change", "Kind", "Moment", "changes", "moment_of", "moved"]
+
+T = TypeVar("T")
 
 Kind = Literal["cluster", "level", "release", "broker", "gate"]
 KINDS: Final[tuple[Kind, ...]] = ("cluster", "level", "release", "broker", "gate")
@@ -65,6 +67,30 @@ def moment_of(view: View, gates: Iterable[Gate], before: Moment | None, *, reach
 
 def _name(broker: BrokerAnswer) -> str:
     return shown(broker.address) if broker.node_id is None else str(broker.node_id)
+
+
+def moved(shared: Moment, before: Moment | None, after: Moment) -> Moment:
+    """Return a moment that replicas share, with what one of them has seen change from one of its own to the next.
+
+    The replica may have missed what others have told since, and may be told of a change that another has seen first.
+    """
+    if before is None or not before.cluster_id == after.cluster_id == shared.cluster_id:
+        return after
+    behind = before.epoch <= after.epoch < shared.epoch  # brokers that lag have answered this replica
+    return Moment(
+        cluster_id=shared.cluster_id,
+        epoch=shared.epoch if behind else after.epoch,
+        levels=shared.levels if behind else _moved(shared.levels, before.levels, after.levels),
+        releases=_moved(shared.releases, before.releases, after.releases),
+        away=(shared.away | (after.away - before.away)) - (before.away - after.away),
+        gates=_moved(shared.gates, before.gates, after.gates),
+        reachable=shared.reachable if before.reachable == after.reachable else after.reachable,
+    )
+
+
+def _moved(shared: Mapping[str, T], before: Mapping[str, T], after: Mapping[str, T]) -> Mapping[str, T]:
+    changed = {name: value for name, value in after.items() if before.get(name) != value}
+    return {name: value for name, value in {**shared, **changed}.items() if name in after or name not in before}
 
 
 def changes(before: Moment | None, after: Moment) -> Iterator[Change]:

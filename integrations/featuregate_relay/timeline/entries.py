@@ -1,4 +1,4 @@
-"""The entries of a timeline and the last moment as JSON. Pure."""
+"""The entries of a timeline with the last moment, and both as JSON. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from featuregate.json_values import check_schema, parse_json
-from featuregate_relay.timeline.changes import KINDS, Change, Moment
+from featuregate_relay.timeline.changes import KINDS, Change, Moment, changes, moved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from featuregate.json_values import JsonValue
 
-__all__ = ["MOST_ENTRIES", "Entry", "entries_from_json", "entries_to_json"]
+__all__ = ["MOST_ENTRIES", "Entry", "History", "history_from_json", "history_to_json"]
 
 MOST_ENTRIES: Final = 500
 """Older ones are forgotten."""
@@ -32,13 +32,30 @@ class Entry:
     change: Change
 
 
-def entries_to_json(entries: tuple[Entry, ...], moment: Moment | None) -> str:
-    """Return a document that `entries_from_json` reads."""
+@dataclass(frozen=True, slots=True)
+class History:
+    """What has happened to a cluster."""
+
+    entries: tuple[Entry, ...] = ()
+    """Newest last."""
+    moment: Moment | None = None
+    """The cluster after the last entry; None: nobody has seen it yet."""
+
+    def noted(self, before: Moment | None, after: Moment, at: str) -> History:
+        """Return the history with what a replica has seen change and no other replica has told yet."""
+        moment = after if self.moment is None else moved(self.moment, before, after)
+        added = (Entry(at, moment.epoch, change) for change in changes(self.moment, moment))
+        return History((*self.entries, *added)[-MOST_ENTRIES:], moment)
+
+
+def history_to_json(history: History) -> str:
+    """Return a document that `history_from_json` reads."""
+    moment = history.moment
     document = {
         "schema_version": _SCHEMA_VERSION,
         "entries": [
             {"at": entry.at, "epoch": entry.epoch, "kind": entry.change.kind, "text": entry.change.text}
-            for entry in entries
+            for entry in history.entries
         ],
         "moment": moment
         and {
@@ -54,12 +71,12 @@ def entries_to_json(entries: tuple[Entry, ...], moment: Moment | None) -> str:
     return json.dumps(document, indent=1)
 
 
-def entries_from_json(text: str | bytes) -> tuple[tuple[Entry, ...], Moment | None]:
+def history_from_json(text: str | bytes) -> History:
     """Read a document; raises ValueError, which says where it is wrong."""
     document = parse_json(text, "timeline")
     check_schema(document, newest=_SCHEMA_VERSION)
     entries = tuple(_entry(each) for each in document.field("entries").items()[-MOST_ENTRIES:])
-    return entries, document.field("moment").optional(_moment)
+    return History(entries, document.field("moment").optional(_moment))
 
 
 def _entry(said: JsonValue) -> Entry:

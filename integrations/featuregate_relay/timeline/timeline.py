@@ -1,16 +1,16 @@
-"""The timeline of one cluster, in memory and, where a file is given, over restarts."""
+"""The timeline of one cluster, in memory and, where a file is given, over restarts and for all replicas beside it."""
 
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from featuregate.files import replace_file, turn
 from featuregate.gating.events import Polled, PollFailed
 from featuregate_relay.timeline.changes import changes, moment_of
-from featuregate_relay.timeline.entries import MOST_ENTRIES, Entry, entries_from_json, entries_to_json
+from featuregate_relay.timeline.entries import History, history_from_json, history_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from featuregate import Gate, View
     from featuregate.gating.events import Event
     from featuregate_relay.timeline.changes import Moment
+    from featuregate_relay.timeline.entries import Entry
 
 __all__ = ["Timeline"]
 
@@ -31,10 +32,10 @@ _MOST_BYTES: Final = 4 * 1024 * 1024
 class Timeline:
     """What has happened to a cluster, newest last.
 
+    Replicas that share the file tell a change once, and each has what the others have told when it adds to the file.
+
     Attributes
     ----------
-    entries : tuple[Entry, ...]
-        One reference that is replaced, so that readers need no lock.
     problems : dict[str, str]
         Why the file was not read, and why it is not written, as far as that is so.
     """
@@ -42,69 +43,79 @@ class Timeline:
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
         self._lock = threading.Lock()
-        self._moment: Moment | None = None
-        self.entries: tuple[Entry, ...] = ()
         self.problems: dict[str, str] = {}
-        if file is not None:
-            self._read(file)
+        self._history = self._in_file = History() if file is None else self._at_start(file)
+        self._seen = self._written = self._history.moment
+        """What this relay has seen last, and what it had seen when it looked into the file last."""
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What has happened, newest last."""
+        return self._history.entries
 
     def follow(self, view: View | None, gates: Iterable[Gate], event: Event | None = None) -> None:
         """Note what differs from the last time. Called with each event of a discoverer, in the thread of its polls."""
         if view is None:
             return
         with self._lock:
-            before = self._moment
-            moment = moment_of(view, gates, before, reachable=_reachable(event, before))
-            found = tuple(changes(before, moment))
-            self._moment = moment
-            if found:
+            before = self._seen
+            self._seen = now = moment_of(view, gates, before, reachable=_reachable(event, before))
+            if any(changes(before, now)):
                 at = datetime.now(UTC).isoformat(timespec="seconds")
-                added = (Entry(at, view.epoch, change) for change in found)
-                self.entries = (*self.entries, *added)[-MOST_ENTRIES:]
-                self._write()
+                self._history = self._history.noted(before, now, at)
+                if self._file is not None:
+                    self._keep(self._file, now, at)
 
-    def _read(self, file: Path) -> None:
+    def _keep(self, file: Path, now: Moment, at: str) -> None:
+        """Write the history, with what other replicas have told since this one looked into the file."""
         try:
-            with file.open("rb") as opened:
-                content = opened.read(_MOST_BYTES)
-            self.entries, self._moment = entries_from_json(content)
-        except FileNotFoundError:
-            return
-        except ValueError as error:
-            self._tell(
-                "read", f"the timeline in {file} is damaged ({error}): a new one begins, and the file is kept beside"
-            )
-            self._set_aside(file)
+            with turn(file):
+                there = self._read(file)
+                if there is not None and there != self._in_file:
+                    self._history = there.noted(self._written, now, at)
+                if there != self._history:
+                    replace_file(file, history_to_json(self._history))
+            self._in_file, self._written = self._history, now
+            self.problems.pop("write", None)
+        except OSError as error:
+            self._tell("write", f"the timeline cannot be written to {file}: {error.strerror or error}")
+
+    def _at_start(self, file: Path) -> History:
+        try:
+            try:
+                return _parsed(file) or History()
+            except ValueError:
+                with turn(file):
+                    return self._read(file) or History()
         except OSError as error:
             self._tell("read", f"the timeline in {file} cannot be read, and is not kept: {error.strerror or error}")
             self._file = None  # what is in it must not be lost
+            return History()
 
-    def _set_aside(self, file: Path) -> None:
+    def _read(self, file: Path) -> History | None:
+        """Return what is in the file; None where there is none, or was: a damaged one is set aside. Within a turn."""
         try:
+            return _parsed(file)
+        except ValueError as error:
             file.replace(file.with_suffix(".damaged"))
-        except OSError as error:
-            self._tell("read", f"the damaged timeline in {file} cannot be renamed: {error.strerror or error}")
-
-    def _write(self) -> None:
-        """Write beside and swap: a crash leaves the old file or the new one, whole."""
-        if self._file is None:
-            return
-        beside = self._file.with_suffix(".new")
-        try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            with beside.open("w", encoding="utf-8") as opened:
-                opened.write(entries_to_json(self.entries, self._moment))
-                opened.flush()
-                os.fsync(opened.fileno())
-            beside.replace(self._file)
-            self.problems.pop("write", None)
-        except OSError as error:
-            self._tell("write", f"the timeline cannot be written to {self._file}: {error.strerror or error}")
+            self._tell(
+                "read", f"the timeline in {file} is damaged ({error}): a new one begins, and the file is kept beside"
+            )
+            return None
 
     def _tell(self, what: str, problem: str) -> None:
         if problem != self.problems.get(what):
             logger.warning("%s", problem)
         self.problems[what] = problem
+
+
+def _parsed(file: Path) -> History | None:
+    """Return what is in the file; None where there is none. Raises ValueError and OSError."""
+    try:
+        with file.open("rb") as opened:
+            return history_from_json(opened.read(_MOST_BYTES))
+    except FileNotFoundError:
+        return None
 
 
 def _reachable(event: Event | None, before: Moment | None) -> bool:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 from builders import broker, view
+from waiting import BOUND
 
+from featuregate import files
 from featuregate.gating.events import Polled, PollFailed
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.clusters import Cluster, ServedCluster
@@ -118,7 +122,76 @@ def test_the_timeline_survives_a_restart(tmp_path: Path) -> None:
     assert second.entries == first.entries
     second.follow(release_view("3.9", "4.1"), ())
     assert texts(second)[-1] == "broker 2: release 4.1 (was 3.9)"
-    assert [path.name for path in file.parent.iterdir()] == ["orders.timeline"]
+    assert {path.name for path in file.parent.iterdir()} - {"orders.lock"} == {"orders.timeline"}
+
+
+def test_replicas_that_share_a_file_tell_a_change_once(tmp_path: Path) -> None:
+    """Whichever sees it first. Each has what the others have told as soon as it sees a change itself."""
+    file = tmp_path / "orders.timeline"
+    first, second = Timeline(file), Timeline(file)
+    for releases in (["3.9", "3.9"], ["3.9", "4.1"], ["4.1", "4.1"]):
+        for replica in (first, second):
+            replica.follow(release_view(*releases, finalized=OLD), ())
+    assert texts(first) == [
+        "cluster static: brokers 1-2: release 3.9",
+        "broker 2: release 4.1 (was 3.9)",
+        "broker 1: release 4.1 (was 3.9)",
+    ]
+    assert second.entries == first.entries == Timeline(file).entries
+
+
+def test_replicas_that_share_a_file_keep_what_each_alone_has_seen(tmp_path: Path) -> None:
+    """One that polls seldom misses what is over by then, and says of the rest what the others do not know."""
+    file = tmp_path / "orders.timeline"
+    often, seldom = Timeline(file), Timeline(file)
+    for replica in (often, seldom):
+        replica.follow(release_view("3.9", "3.9"), ())
+    often.follow(release_view("3.9", "3.9", silent=[2]), ())
+    often.follow(release_view("3.9", "4.0"), ())
+    seldom.follow(release_view("3.9", "4.1"), ())
+    assert texts(Timeline(file))[1:] == [
+        "no answer: broker 2",
+        "broker 2: release 4.0 (was 3.9)",
+        "broker 2: release 4.1 (was 4.0)",
+    ]
+
+
+def test_a_replica_whose_brokers_lag_takes_no_level_back(tmp_path: Path) -> None:
+    """Its epoch has moved on, and is still lower than that of the levels that another replica has told."""
+    file = tmp_path / "orders.timeline"
+    ahead, behind = Timeline(file), Timeline(file)
+    for replica in (ahead, behind):
+        replica.follow(release_view("4.1", finalized={"group.version": 0}, epoch=5), ())
+    ahead.follow(release_view("4.1", finalized={"group.version": 1, "transaction.version": 2}, epoch=7), ())
+    behind.follow(release_view("4.1", finalized={"group.version": 1}, epoch=6), ())
+    behind.follow(release_view("4.1", finalized={"group.version": 1, "transaction.version": 2}, epoch=7), ())
+    assert texts(behind)[1:] == [
+        "group.version is finalized at 1 (was 0)",
+        "transaction.version is finalized at 2 (was 0)",
+    ]
+
+
+def test_replicas_that_write_at_once_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four of them, each with a broker that comes and goes for it; a reader finds the file whole at any time."""
+    monkeypatch.setattr(files, "LOCK_SECONDS", BOUND)
+    file = tmp_path / "orders.timeline"
+    whole = release_view(*["4.2"] * 4)
+    followed(whole, file=file)
+
+    def follow(replica: int) -> dict[str, str]:
+        timeline = Timeline(file)
+        without = release_view(*["4.2"] * 4, silent=[replica])
+        for _ in range(10):
+            timeline.follow(without, ())
+            json.loads(file.read_text())
+            timeline.follow(whole, ())
+            json.loads(file.read_text())
+        return timeline.problems
+
+    with ThreadPoolExecutor() as threads:
+        assert list(threads.map(follow, [1, 2, 3, 4])) == [{}] * 4
+    told = Counter(texts(Timeline(file))[1:])
+    assert told == {f"{what}: broker {broker}": 10 for what in ("no answer", "answers again") for broker in range(1, 5)}
 
 
 @pytest.mark.parametrize(
