@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ class ClusterState:
     status: str
     """As `Discoverer.health` has it."""
     gates: Mapping[str, bool]
+    view: View = field(compare=False, repr=False)
+    """A view of this revision: the first that was seen."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return what events say of the state."""
@@ -44,27 +46,24 @@ def current_state(features: Discoverer, gates: Iterable[Gate]) -> Callable[[], C
 
     None: no broker has answered yet.
     """
-    known: View | None = None
-    state: ClusterState | None = None
+    # One pair, which is replaced as a whole: while it is made, a poll may end, and another thread may make one, too.
+    known: tuple[View, ClusterState] | None = None
 
     def current() -> ClusterState | None:
-        nonlocal known, state
-        view, health = features.view, features.health()
+        nonlocal known
+        before, view, health = known, features.view, features.health()
         if view is None:
             return None
-        if known is None or state is None or not known.same_content(view):
-            revision = revision_of(view)
-        else:
-            revision = state.revision
-        known = view
-        found = ClusterState(
-            revision=revision,
+        state = ClusterState(
+            revision=before[1].revision if before is not None and before[0].same_content(view) else revision_of(view),
             cluster_id=view.cluster_id,
             status=health["status"],
             gates={gate.name: gate.open for gate in gates},
+            view=view,
         )
-        if found != state:
-            state = found
+        if before is not None and before[1] == state:
+            state = before[1]
+        known = view, state
         return state
 
     return current

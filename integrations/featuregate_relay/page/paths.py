@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from featuregate_relay.entity_tags import entity_tag, matches
-from featuregate_relay.page.rendering import Renderer
+from featuregate_relay.page.rendering import Renderer, Shown
 from featuregate_relay.refusals import Refused
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ class _Pages:
         if len(clusters) == 1:
             (only,) = clusters.values()
             return await self._page(only, root="", alone=True)
-        return HTMLResponse(await asyncio.to_thread(self._renderer.overview, clusters), headers=_HEADERS)
+        shown = [Shown.of(cluster) for cluster in clusters.values()]
+        return HTMLResponse(await asyncio.to_thread(self._renderer.overview, shown), headers=_HEADERS)
 
     async def cluster(self, request: Request) -> Response:
         cluster = self._cluster_of(request)
@@ -86,7 +87,7 @@ class _Pages:
 
     async def _page(self, cluster: ServedCluster, *, root: str, alone: bool) -> Response:
         # In a thread: the brokers decide how large the page is, and other requests do not wait for it.
-        page = await asyncio.to_thread(self._renderer.cluster, cluster, root=root, alone=alone)
+        page = await asyncio.to_thread(self._renderer.cluster, Shown.of(cluster), root=root, alone=alone)
         return HTMLResponse(page, headers=_HEADERS)
 
     async def asset(self, request: Request) -> Response:

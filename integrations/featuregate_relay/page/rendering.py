@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -16,14 +16,15 @@ from featuregate_relay.page.rollback import closings
 from featuregate_relay.page.software import lacks, roll_of, software_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from featuregate import View
     from featuregate.view.matrix import Matrix, Row
     from featuregate_relay.clusters import ServedCluster
+    from featuregate_relay.states import ClusterState
 from featuregate_relay.page.software import Software
 
-__all__ = ["Renderer"]
+__all__ = ["Renderer", "Shown"]
 
 _MOST_COLUMNS: Final = 12
 _MOST_ROWS: Final = 300
@@ -48,6 +49,19 @@ _SIGNS: Final = {
     "closed": ("bad", "✕"),
 }
 """The tone and the sign of each state: colour alone does not reach everybody."""
+
+
+class Shown(NamedTuple):
+    """A cluster, with what is kept of it from one look to the next."""
+
+    cluster: ServedCluster
+    state: ClusterState | None
+    health: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, cluster: ServedCluster) -> Self:
+        """Look at a cluster. On the loop, where streams would take a state that a thread has made for a change."""
+        return cls(cluster, cluster.state(), cluster.health())
 
 
 class _Column(NamedTuple):
@@ -82,12 +96,12 @@ class Renderer:
     def __init__(self) -> None:
         self._made: dict[str, tuple[str, dict[str, Any]]] = {}
 
-    def overview(self, clusters: Mapping[str, ServedCluster]) -> str:
+    def overview(self, clusters: Iterable[Shown]) -> str:
         """Return the page of all clusters."""
-        summaries = [self._facts(cluster) for cluster in clusters.values()]
+        summaries = [self._facts(*cluster) for cluster in clusters]
         return _ENVIRONMENT.get_template("overview.html").render(clusters=summaries, root="", now=datetime.now(UTC))
 
-    def cluster(self, cluster: ServedCluster, *, root: str, alone: bool) -> str:
+    def cluster(self, cluster: Shown, *, root: str, alone: bool) -> str:
         """Return the page of one cluster.
 
         Parameters
@@ -97,11 +111,11 @@ class Renderer:
         alone
             Whether the client may read no other cluster.
         """
-        facts = self._facts(cluster)
+        facts = self._facts(*cluster)
         return _ENVIRONMENT.get_template("cluster.html").render(**facts, root=root, alone=alone, now=datetime.now(UTC))
 
-    def _facts(self, cluster: ServedCluster) -> dict[str, Any]:
-        state, health, view = cluster.state(), cluster.health(), cluster.features.view
+    def _facts(self, cluster: ServedCluster, state: ClusterState | None, health: Mapping[str, Any]) -> dict[str, Any]:
+        view = cluster.features.view
         facts: dict[str, Any] = {
             "name": cluster.name,
             "health": health,
@@ -119,7 +133,7 @@ class Renderer:
             return facts
         revision, of_view = self._made.get(cluster.name, ("", {}))
         if revision != state.revision:
-            of_view = _of_view(view)
+            of_view = _of_view(state.view)  # not the view at hand, which may be newer
             self._made[cluster.name] = (state.revision, of_view)
         return facts | of_view
 

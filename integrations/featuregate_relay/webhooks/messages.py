@@ -15,7 +15,6 @@ from featuregate.view.changes import differences
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate import View
     from featuregate_relay.states import ClusterState
 
 __all__ = ["Message", "messages_between"]
@@ -34,9 +33,7 @@ class Message:
     body: str
 
 
-def messages_between(
-    cluster: str, before: tuple[ClusterState, View], after: tuple[ClusterState, View], at: str
-) -> Iterator[Message]:
+def messages_between(cluster: str, was: ClusterState, now: ClusterState, at: str) -> Iterator[Message]:
     """Yield the messages about what has changed from one state of a cluster to another.
 
     Parameters
@@ -44,10 +41,9 @@ def messages_between(
     at
         The time of now, as ISO 8601 has it.
     """
-    (was, old), (now, new) = before, after
     said = {"cluster": cluster, **now.to_dict()}
     if was.revision != now.revision:
-        texts = [str(difference)[:_LONGEST_CHANGE] for difference in differences(old, new)]
+        texts = [str(difference)[:_LONGEST_CHANGE] for difference in differences(was.view, now.view)]
         more = {"more_changes": len(texts) - _MOST_CHANGES} if len(texts) > _MOST_CHANGES else {}
         yield _message("cluster.changed", "", now, {**said, "changes": texts[:_MOST_CHANGES], **more}, at)
     for gate, is_open in now.gates.items():

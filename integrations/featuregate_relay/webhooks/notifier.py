@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from featuregate import View
     from featuregate_relay.clusters import ServedCluster
     from featuregate_relay.states import ClusterState
     from featuregate_relay.webhooks.sender import Deliveries, Sender
@@ -30,22 +29,18 @@ class Notifier:
 
     def __init__(self, senders: Sequence[tuple[Sender, frozenset[str] | None]]) -> None:
         self._senders = senders
-        self._last: dict[str, tuple[ClusterState, View]] = {}
+        self._last: dict[str, ClusterState] = {}
 
     def look(self, cluster: ServedCluster) -> None:
         """Send what has changed since the last look. Never blocks."""
-        view = cluster.features.view
-        state = cluster.state()
-        if state is None or view is None or view is not cluster.features.view:
-            return  # also where a poll has ended meanwhile: the next look finds the state of its view
-        last = self._last.get(cluster.name)
-        if last is not None and last[0] is state:
+        last, state = self._last.get(cluster.name), cluster.state()
+        if state is None or state is last:
             return
-        self._last[cluster.name] = state, view
+        self._last[cluster.name] = state
         if last is None:
             return
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        messages = list(messages_between(cluster.name, last, (state, view), at))
+        messages = list(messages_between(cluster.name, last, state, at))
         for sender, clusters in self._senders:
             if clusters is None or cluster.name in clusters:
                 for message in messages:

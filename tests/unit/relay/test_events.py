@@ -233,3 +233,24 @@ def test_a_state_stays_the_same_object_until_it_is_another_one() -> None:
     assert current() is first
     features.show(UPGRADED)
     assert current() is not first
+
+
+def test_a_revision_is_that_of_the_view_also_where_a_poll_ends_meanwhile() -> None:
+    """Another thread may look at the same time, and see the next view first."""
+
+    class Slow:
+        name, polled = "groups", False
+
+        @property
+        def open(self) -> bool:
+            if not self.polled:
+                self.polled = True
+                features.show(UPGRADED)
+                current()
+            return False
+
+    features = StaticFeatures(VIEW)
+    current = current_state(features, [Slow()])
+    for view in (VIEW, UPGRADED):
+        state = current()
+        assert state.revision == revision_of(state.view) == revision_of(view)

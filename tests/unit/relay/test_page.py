@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+import threading
 from dataclasses import replace
+from typing import Any
 
+import pytest
 import requests
+from apps_in_process import call
 from bs4 import BeautifulSoup
 from builders import broker, deaf, view
 from doc_pages import ROOT
@@ -18,6 +23,8 @@ from featuregate.catalog import captured_releases
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate.view.answers import ApiRange, Failure, SupportedRange
 from featuregate.view.matrix import compare
+from featuregate_relay.app import make_app
+from featuregate_relay.clusters import Cluster
 from featuregate_relay.page.software import lacks, roll_of, software_of
 
 BOUND = 30.0
@@ -141,6 +148,22 @@ def test_every_broker_may_be_strange_and_the_page_stays_small() -> None:
     ]
     with serving({"orders": StaticFeatures(view(*strange))}) as url:
         assert len(requests.get(url, timeout=BOUND).content) < 2_000_000
+
+
+@pytest.mark.parametrize("path", ["/", "/clusters/orders"])
+def test_the_state_of_a_cluster_is_looked_at_on_the_loop(path: str) -> None:
+    """A page is made in a thread; if it made a state there, streams would take that for a change."""
+    threads = set()
+
+    class Observed(StaticFeatures):
+        def health(self) -> dict[str, Any]:
+            threads.add(threading.get_ident())
+            return super().health()
+
+    clusters = {name: Cluster(Observed(release_view("4.2"))) for name in ("orders", "stock")}
+    status, *_ = asyncio.run(call(make_app(clusters), path))
+    assert status == 200
+    assert threads == {threading.get_ident()}
 
 
 def test_several_clusters_have_a_page_each() -> None:
