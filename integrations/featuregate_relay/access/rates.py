@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Rates"]
 
 _BURST_SECONDS: Final = 2.0
-"""A client that was silent may send the requests of so many seconds at once."""
+"""A client that was silent may send the requests of so many seconds at once, and one request at any rate."""
 _MOST_CLIENTS: Final = 10_000
 """Subjects of tokens are clients, too. The client that was silent for longest is forgotten: it has no debt."""
 
@@ -27,10 +27,10 @@ class Rates:
 
     def seconds_to_wait(self, client: str, rate: float) -> int:
         """Count a request, and return 0; or the seconds after which the client should come back."""
-        now = self._clock()
-        paid_until = max(self._paid_until.get(client, now), now) + 1 / rate
-        early = paid_until - now - _BURST_SECONDS
+        now, cost = self._clock(), 1 / rate
+        debt = max(self._paid_until.get(client, now) - now, 0) + cost
+        early = debt - max(_BURST_SECONDS, cost)
         if early > 0:
             return math.ceil(early)
-        self._paid_until[client] = paid_until
+        self._paid_until[client] = now + debt
         return 0

@@ -213,9 +213,10 @@ def test_a_source_says_how_a_relay_refuses_it(url: str, tmp_path: Path) -> None:
     now = [0.0]
     with serving({"orders": StaticFeatures(VIEW)}, access=access) as busy:
         source = fg.HttpSource(busy, cluster="orders", api_key=KEY, clock=lambda: now[0], chance=lambda: 0.0)
+        assert asyncio.run(source.fetch())
         with pytest.raises(RelayError, match="429: slow sends too many requests"):
             asyncio.run(source.fetch())
-        now[0] = 299.0  # of the 998 that the relay asks for, a source obeys five minutes
+        now[0] = 299.0  # of the 1,000 that the relay asks for, a source obeys five minutes
         with pytest.raises(RelayError, match=r"not asked for another 1\.0 s"):
             asyncio.run(source.fetch())
 
@@ -244,6 +245,16 @@ def test_a_rate_is_kept_and_refused_requests_cost_nothing() -> None:
     assert rates.seconds_to_wait("b", 2.0) == 0
     now[0] = 0.5
     assert [rates.seconds_to_wait("a", 2.0) for _ in range(2)] == [0, 1]
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.1, 1 / 3600])
+def test_a_client_with_a_low_rate_may_send_a_request_at_a_time(rate: float) -> None:
+    """Although the time of one is longer than the burst; at any time of a clock, where sums are rounded."""
+    now = [0.0]
+    rates = Rates(lambda: now[0])
+    for now[0] in (1000.1 + number * 1.01 / rate for number in range(100)):
+        assert rates.seconds_to_wait("a", rate) == 0
+        assert 1 <= rates.seconds_to_wait("a", rate) <= 1 / rate + 1
 
 
 def test_clients_of_which_rates_are_known_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
