@@ -21,6 +21,8 @@ from featuregate_relay.waiting import end_waits
 if TYPE_CHECKING:
     import asyncio
 
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
 __all__ = ["LimitedProtocol", "make_loop"]
 
 RECEIVE_SECONDS: Final = 10.0
@@ -85,6 +87,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._body_bytes = 0
         self._in_head = True
         self._refusal = HTTPStatus.BAD_REQUEST
+        self._running: RequestResponseCycle | None = None
 
     # ------------------------------------------------------------------ what arrives
 
@@ -112,7 +115,6 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Check the size of the head, and end an old connection with this response."""
-        self._in_head, self._head_bytes = False, 0
         size = len(self.url)
         for name, value in self.headers:
             size += len(name) + len(value)
@@ -121,8 +123,9 @@ class LimitedProtocol(HttpToolsProtocol):
         if size > HEAD_BYTES:
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         if len(self.pipeline) >= MOST_PIPELINED:
-            self._refuse(HTTPStatus.TOO_MANY_REQUESTS)
+            raise _TooLarge
         super().on_headers_complete()
+        self._in_head, self._head_bytes = False, 0
         if self.loop.time() >= self._old_at:
             self.cycle.keep_alive = False
 
@@ -139,10 +142,17 @@ class LimitedProtocol(HttpToolsProtocol):
         self._in_head, self._head_bytes = True, 0
         self._end_receiving()
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
     def send_400_response(self, msg: str) -> None:
-        """Refuse the request, and close. Within a response, which cannot be taken back, the connection only ends."""
-        responding = self.cycle  # None before the first request
-        if getattr(responding, "response_started", False) and not responding.response_complete:
+        """Refuse the request, and close. Where another response is due first, or this one has begun, only close."""
+        if self._in_head:  # the last cycle is of the request before; None before the first one
+            may_answer = self.cycle is None or self.cycle.response_complete
+        else:
+            may_answer = not (self.pipeline or self.cycle.response_started)
+        if not may_answer:
             self._close()
             return
         text = msg if self._refusal == HTTPStatus.BAD_REQUEST else self._refusal.phrase
@@ -157,9 +167,10 @@ class LimitedProtocol(HttpToolsProtocol):
         """Stop the timers, and what waits for a change."""
         self._end_receiving()
         self._end_sending()
-        for cycle in (self.cycle, *(waiting for waiting, _ in self.pipeline)):
-            if cycle is not None:
-                end_waits(cycle.scope)
+        if self._running is not None:
+            self._running.disconnected = True  # uvicorn looks at the last request only, which may not run yet
+            self._running.message_event.set()
+            end_waits(self._running.scope)
         super().connection_lost(exc)
 
     def _close(self) -> None:

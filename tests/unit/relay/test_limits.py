@@ -19,6 +19,7 @@ import requests
 import trustme
 from doc_pages import ROOT
 from relay_on_socket import serving
+from waiting import eventually
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay import limits
@@ -171,6 +172,40 @@ def test_a_refused_client_is_told_why(url: str, request_bytes: bytes, status: in
     with connected(url) as client:
         client.sendall(request_bytes)
         assert read_to_the_end(client).startswith(f"HTTP/1.1 {status} ".encode())
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        b"GET / HTTP/1.1\r\nA: " + b"a" * 17_000 + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\nA: " + b"a" * 40_000,
+        b"POST / HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n40000\r\n" + b"a" * 0x40000,
+        b"nonsense\r\n\r\n",
+        WHOLE * (limits.MOST_PIPELINED + 1),
+    ],
+)
+def test_an_error_is_no_answer_to_the_request_before(url: str, refused: bytes) -> None:
+    """A client takes the first response for that to the first request, which still waits."""
+    with connected(url) as client:
+        with suppress(ConnectionError):
+            client.sendall(f"GET {PATH}?wait=30 HTTP/1.1\r\nIf-None-Match: *\r\n\r\n".encode() + refused)
+        assert read_to_the_end(client) == b""
+
+
+def test_a_wait_ends_with_its_connection_also_where_other_requests_have_followed(url: str) -> None:
+    """And writes nothing to a connection that is gone, which would be an error in the log."""
+    with connected(url) as client:
+        waits = f"GET {PATH}?wait=30 HTTP/1.1\r\nIf-None-Match: *\r\n\r\n".encode()
+        client.sendall(waits + WHOLE * (limits.MOST_PIPELINED + 1))
+        assert read_to_the_end(client) == b""
+    eventually(lambda: waiting(url) == 0, within=BOUND / 4)
+
+
+def waiting(url: str) -> int:
+    """Return how many requests wait for a view."""
+    lines = requests.get(f"{url}/metrics", timeout=BOUND).text.splitlines()
+    return next(int(float(line.split()[1])) for line in lines if "requests_waiting{" in line)
 
 
 def test_an_old_connection_ends_with_its_next_response(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
