@@ -6,12 +6,12 @@ uvicorn has no deadline for a request: nothing runs from the connect on, and the
 from __future__ import annotations
 
 import logging
-import re
 from asyncio import CancelledError
 from http import HTTPStatus
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final
 
+import httptools
 import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -37,7 +37,7 @@ MOST_PIPELINED: Final = 8
 AGE_SECONDS: Final = 300.0
 """After which a connection ends with its next response, so that clients spread over replicas again."""
 _AGE_JITTER: Final = 0.2
-_UPGRADE: Final = re.compile(rb"\r\nupgrade[ \t]*:", re.IGNORECASE)
+_UPGRADE: Final = b"upgrade"
 
 # A line for each malformed request would let any client fill the disk. Errors of the app are still logged.
 _logger = logging.getLogger("uvicorn.error.requests")
@@ -86,6 +86,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._body_bytes = 0
         self._in_head = True
+        self._hides_upgrade = False
         self._refusal = HTTPStatus.BAD_REQUEST
         self._running: RequestResponseCycle | None = None
 
@@ -101,10 +102,32 @@ class LimitedProtocol(HttpToolsProtocol):
         """Read a part of a request. Even an empty line begins its time."""
         self._begin_receiving()
         self._head_bytes += len(data) if self._in_head else 0
-        super().data_received(_without_upgrade(data) if self._in_head else data)
+        self._unset_keepalive_if_required()
+        try:
+            self._parse(data)
+        except httptools.HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
         if self._in_head and self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
             self._refusal = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
             self.send_400_response("")
+
+    def _parse(self, data: bytes) -> None:
+        """Hide a request for another protocol, which a server may ignore (RFC 9110, 7.8).
+
+        Java's own client asks for HTTP/2 in this way with each request, and httptools skips the body then.
+        """
+        while data:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as upgrade:
+                data = self._head_without_upgrade() + data[upgrade.args[0] :] if self._hides_upgrade else b""
+            else:
+                return
+
+    def _head_without_upgrade(self) -> bytes:
+        head = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
+        head += [b"%b: %b" % header for header in self.headers if header[0] != _UPGRADE]
+        return b"\r\n".join([*head, b"", b""])
 
     def on_message_begin(self) -> None:
         """Begin the time of a request, also of one that came with the one before."""
@@ -115,6 +138,9 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Check the size of the head, and end an old connection with this response."""
+        self._hides_upgrade = self.parser.should_upgrade() and any(name == _UPGRADE for name, _ in self.headers)
+        if self._hides_upgrade:
+            return  # the head is parsed again
         size = len(self.url)
         for name, value in self.headers:
             size += len(name) + len(value)
@@ -138,6 +164,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """End the time of the request: how long the response takes is not the client's fault."""
+        if self._hides_upgrade:
+            return
         super().on_message_complete()
         self._in_head, self._head_bytes = True, 0
         self._end_receiving()
@@ -148,8 +176,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse the request, and close. Where another response is due first, or this one has begun, only close."""
-        if self._in_head:  # the last cycle is of the request before; None before the first one
-            may_answer = self.cycle is None or self.cycle.response_complete
+        if self._in_head:  # the last cycle is of the request before
+            may_answer = self._running is None or self.cycle.response_complete
         else:
             may_answer = not (self.pipeline or self.cycle.response_started)
         if not may_answer:
@@ -205,12 +233,3 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._sending is not None:
             self._sending.cancel()
             self._sending = None
-
-
-def _without_upgrade(data: bytes) -> bytes:
-    """Hide a request for another protocol, which a server may ignore (RFC 9110, 7.8).
-
-    Java's own client asks for HTTP/2 in this way with each request, and httptools then skips the body.
-    """
-    head, end, rest = data.partition(b"\r\n\r\n")
-    return _UPGRADE.sub(b"\r\nIgnored-Upgrade:", head) + end + rest

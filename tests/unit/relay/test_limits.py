@@ -289,21 +289,51 @@ def test_a_few_requests_at_a_time_are_all_answered(url: str) -> None:
     assert answer.endswith(b'{"status":"ok"}')
 
 
-@pytest.mark.parametrize("body", [b'{"context": {}}', b""])
-def test_a_request_for_another_protocol_is_answered_in_this_one(url: str, body: bytes) -> None:
-    """With its body: Java's client asks for HTTP/2 with each request."""
-    head = (
-        "POST /ofrep/v1/evaluate/flags/level.group.version HTTP/1.1\r\nHost: relay\r\n"
-        "Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAEAAEAAAAIAAAAA\r\nUpgrade: h2c\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
+class InBytes(LimitedProtocol):
+    """Gets each byte in a segment of its own."""
+
+    def data_received(self, data: bytes) -> None:
+        for byte in data:
+            super().data_received(bytes([byte]))
+
+
+def java_request(body: bytes, *headers: str) -> bytes:
+    """Return a request as Java's client sends it: it asks for HTTP/2 with each."""
+    lines = (
+        "POST /ofrep/v1/evaluate/flags/level.group.version HTTP/1.1",
+        "Host: relay",
+        "Connection: Upgrade, HTTP2-Settings",
+        "HTTP2-Settings: AAEAAEAAAAIAAAAA",
+        "Upgrade: h2c",
+        *headers,
     )
-    for pieces in ([head.encode() + body], [head.encode(), body]):
-        with connected(url) as client:
-            for piece in pieces:
-                client.sendall(piece)
-            client.shutdown(socket.SHUT_WR)
-            status = read_to_the_end(client).split(b" ", 2)[1]
-            assert status == (b"200" if body else b"400")
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+@pytest.mark.parametrize("protocol", [LimitedProtocol, InBytes])
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (java_request(b'{"context": {}}', "Content-Length: 15"), b"200"),
+        (java_request(b'f\r\n{"context": {}}\r\n0\r\n\r\n', "Transfer-Encoding: chunked"), b"200"),
+        (java_request(b"", "Content-Length: 0"), b"400"),
+    ],
+)
+def test_a_request_for_another_protocol_is_answered_in_this_one(
+    protocol: type[LimitedProtocol], request_bytes: bytes, status: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its body, also of requests that follow on each other, and wherever segments end."""
+    monkeypatch.setattr("relay_on_socket.LimitedProtocol", protocol)
+    with serving({"default": StaticFeatures(release_view("4.2"))}) as url, connected(url) as client:
+        client.sendall(request_bytes * 3 + b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n")
+        assert re.findall(rb"HTTP/1.1 (\d+) ", read_to_the_end(client)) == [status] * 3 + [b"200"]
+
+
+def test_a_tunnel_is_refused(url: str) -> None:
+    """CONNECT asks for another protocol without a header that says so."""
+    with connected(url) as client:
+        client.sendall(b"CONNECT relay:80 HTTP/1.1\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n" + b"x" * 9)
+        assert b" 200 " not in read_to_the_end(client)
 
 
 def test_the_page_says_the_limits_as_they_are() -> None:
