@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import jwt
 
@@ -35,6 +35,14 @@ logger = logging.getLogger("featuregate")
 
 class InvalidToken(Exception):
     """A token that is refused. The text says why."""
+
+
+class _KeyName(NamedTuple):
+    """Which key makes a signature."""
+
+    key_id: str | None
+    """None: the only one of the issuer."""
+    algorithm: str
 
 
 class Tokens:
@@ -64,7 +72,7 @@ class Tokens:
         self._expected: dict[str, Any] = {"issuer": issuer, "audience": audience, "leeway": _LEEWAY_SECONDS}
         self._ca = ca
         self._clock = clock
-        self._keys: dict[str | None, jwt.PyJWK] = {}
+        self._keys: dict[_KeyName, jwt.PyJWK] = {}
         self._asked_at = float("-inf")
         self._fetched_at = float("-inf")
         self._fetching = asyncio.Lock()
@@ -78,14 +86,13 @@ class Tokens:
             The token is malformed, expired, of another issuer, for another audience, or not signed by the issuer.
         """
         try:
-            key_id = self._check_without_key(token)
-            key = await self._key(key_id)
+            key = await self._key(self._check_without_key(token))
             return jwt.decode(token, key, algorithms=self._algorithms, options={"require": _REQUIRED}, **self._expected)
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise InvalidToken(str(error)) from None
 
-    def _check_without_key(self, token: str) -> str | None:
-        """Check all but the signature, and return the id of the key."""
+    def _check_without_key(self, token: str) -> _KeyName:
+        """Check all but the signature, and return which key has made it."""
         if len(token) > _LONGEST:
             raise InvalidToken(f"it has more than {_LONGEST} characters")
         header = jwt.get_unverified_header(token)
@@ -95,21 +102,21 @@ class Tokens:
         options |= {f"verify_{claim}": True for claim in ("exp", "nbf", "iat", "aud", "iss", "sub")}
         jwt.decode(token, options=options, algorithms=self._algorithms, **self._expected)
         key_id = header.get("kid")
-        return key_id if isinstance(key_id, str) else None
+        return _KeyName(key_id if isinstance(key_id, str) else None, header["alg"])
 
-    async def _key(self, key_id: str | None) -> jwt.PyJWK:
-        known = self._keys.get(key_id)
+    async def _key(self, name: _KeyName) -> jwt.PyJWK:
+        known = self._keys.get(name)
         if known is not None and (self._fetching.locked() or self._clock() - self._fetched_at < _LIFESPAN_SECONDS):
             return known
         async with self._fetching:  # one fetch, however many tokens wait for it
             now = self._clock()
-            wanted = key_id not in self._keys or now - self._fetched_at >= _LIFESPAN_SECONDS
+            wanted = name not in self._keys or now - self._fetched_at >= _LIFESPAN_SECONDS
             if wanted and now - self._asked_at >= _COOLDOWN_SECONDS:
                 self._asked_at = now
                 await self._fetch(now)
             if now - self._fetched_at >= _LONGEST_LIFESPAN_SECONDS:
                 self._keys = {}
-        key = self._keys.get(key_id)
+        key = self._keys.get(name)
         if key is None:
             raise InvalidToken("the issuer has no such key")
         return key
@@ -122,11 +129,19 @@ class Tokens:
         except (FetchError, jwt.PyJWTError, ValueError) as error:
             logger.warning("the keys of %s cannot be fetched: %s", self._issuer, error)
 
-    def _published(self) -> dict[str | None, jwt.PyJWK]:
+    def _published(self) -> dict[_KeyName, jwt.PyJWK]:
         found = fetch_json(self._issuer.rstrip("/") + "/.well-known/openid-configuration", self._ca)
         if found.get("issuer") != self._issuer:
             raise FetchError("its configuration names another issuer")
-        published = fetch_json(str(found.get("jwks_uri")), self._ca)
-        keys = jwt.PyJWKSet.from_dict(published).keys
-        by_id: dict[str | None, jwt.PyJWK] = {key.key_id: key for key in keys}
-        return by_id | {None: keys[0]} if len(keys) == 1 else by_id
+        listed = fetch_json(str(found.get("jwks_uri")), self._ca).get("keys")
+        published = [one for key in (listed if isinstance(listed, list) else []) for one in self._by_algorithm(key)]
+        keys = jwt.PyJWKSet.from_dict({"keys": published}).keys
+        by_name = {_KeyName(key.key_id, key.algorithm_name): key for key in keys}
+        is_single = len({name.key_id for name in by_name}) == 1
+        return by_name | {name._replace(key_id=None): key for name, key in by_name.items()} if is_single else by_name
+
+    def _by_algorithm(self, key: Any) -> list[Any]:
+        """Return a key for each of its algorithms: PyJWT takes an RSA key that names none for one of RS256 alone."""
+        if not isinstance(key, dict) or key.get("kty") != "RSA" or key.get("alg"):
+            return [key]
+        return [{**key, "alg": algorithm} for algorithm in self._algorithms if algorithm.startswith(("RS", "PS"))]

@@ -44,11 +44,13 @@ class Issuer:
         self.asked: list[str] = []
         self.named = url
         self.status = 200
+        self.named_algorithm: str | None = None
 
     def document(self, path: str) -> dict[str, Any]:
         if path.endswith("openid-configuration"):
             return {"issuer": self.named, "jwks_uri": f"{self.url}/keys"}
-        return {"keys": [published(name, key) for name, key in self.keys.items()]}
+        named = {} if self.named_algorithm is None else {"alg": self.named_algorithm}
+        return {"keys": [published(name, key) | named for name, key in self.keys.items()]}
 
     def token(self, key: Any = EC_KEY, *, kid: str | None = "a", alg: str = "ES256", **changes: Any) -> str:
         claims = {"iss": self.url, "aud": AUDIENCE, "sub": "app", "exp": time.time() + 600, **changes}  # noqa: TID251
@@ -90,9 +92,9 @@ def issuer() -> Iterator[Issuer]:
 class Checking:
     """Tokens of this issuer, on a clock that the test sets."""
 
-    def __init__(self, issuer: Issuer) -> None:
+    def __init__(self, issuer: Issuer, *algorithms: str) -> None:
         self.now = 0.0
-        self.tokens = Tokens(issuer.url, AUDIENCE, ("RS256", "ES256"), clock=lambda: self.now)
+        self.tokens = Tokens(issuer.url, AUDIENCE, algorithms or ("RS256", "ES256"), clock=lambda: self.now)
 
     def subject(self, token: str) -> str:
         return asyncio.run(self.tokens.claims(token))["sub"]
@@ -109,6 +111,27 @@ def test_a_token_of_the_issuer_is_valid(issuer: Issuer) -> None:
     assert checking.subject(issuer.token()) == "app"
     assert checking.subject(issuer.token(sub="other")) == "other"
     assert issuer.asked == ["/.well-known/openid-configuration", "/keys"]
+
+
+@pytest.mark.parametrize("kid", ["a", None])
+@pytest.mark.parametrize("alg", ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"])
+def test_a_key_of_rsa_that_names_no_algorithm_is_for_each_that_is_accepted(
+    issuer: Issuer, alg: str, kid: str | None
+) -> None:
+    """And for no other: a key for signatures need not name its algorithm (RFC 7517, 4.4)."""
+    issuer.keys = {"a": RSA_KEY}
+    token = issuer.token(RSA_KEY, kid=kid, alg=alg)
+    assert Checking(issuer, alg, "ES256").subject(token) == "app"
+    assert Checking(issuer, "RS256" if alg != "RS256" else "PS256").problem(token) == "its algorithm is not accepted"
+
+
+def test_a_key_that_names_its_algorithm_is_for_that_one_alone(issuer: Issuer) -> None:
+    """Also where the relay accepts others."""
+    issuer.keys = {"a": RSA_KEY}
+    issuer.named_algorithm = "RS512"
+    checking = Checking(issuer, "RS256", "RS512")
+    assert checking.subject(issuer.token(RSA_KEY, alg="RS512")) == "app"
+    assert checking.problem(issuer.token(RSA_KEY, alg="RS256")) == "the issuer has no such key"
 
 
 WRONG: dict[str, dict[str, Any]] = {
