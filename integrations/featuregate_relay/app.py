@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections import Counter
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from featuregate_relay.webhooks.notifier import Notifier
 
 __all__ = ["Cluster", "make_app"]
+
+logger = logging.getLogger("featuregate.relay")
 
 _WATCH_SECONDS: Final = 1.0
 _CORS: Final[dict[str, Any]] = {
@@ -123,6 +127,7 @@ class _Relay:
     ) -> None:
         self._clusters = clusters
         self._notifier = notifier
+        self._failed_looks = Counter[str]()
         self.views = ViewPath(floor_seconds)
         self.streams = OpenStreams()
         self.flags = FlagPaths(clusters, self.streams, floor_seconds=floor_seconds)
@@ -142,12 +147,23 @@ class _Relay:
                 await watching
 
     async def _watch(self) -> None:
+        failing = set()  # so that an error that stays is one line, and not one each second
         while True:
             for cluster in self._clusters.values():
-                cluster.health()
-                if self._notifier is not None:
-                    self._notifier.look(cluster)
+                try:
+                    self._look(cluster)
+                    failing.discard(cluster)
+                except Exception:
+                    self._failed_looks[cluster.name] += 1
+                    if cluster not in failing:
+                        logger.exception("changes of cluster %s may not have been told", cluster.name)
+                    failing.add(cluster)
             await asyncio.sleep(_WATCH_SECONDS)
+
+    def _look(self, cluster: ServedCluster) -> None:
+        cluster.health()
+        if self._notifier is not None:
+            self._notifier.look(cluster)
 
     def stop_waiting(self) -> None:
         for cluster in self._clusters.values():
@@ -223,6 +239,7 @@ class _Relay:
                 {gate.name: gate.open for gate in cluster.gates},
                 cluster.next_view.waiting,
                 cluster.next_state.waiting,
+                self._failed_looks[name],
             )
             for name, cluster in self.readable_clusters(request).items()
         }

@@ -35,6 +35,8 @@ class ClusterNumbers(NamedTuple):
     """Requests that wait for the next view."""
     streams: int
     """Streams that wait for the next event."""
+    failed_looks: int
+    """Looks for a change that an error of the relay has ended."""
 
 
 def exposition(clusters: Mapping[str, ClusterNumbers], webhooks: Mapping[str, Deliveries]) -> bytes:
@@ -58,7 +60,8 @@ class _Numbers(Collector):
         streams = _gauge("streams", "Open streams of events.")
         answered = _gauge("broker_answered", "1 if the broker answered the last poll.", "broker")
         gate_open = _gauge("gate_open", "1 if the gate is open.", "gate")
-        polls = CounterMetricFamily("featuregate_relay_polls", "Polls that have ended.", labels=["cluster"])
+        polls = _counter("polls", "Polls that have ended.")
+        failed_looks = _counter("failed_looks", "Looks for a change that an error of the relay has ended.")
         of_health: dict[str, CounterMetricFamily | GaugeMetricFamily] = {
             "age_seconds": _gauge("view_age_seconds", "Seconds since a broker answered."),
             "epoch": _gauge("epoch", "Epoch of the finalized levels; -1 if there is none."),
@@ -70,6 +73,7 @@ class _Numbers(Collector):
             up.add_metric([name], numbers.health["status"] in {"ok", "degraded"})
             waiting.add_metric([name], numbers.waiting)
             streams.add_metric([name], numbers.streams)
+            failed_looks.add_metric([name], numbers.failed_looks)
             for key, family in of_health.items():
                 if numbers.health[key] is not None:
                     family.add_metric([name], numbers.health[key])
@@ -78,7 +82,7 @@ class _Numbers(Collector):
                 answered.add_metric([name, label], broker.answered)
             for gate, is_open in numbers.gates.items():
                 gate_open.add_metric([name, gate], is_open)
-        yield from (up, waiting, streams, answered, gate_open, *of_health.values())
+        yield from (up, waiting, streams, failed_looks, answered, gate_open, *of_health.values())
 
 
 class _WebhookNumbers(Collector):
@@ -103,3 +107,7 @@ class _WebhookNumbers(Collector):
 
 def _gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"featuregate_relay_{name}", meaning, labels=["cluster", *labels])
+
+
+def _counter(name: str, meaning: str) -> CounterMetricFamily:
+    return CounterMetricFamily(f"featuregate_relay_{name}", meaning, labels=["cluster"])

@@ -6,14 +6,17 @@ import heapq
 import logging
 import threading
 import time
+import traceback
 from datetime import UTC, datetime
 from random import SystemRandom
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from featuregate_relay.webhooks.delivery import Attempt
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featuregate_relay.webhooks.delivery import Attempt, Endpoint
+    from featuregate_relay.webhooks.delivery import Endpoint
     from featuregate_relay.webhooks.messages import Message
 
 __all__ = ["RETRY_SECONDS", "Deliveries", "Sender"]
@@ -121,7 +124,17 @@ class Sender:
 
     def _run(self) -> None:
         while (due := self._next()) is not None:
-            self._ended(due, self._endpoint.deliver(due.message, datetime.now(UTC)))
+            self._ended(due, self._attempt(due.message))
+
+    def _attempt(self, message: Message) -> Attempt:
+        """Deliver a message. An error of the relay itself is a failed attempt, and not the end of all deliveries."""
+        try:
+            return self._endpoint.deliver(message, datetime.now(UTC))
+        except Exception as error:  # noqa: BLE001 - whatever it is
+            # Not its text, which may hold the URL, and that a secret.
+            where = "".join(traceback.format_tb(error.__traceback__))
+            logger.error("webhook %s: %s in\n%s", self._endpoint.name, type(error).__name__, where)  # noqa: TRY400 - as said
+            return Attempt(delivered=False, problem=f"the relay failed by {type(error).__name__}")
 
     def _next(self) -> _Due | None:
         """Wait for the next message that is due; None once the sender is closed."""

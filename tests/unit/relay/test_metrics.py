@@ -7,17 +7,22 @@ import json
 import re
 from datetime import UTC, datetime
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 from apps_in_process import call
 from doc_pages import ROOT
 from prometheus_client.parser import text_string_to_metric_families
+from waiting import in_loop
 
 import featuregate as fg
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_relay.app import Cluster, make_app
 from featuregate_relay.webhooks.notifier import Notifier
 from featuregate_relay.webhooks.sender import Deliveries
+
+if TYPE_CHECKING:
+    from featuregate_relay.clusters import ServedCluster
 
 BOUND = 60.0
 PAGE = ROOT / "docs/how-to/run-a-relay.md"
@@ -44,6 +49,32 @@ def test_metrics_have_clusters_brokers_and_gates_as_labels() -> None:
     assert found["featuregate_relay_requests_waiting", "default"] == 0
     assert ("featuregate_relay_polls_total", "default") in found
     assert ("featuregate_relay_view_age_seconds", "late") not in found
+
+
+def test_a_look_that_fails_is_counted_and_the_relay_looks_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At this cluster and at the others: webhooks would end, silently, until the relay stops."""
+    monkeypatch.setattr("featuregate_relay.app._WATCH_SECONDS", 0.01)
+    looked: list[str] = []
+
+    def look(cluster: ServedCluster) -> None:
+        looked.append(cluster.name)
+        if len(looked) in {1, 3}:
+            raise KeyError(cluster.name)
+
+    notifier = SimpleNamespace(look=look, deliveries=dict)
+    app = make_app({"orders": Cluster(StaticFeatures()), "stock": Cluster(StaticFeatures())}, notifier=notifier)
+
+    async def watched() -> None:
+        async with app.router.lifespan_context(app):
+            await in_loop(lambda: len(looked) >= 6)
+
+    asyncio.run(watched())
+    assert looked[:6] == ["orders", "stock"] * 3
+    assert ["orders" in line for line in caplog.messages] == [True]
+    found = metrics(app)
+    assert [found["featuregate_relay_failed_looks_total", name] for name in ("orders", "stock")] == [2, 0]
 
 
 def test_the_page_names_each_metric_with_its_labels() -> None:

@@ -257,6 +257,26 @@ class Failing:
         return self.attempt
 
 
+def test_an_error_of_the_relay_is_a_failed_attempt(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The thread of the endpoint goes on. The log says where the error is, and not its text, which may hold the URL."""
+    monkeypatch.setattr(sending, "RETRY_SECONDS", (0.05,) * 9)
+    url = "https://chat.example/token-in-path"
+
+    class Wrong(Failing):
+        def deliver(self, message: Message, now: datetime) -> Attempt:
+            if super().deliver(message, now) and self.attempts == 1:
+                raise KeyError(url)
+            return self.attempt
+
+    with closing(Wrong(Attempt(delivered=True))) as sender:
+        sender.send(MESSAGE)
+        eventually(lambda: sender.deliveries() == Deliveries(pending=0, delivered=1, failed=1, dropped=0))
+    assert "in deliver" in caplog.text
+    assert "token" not in caplog.text
+
+
 def test_a_message_is_given_up_after_the_last_attempt(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
