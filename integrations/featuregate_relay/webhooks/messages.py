@@ -46,6 +46,8 @@ def messages_between(cluster: str, was: ClusterState, now: ClusterState, at: str
         texts = [str(difference)[:_LONGEST_CHANGE] for difference in differences(was.view, now.view)]
         more = {"more_changes": len(texts) - _MOST_CHANGES} if len(texts) > _MOST_CHANGES else {}
         yield _message("cluster.changed", "", now, {**said, "changes": texts[:_MOST_CHANGES], **more}, at)
+    elif was.status != now.status:  # not since when, which each replica sees at another time
+        yield _message("cluster.health", now.status, now, said, at)
     for gate, is_open in now.gates.items():
         if was.gates.get(gate, False) != is_open:
             yield _message("gate.opened" if is_open else "gate.closed", gate, now, {**said, "gate": gate}, at)

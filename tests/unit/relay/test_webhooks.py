@@ -23,6 +23,7 @@ from http_serving import serving_http
 from standardwebhooks import Webhook, WebhookVerificationError
 from waiting import eventually
 
+import featuregate as fg
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_relay.access.api_keys import ApiKeys
 from featuregate_relay.access.authentication import Access
@@ -421,6 +422,31 @@ def test_a_poll_that_ends_between_two_looks_keeps_its_changes() -> None:
     bodies = [json.loads(message.body)["data"] for message in noting.messages if message.kind == "cluster.changed"]
     assert bodies
     assert all(body["changes"] for body in bodies)
+
+
+def test_a_status_that_changes_while_the_view_does_not_is_told() -> None:
+    """As when no broker answers any more. Each replica gives the message the same id, whenever it has noticed."""
+    found = []
+    with FakeCluster(1, release="4.2") as brokers:
+        for late in (61.0, 3600.0):
+            now, noting = [0.0], Noting()
+            options = {"interval": 3600.0, "stale_after": 60, "clock": lambda: now[0]}  # noqa: B023 - used in the loop
+            with fg.Discoverer(brokers.bootstrap, **options) as features:
+                served, notifier = ServedCluster("orders", Cluster(features)), Notifier([(noting, None)])
+                features.refresh(BOUND)
+                notifier.look(served)
+                now[0] = late
+                notifier.look(served)
+                features.refresh(BOUND)
+                notifier.look(served)
+            found.append([message.ident for message in noting.messages])
+            bodies = [json.loads(message.body) for message in noting.messages]
+            assert [(body["type"], body["data"]["status"]) for body in bodies] == [
+                ("cluster.health", "stale"),
+                ("cluster.health", "ok"),
+            ]
+    assert found[0] == found[1]
+    assert len(set(found[0])) == 2
 
 
 def test_each_replica_gives_a_message_the_same_id() -> None:
