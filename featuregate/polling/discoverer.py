@@ -246,10 +246,7 @@ class Discoverer(Features):
         """
         bound = 2 * self._poller.source.timeout if timeout is None else timeout
         ticket = self._poller.next_number
-        self.ensure_polling()
-        worker = self._life.worker
-        if worker is not None:
-            worker.wake()
+        self.poll_soon()
         if not self.wait_until(lambda: self._poller.finished >= ticket, bound):
             raise RefreshTimedOut(bound)
         error = self._poller.last_error
@@ -257,6 +254,13 @@ class Discoverer(Features):
             raise error
         assert self._store.view is not None
         return self._store.view
+
+    def poll_soon(self) -> None:
+        """Ask every broker now, without waiting for what comes of it. Never blocks, and never raises."""
+        self.ensure_polling()
+        worker = self._life.worker
+        if worker is not None:
+            worker.wake()
 
     def health(self) -> dict[str, Any]:
         """Return the state of discovery for a periodic health check, as plain JSON-able values.

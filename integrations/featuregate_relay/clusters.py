@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.gating.latches import LatchKey
 from featuregate_relay.states import current_state
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from featuregate import Discoverer, Gate
 
 __all__ = ["Cluster", "ServedCluster"]
+
+_POLL_SECONDS: Final = 1.0
+"""Between two polls that clients ask for, however many they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,8 @@ class ServedCluster:
         self.next_view = NextChange(lambda: cluster.features.view_and_age()[0])
         self.next_state = NextChange(self.state)
         self.timeline = Timeline(cluster.timeline)
+        self._poll_at = 0.0
+        """When the last poll that a client has asked for begins, on the clock of the loop."""
         self._status = ""
         self._since = ""
 
@@ -58,6 +64,13 @@ class ServedCluster:
         if health["status"] != self._status:
             self._status, self._since = health["status"], datetime.now(UTC).isoformat(timespec="seconds")
         return health | {"since": self._since}
+
+    def poll_soon(self) -> None:
+        """Let the discoverer ask its brokers, for a client that has seen newer answers than these. On the loop."""
+        loop = asyncio.get_running_loop()
+        if self._poll_at <= loop.time():
+            self._poll_at = max(loop.time(), self._poll_at + _POLL_SECONDS)
+            loop.call_at(self._poll_at, self.features.poll_soon)
 
     def latched(self) -> tuple[LatchKey, ...]:
         """Return the gates that are latched, which clients of the view latch, too."""

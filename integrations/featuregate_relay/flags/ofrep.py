@@ -115,6 +115,7 @@ class FlagPaths:
         """Return all flags and their age, once they are not older than those that the client has seen elsewhere."""
         known, age = flags.now()
         if _problem(known.held(seen), seen, age) and self._floor_seconds > 0:
+            flags.cluster.poll_soon()
             await flags.cluster.next_view.after(known.view, self._floor_seconds)
             known, age = flags.now()
         found = known.held(seen)

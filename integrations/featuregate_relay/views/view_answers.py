@@ -114,7 +114,7 @@ class ViewPath:
     async def _body(self, cluster: ServedCluster, wanted: _Wanted) -> tuple[ViewBody | None, float, str | None]:
         """Return the body, its age, and why it cannot be sent; wait for another view where the request allows it.
 
-        A floor comes from a replica with a newer view, so that this one probably has it with its next poll.
+        A floor comes from a replica with a newer view, so that this one probably has it once it asks the brokers.
         """
         began = _now()
         while True:
@@ -125,6 +125,8 @@ class ViewPath:
             left = began + longest - _now()
             if left <= 0:
                 return body, age, problem
+            if problem and wanted.floor:
+                cluster.poll_soon()
             if not await cluster.next_view.after(None if body is None else body.view, left):
                 return self._newest(cluster, wanted.floor)
             await asyncio.sleep(_RANDOM.random() * _SPREAD_SECONDS)

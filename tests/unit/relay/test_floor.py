@@ -7,12 +7,15 @@ from dataclasses import replace
 
 import pytest
 from apps_in_process import call
+from waiting import in_loop
 
 import featuregate as fg
 from featuregate import View
 from featuregate.sources.floor import Floor
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
+from featuregate_relay.access.authentication import Access
 from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.clusters import ServedCluster
 from featuregate_relay.waiting import NextChange
 
 PATH = "/v1/clusters/default/view"
@@ -98,6 +101,56 @@ def test_a_request_waits_for_a_view_that_is_not_below_its_floor() -> None:
         return {(await task)[0] for task in waiting}
 
     assert asyncio.run(ask()) == {200}
+
+
+def test_a_relay_that_is_behind_asks_its_brokers_at_once() -> None:
+    """Its next poll may be a minute away, while another replica has polled meanwhile."""
+    with FakeCluster(1, release="4.2") as brokers, fg.Discoverer(brokers.bootstrap, interval=3600.0) as features:
+        before = features.refresh(BOUND)
+        app = make_app({"default": Cluster(features)}, floor_seconds=BOUND)
+        brokers.finalize({"group.version": 1})
+        floor = Floor(cluster_id=before.cluster_id, epoch=before.epoch + 1, age=3600.0)
+        query = "&".join(f"{name}={value}" for name, value in floor.to_query().items())
+        status, _, body = asyncio.run(call(app, f"{PATH}?{query}"))
+    assert (status, View.from_json(body.decode()).finalized["group.version"]) == (200, 1)
+
+
+class Observed(StaticFeatures):
+    """Counts how often it is told to ask brokers."""
+
+    asked = 0
+
+    def poll_soon(self) -> None:
+        self.asked += 1
+
+
+@pytest.mark.parametrize(("seconds", "asked"), [(BOUND, 1), (0.01, 2)])
+def test_clients_make_a_relay_ask_its_brokers_once_in_a_while(
+    seconds: float, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many they are. Those that come meanwhile make it ask once more, later."""
+    monkeypatch.setattr("featuregate_relay.clusters._POLL_SECONDS", seconds)
+    features = Observed(VIEW)
+    cluster = ServedCluster("default", Cluster(features))
+
+    async def come() -> None:
+        for _ in range(20):
+            cluster.poll_soon()
+        await in_loop(lambda: features.asked == 1)
+        for _ in range(20):
+            cluster.poll_soon()
+        await in_loop(lambda: features.asked == asked)
+
+    asyncio.run(come())
+
+
+def test_a_client_that_is_refused_makes_a_relay_ask_nothing() -> None:
+    """Wrong credentials cost the brokers nothing."""
+    features = Observed(VIEW)
+    app = make_app({"default": Cluster(features)}, access=Access(), floor_seconds=0.01)
+    query = "&".join(f"{name}={value}" for name, value in FLOOR.to_query().items())
+    assert asyncio.run(call(app, f"{PATH}?{query}"))[0] == 401
+    assert features.asked == 0
 
 
 def test_a_request_that_waits_is_answered_when_the_server_stops() -> None:
