@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from balancing import Port, balancing
+from chromium import chromium
 from http_serving import serving_http
 from relay_on_socket import serving
 from waiting import BOUND, eventually
@@ -147,16 +148,11 @@ def test_invariant_10_the_web_provider_meets_another_replica(web_client: list[st
 
 def test_a_browser_follows_a_gate_by_the_event_stream(web_provider: Path) -> None:
     """It polls nothing: an event tells it to fetch all flags, and it gets 304 while they are the same."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("needs chromium, and it is not on the path")
     with (
+        chromium() as browser,
         serving_files(web_provider) as origin,
         replica(CLOSED, origin) as (features, url),
-        playwright.sync_playwright() as driver,
     ):
-        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page()
         page.set_default_timeout(BOUND * 1000)
         statuses: list[int] = []
@@ -168,7 +164,6 @@ def test_a_browser_follows_a_gate_by_the_event_stream(web_provider: Path) -> Non
         features.show(OPEN)
         page.wait_for_function("globalThis.seen.some((one) => one.event === 'changed' && one.gate)")
         assert not page.evaluate("globalThis.seen.some((one) => one.event === 'error')")
-        browser.close()
 
 
 @pytest.fixture(scope="session")
