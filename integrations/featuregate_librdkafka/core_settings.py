@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,8 +12,6 @@ from featuregate.credentials.tokens import TokenFetcher
 from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from featuregate.config import Sasl, Settings, Tls
     from featuregate.config.kerberos import Kerberos
     from featuregate.config.oauthbearer import TokenSource
@@ -22,6 +21,9 @@ __all__ = ["librdkafka_properties"]
 _TOKEN_SECONDS: Final = 10.0
 _SHORTEST_LIFE: Final = 60.0
 """Seconds: librdkafka refuses a token that has expired, and some sources give no expiry."""
+
+_FETCHER: Final = TokenFetcher()
+"""The tokens of this process: clients of one source share them."""
 
 _Token = tuple[str, float, str, dict[str, str]]
 
@@ -74,7 +76,7 @@ def _sasl(sasl: Sasl) -> dict[str, Any]:
     if sasl.password is not None:
         properties |= {"sasl.username": sasl.username, "sasl.password": sasl.password.reveal()}
     if sasl.token is not None:
-        properties["oauth_cb"] = _callback(sasl.token)
+        properties["oauth_cb"] = _TokenCallback(sasl.token)
     if sasl.kerberos is not None:
         properties |= _kerberos(sasl.kerberos)
     return properties
@@ -92,12 +94,13 @@ def _kerberos(kerberos: Kerberos) -> dict[str, Any]:
     return properties | {"sasl.kerberos.keytab": kerberos.keytab}
 
 
-def _callback(source: TokenSource) -> Callable[[str], _Token]:
-    fetcher = TokenFetcher()
+@dataclass(frozen=True, slots=True)
+class _TokenCallback:
+    """An ``oauth_cb`` for a token source. Picklable where the source is; two of one source are equal."""
 
-    def token(_config: str) -> _Token:
-        found = fetcher.fetch(source, _TOKEN_SECONDS)
+    source: TokenSource
+
+    def __call__(self, _config: str) -> _Token:
+        found = _FETCHER.fetch(self.source, _TOKEN_SECONDS)
         expiry = max(found.reuse_until, datetime.now(UTC).timestamp() + _SHORTEST_LIFE)
         return found.value.reveal(), expiry, "", dict(found.extensions)
-
-    return token

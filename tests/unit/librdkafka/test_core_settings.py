@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import ssl
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -65,6 +66,22 @@ def test_a_token_source_becomes_a_callback() -> None:
     token, expiry, _principal, extensions = callback("")
     assert (token.count("."), extensions) == (2, {})
     assert expiry > 1_600_000_000
+
+
+def test_a_token_source_that_is_a_value_travels() -> None:
+    """A worker of Spark compares the properties of each batch with those of the batch before."""
+    first, second = (
+        spelled(
+            security_protocol="SASL_SSL",
+            sasl_mechanism="OAUTHBEARER",
+            sasl_oauthbearer_token_endpoint_url="https://tokens",
+            sasl_oauthbearer_client_id="app",
+            sasl_oauthbearer_client_secret="s3cret",
+        )
+        for _ in range(2)
+    )
+    assert pickle.loads(pickle.dumps(first)) == second
+    assert "s3cret" not in repr(first)
 
 
 def test_stores_become_pem(tmp_path: Path) -> None:
