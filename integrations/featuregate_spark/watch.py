@@ -35,7 +35,8 @@ class Observation(NamedTuple):
 class Watch:
     """A discoverer that starts at its first use."""
 
-    config: Mapping[str, Any] | str
+    config: Mapping[str, Any] | str = field(repr=False)
+    """May hold secrets."""
     interval: float
     wait: float
     """Maximum seconds that the first use waits for a view."""

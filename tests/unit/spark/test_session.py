@@ -49,6 +49,13 @@ def test_a_session_stays_on_the_driver(fake_kafka: FakeCluster) -> None:
         pickle.dumps(features)
 
 
+def test_no_representation_of_a_session_shows_its_secrets(fake_kafka: FakeCluster) -> None:
+    """The watch keeps the app's config, to start again in another process."""
+    config = {"bootstrap.servers": fake_kafka.bootstrap, "sasl.password": "hush"}
+    with FeatureSession(spark(), config) as features:
+        assert "hush" not in repr(features) + repr(features._watch)
+
+
 def test_spark_connect_has_no_broadcasts(fake_kafka: FakeCluster) -> None:
     """The error says what works on Spark Connect."""
     with (
