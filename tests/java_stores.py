@@ -1,4 +1,4 @@
-"""Java key stores of type JKS: made by real keytool, or byte by byte where keytool does not make such a store."""
+"""The properties of Java clients, and their JKS stores: made by keytool, or byte by byte where keytool makes none."""
 
 from __future__ import annotations
 
@@ -12,12 +12,30 @@ from featuregate.errors import LocalKafkaError
 from featuregate.testing.local_kafka.java import find_java
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["jks", "key_store", "keytool", "protected", "trust_store"]
+    from featuregate.testing import LocalKafka
+
+__all__ = ["SCRAM", "java_client", "jks", "key_store", "keytool", "protected", "trust_store"]
 
 SUN = bytes.fromhex("300e060a2b060104012a021101010500")
+
+
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+def java_client(kafka: LocalKafka, stores: Mapping[str, str]) -> dict[str, str]:
+    """Return the whole configuration of a Java client of a cluster with SASL_SSL and SCRAM-SHA-512."""
+    theirs = kafka.client_config()
+    login = f'username="{theirs["sasl.username"]}" password="{theirs["sasl.password"]}"'
+    return {
+        "bootstrap.servers": kafka.bootstrap,
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": f"{SCRAM} required {login};",
+        **stores,
+    }
 
 
 def keytool(*arguments: str) -> None:

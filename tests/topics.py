@@ -1,10 +1,11 @@
-"""Topics of a cluster of tests, and what its broker keeps of them on its disk."""
+"""Topics of a cluster of tests, what they hold, and what a broker keeps of them on its disk."""
 
 from __future__ import annotations
 
 import struct
 from typing import TYPE_CHECKING
 
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from waiting import BOUND
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["create_topics", "first_batch"]
+__all__ = ["committed_values", "create_topics", "first_batch"]
 
 
 def create_topics(
@@ -24,6 +25,19 @@ def create_topics(
     topics = [NewTopic(name, partitions, replicas, config=properties) for name in names]
     for created in admin.create_topics(topics, operation_timeout=BOUND).values():
         created.result(BOUND)
+
+
+def committed_values(client: Mapping[str, object], topic: str, *, partitions: int = 1) -> list[bytes]:
+    """Read the values of all committed records of a topic, sorted."""
+    config = {"group.id": "values", "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+    found, ends = [], 0
+    with Consumer({**client, **config, "enable.partition.eof": True}) as consumer:
+        consumer.assign([TopicPartition(topic, each, 0) for each in range(partitions)])
+        while ends < partitions:
+            (message,) = consumer.consume(1, BOUND)
+            ends += message.error() is not None
+            found += [message.value() or b""] if message.error() is None else []
+    return sorted(found)
 
 
 def first_batch(data: Path, topic: str) -> tuple[int, int]:

@@ -240,9 +240,11 @@ class FeatureSession:
         topic
             The topic of the rows; without it the column ``topic`` names the topic of each row.
         bootstrap
-            ``host:port`` of brokers; by default those of this session.
+            ``host:port`` of other brokers than those of this session.
         producer
-            Properties of librdkafka: security, ``compression.type``, ``transaction.timeout.ms`` and others.
+            Properties of librdkafka: ``compression.type``, ``transaction.timeout.ms`` and others. Addresses, TLS and
+            SASL are those of the session, except where these say something else: a property of TLS here replaces
+            all of the session's TLS, one of SASL all of its SASL, and other brokers all of both.
         shards
             The number of transactions that write a batch, at most one for each partition of ``topic``; by default one
             for each core. It may change between two runs of a query.
@@ -262,24 +264,23 @@ class FeatureSession:
         Raises
         ------
         ConfigError
-            A parameter or a property cannot be used.
+            A parameter or a property cannot be used: by librdkafka, or because it cannot be sent to executors.
 
         Notes
         -----
         Needs WRITE and DESCRIBE on the topics, WRITE and DESCRIBE on the transactional ids ``<query_name>-*``, and
         READ and DESCRIBE on the group ``<query_name>``.
         """
-        from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE, KafkaSink  # noqa: PLC0415 - it loads the client, which pins do not need
+        from featuregate_spark.sink.connection import client_properties  # noqa: PLC0415 - it loads the client, which pins do not need
+        from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE, KafkaSink  # noqa: PLC0415 - as above
         from featuregate_spark.sink.options import SinkOptions  # noqa: PLC0415 - as above
 
-        properties = dict(producer or {})
-        if bootstrap is not None or "bootstrap.servers" not in properties:
-            properties["bootstrap.servers"] = bootstrap or self._watch.bootstrap
+        brokers = {"bootstrap.servers": bootstrap} if bootstrap else {}
         options = SinkOptions(
             query_name=query_name,
             topic=topic,
             progress_topic=progress_topic,
-            producer=properties,
+            producer=client_properties(self._watch.config, {**(producer or {}), **brokers}),
             shards=shards,
             shard_by=shard_by,
             first_batch=first_batch,

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from featuregate import Discoverer
-from featuregate.config import Settings
 from featuregate.errors import ClosedError, ConfigError
 from featuregate.requirements import parse
 
@@ -98,11 +97,6 @@ class Watch:
                 "is missing: brokers of the bootstrap list report no cluster id, and the latches in pins belong "
                 "to one; give the cluster's id, or a name that stays the same for as long as the cluster exists",
             )
-
-    @property
-    def bootstrap(self) -> str:
-        """The bootstrap brokers, as ``host:port,host:port``."""
-        return ",".join(str(address) for address in Settings.parse(self.config).bootstrap)
 
     def gate(self, name: str, requirement: Requirement | str, policy: Policy) -> Gate:
         """Return the gate of this name; see :meth:`featuregate.Discoverer.gate`."""

@@ -17,7 +17,7 @@ from aiokafka.client import AIOKafkaClient
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
-from java_stores import key_store, trust_store
+from java_stores import SCRAM, java_client, key_store, trust_store
 from kerberos_realm import NAME, Realm, realm, why_no_kerberos
 from waiting import eventually
 
@@ -37,7 +37,6 @@ PATIENT = {"socket.timeout.ms": "60000", "socket.connection.setup.timeout.ms": "
 PASSWORD = "changeit"
 KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
-SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 BROKER = "kafka/127.0.0.1"
 
 
@@ -94,19 +93,6 @@ def stores(secured: LocalKafka, tmp_path_factory: pytest.TempPathFactory) -> dic
     }
 
 
-def java(kafka: LocalKafka, stores: dict[str, str]) -> dict[str, str]:
-    """Return the whole configuration of a Java client."""
-    theirs = kafka.client_config()
-    login = f'username="{theirs["sasl.username"]}" password="{theirs["sasl.password"]}"'
-    return {
-        "bootstrap.servers": kafka.bootstrap,
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "SCRAM-SHA-512",
-        "sasl.jaas.config": f"{SCRAM} required {login};",
-        **stores,
-    }
-
-
 def discovered(config: dict[str, Any], prefix: str = "") -> str | None:
     """Return the id of the cluster that a configuration leads to."""
     given = {prefix + name: value for name, value in {**PATIENT, **config}.items()}
@@ -115,7 +101,7 @@ def discovered(config: dict[str, Any], prefix: str = "") -> str | None:
 
 def test_stores_of_type_jks(secured: LocalKafka, stores: dict[str, str]) -> None:
     """The trust store opens TLS, and the key store shows who the client is, in Spark's spelling too."""
-    config = java(secured, stores)
+    config = java_client(secured, stores)
     assert discovered(config) == secured.cluster_id
     assert discovered(config, "kafka.") == secured.cluster_id
     with pytest.raises(featuregate.FeatureGateError, match=r"ssl\.certificate\.location"):

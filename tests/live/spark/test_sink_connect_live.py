@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
-from eos.pipes import BOUND, Pipe
+from eos.pipes import Pipe
 from micro_batches import process
 from pyspark.sql import functions as f
 from streams.connect import connect_spark
+from topics import committed_values
 
 from featuregate_spark import FeatureSession
 
@@ -55,19 +55,6 @@ class Copying:
         process(lines.writeStream, sink, self.checkpoint)
 
 
-def values_in(kafka: LocalKafka, topic: str) -> list[str]:
-    """Read the committed records."""
-    config = {"group.id": "values", "isolation.level": "read_committed", "enable.partition.eof": True}
-    found, ends = [], 0
-    with Consumer(kafka.client_config({**config, "auto.offset.reset": "earliest"})) as consumer:
-        consumer.assign([TopicPartition(topic, each, 0) for each in range(PARTITIONS)])
-        while ends < PARTITIONS:
-            (message,) = consumer.consume(1, BOUND)
-            ends += message.error() is not None
-            found += [(message.value() or b"").decode()] if message.error() is None else []
-    return sorted(found)
-
-
 def test_a_batch_that_is_replayed_is_written_once(spark: SparkSession, kafka: LocalKafka, tmp_path: Path) -> None:
     """The driver died between the sink's commit and Spark's own, and the replay runs in another process."""
     with FeatureSession(spark, kafka.bootstrap) as features:
@@ -79,4 +66,4 @@ def test_a_batch_that_is_replayed_is_written_once(spark: SparkSession, kafka: Lo
             (copying.checkpoint / "commits" / str(batch_id)).unlink()
             (copying.checkpoint / "commits" / f".{batch_id}.crc").unlink()
             copying.run()
-        assert values_in(kafka, topic) == ["a", "b", "c", "d", "e"]
+        assert committed_values(kafka.client_config(), topic, partitions=PARTITIONS) == [b"a", b"b", b"c", b"d", b"e"]
