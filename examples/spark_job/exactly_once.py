@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.errors import StreamingQueryException
@@ -22,6 +23,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from featuregate import FeatureGateError
+from featuregate.config.properties import read_properties
 from featuregate_spark import FeatureSession, StopSignals, cause_of
 
 if TYPE_CHECKING:
@@ -53,6 +55,12 @@ def parse_arguments() -> argparse.Namespace:
     what = parser.add_argument_group("what to copy")
     what.add_argument(
         "--bootstrap", required=True, metavar="HOST:PORT", help="bootstrap brokers"
+    )
+    what.add_argument(
+        "--command-config",
+        type=Path,
+        metavar="FILE",
+        help="properties of Kafka's Java client, for a cluster that wants TLS or SASL",
     )
     what.add_argument(
         "--input", required=True, metavar="TOPIC", help="the topic to read"
@@ -96,11 +104,16 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def connection(options: argparse.Namespace) -> dict[str, str]:
+    """Return where the brokers are, and how to reach them, in Spark's spelling."""
+    file = read_properties(options.command_config) if options.command_config else {}
+    properties = file | {"bootstrap.servers": options.bootstrap}
+    return {f"kafka.{name}": value for name, value in properties.items()}
+
+
 def inputs(spark: SparkSession, options: argparse.Namespace) -> DataFrame:
     """Read the input's committed records, with headers that say where each came from."""
-    reading = spark.readStream.format("kafka").option(
-        "kafka.bootstrap.servers", options.bootstrap
-    )
+    reading = spark.readStream.format("kafka").options(**connection(options))
     reading = reading.option("subscribe", options.input).option(
         "startingOffsets", "earliest"
     )
@@ -146,7 +159,7 @@ def start(features: FeatureSession, options: argparse.Namespace) -> StreamingQue
 
 def run(spark: SparkSession, options: argparse.Namespace, stop: StopSignals) -> None:
     """Copy until a signal arrives."""
-    with FeatureSession(spark, options.bootstrap) as features:
+    with FeatureSession(spark, connection(options)) as features:
         query = start(features, options)
         try:
             # In short intervals: Python handles no signal while Java waits.

@@ -15,12 +15,13 @@ import pyspark
 import pytest
 from eos.ledger import Ledger
 from eos.pipes import BOUND, Pipe
+from java_stores import java_client
 from streams.sessions import class_path
 
+from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.processes import ProcessGroup
 
 if TYPE_CHECKING:
-    from featuregate.testing import LocalKafka
     from featuregate.testing.local_kafka.processes import ChildProcess
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -87,6 +88,26 @@ def test_the_job_continues_after_a_kill_and_ends_at_a_signal(kafka: LocalKafka, 
         assert balance.exactly_once, balance
     finally:
         family.close()
+
+
+def test_the_job_copies_on_a_cluster_that_wants_tls_and_sasl(tmp_path: Path) -> None:
+    """One file of Java's properties leads its source, its session and its sink to the same brokers."""
+    with LocalKafka("4.2.0", security="SASL_SSL", sasl_mechanism="SCRAM-SHA-512") as kafka:
+        trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(kafka.client_config()["ssl.ca.location"])}
+        config = tmp_path / "client.properties"
+        config.write_text("".join(f"{name}={value}\n" for name, value in java_client(kafka, trust).items()))
+        pipe = Pipe.on(kafka, "secured-job", partitions=2)
+        arguments = ["--bootstrap", pipe.bootstrap, "--input", pipe.source, "--output", pipe.sink, "--trigger-ms", "0"]
+        arguments += ["--checkpoint", str(tmp_path / "checkpoint"), "--query", pipe.group]
+        family = ProcessGroup("job")
+        try:
+            with Ledger(pipe) as ledger:
+                ledger.feed_now(100)
+                job = command(*arguments, "--command-config", str(config))
+                family.start(job, log=family.folder / "job.log")
+                assert ledger.balance(4 * BOUND).exactly_once
+        finally:
+            family.close()
 
 
 def processes_of(job: ChildProcess, whom: str) -> list[psutil.Process]:
