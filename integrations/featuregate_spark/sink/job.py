@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Tasks", "collect_small", "columns_to_write", "require_replayable", "write_batch"]
 
+_log = logging.getLogger("featuregate.spark.sink")
+
 _TYPES: Final = {
     "key": ("string", "binary"),
     "value": ("string", "binary"),
@@ -43,7 +46,9 @@ class Tasks(NamedTuple):
 
 
 _MOST_BYTES: Final = 4096
-"""Bytes of a row of a batch that the driver collects: what a partition brings it is then at most some megabytes."""
+"""Bytes of a row of a batch that the driver collects."""
+_RESULT_LIMIT: Final = "spark.driver.maxResultSize"
+"""Spark's error of a job with a larger result names this setting, and has no class of its own."""
 
 
 def columns_to_write(df: DataFrame, topic: str | None, shard_by: Sequence[str]) -> DataFrame:
@@ -132,7 +137,9 @@ def write_batch(rows: DataFrame, batch: Batch, tasks: Tasks) -> list[Committed]:
 def collect_small(rows: DataFrame, batch: Batch, most: int) -> pa.Table | None:
     """Bring the rows of :func:`columns_to_write` here, each with its shard.
 
-    Returns None if there are more than `most`, or if one has more than 4,096 bytes: no partition brings more here.
+    Returns None if there are more than `most`, if one has more than 4,096 bytes, or if they are more than
+    ``spark.driver.maxResultSize``. Of any batch one row too many is all that comes here: each task stops there, and one
+    more task cuts off what they have found together.
 
     Raises
     ------
@@ -146,15 +153,17 @@ def collect_small(rows: DataFrame, batch: Batch, most: int) -> pa.Table | None:
     marked = rows.selectExpr(
         _shard_of(_keys(rows, batch), batch),
         f"{' + '.join(sizes)} > {_MOST_BYTES} AS __long",
-        # The number of a row in its partition: no partition brings more than `most` here, and one, which tells.
-        "monotonically_increasing_id() & 8589934591 AS __row",
         *(f"__{name}" for name in names),
     )
-    wanted = marked.where(f"__row <= {most}")
-    with _raising_causes(rows.sparkSession):
-        found = wanted.selectExpr(
-            "shard", "__long", *(f"if(__long, NULL, __{name}) AS {name}" for name in names)
-        ).toArrow()
+    wanted = marked.selectExpr("shard", "__long", *(f"if(__long, NULL, __{name}) AS {name}" for name in names))
+    try:
+        with _raising_causes(rows.sparkSession):
+            found = wanted.limit(most + 1).toArrow()
+    except Exception as error:
+        if _RESULT_LIMIT not in str(error):
+            raise
+        _log.warning("batch %d: its rows are more than %s allows; tasks write the batch", batch.batch_id, _RESULT_LIMIT)
+        return None
     if found.num_rows > most or any(found.column("__long").to_pylist()):
         return None
     return found.drop_columns("__long")
