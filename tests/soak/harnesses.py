@@ -53,6 +53,13 @@ HARNESSES = (
         settings={"SINK_FAULTS": "16", "SINK_RATE": "300", **PATIENT},
         libraries=SPARK,
     ),
+    Harness(
+        name="Spark sink, one task",
+        test="tests/live/spark/test_sink_faults.py::test_one_task_writes_each_row_of_all_shards_once_under_all_faults",
+        bound=4500,
+        settings={"SINK_FAULTS": "16", "SINK_RATE": "300", **PATIENT},
+        libraries=SPARK,
+    ),
     Harness(name="switch, 3.9 to 4.2", test=f"{UPGRADE}[3.9.2-4.2.0]", bound=4500, settings=LONG),
     Harness(
         name="Spark sink, speculation",
