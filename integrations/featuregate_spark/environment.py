@@ -23,6 +23,8 @@ __all__ = ["SparkEnvironment", "connector_of", "environment_of", "require_driver
 
 _PROVIDER: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _JAR: Final = re.compile(r"spark-sql-kafka-0-10_[\d.]+-(\d+\.\d+\.\d+)[^/]*\.jar$")
+_OF_PANDAS_2: Final = ("4.0.", "4.1.")
+"""How the releases of Spark begin that are written for pandas 2. The extra asks for it, and others may replace it."""
 _NEEDED: Final = ("featuregate", "pyarrow", "pandas")
 
 
@@ -49,6 +51,9 @@ class SparkEnvironment:
             found.append(connector_advice(self.spark, self.connector))
         if self.pandas is None:
             found.append("The driver has no pandas: pip install '.[spark]' in a checkout")
+        elif self.spark.startswith(_OF_PANDAS_2) and not self.pandas.startswith("2."):
+            problem = f"Spark {self.spark} is written for pandas 2, and the driver has pandas {self.pandas}"
+            found.append(f"{problem}: pip install 'pandas>=2,<3'")
         return (*found, *([self.workers] if self.workers is not None else []))
 
     def __str__(self) -> str:

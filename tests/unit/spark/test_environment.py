@@ -92,6 +92,8 @@ def test_each_fact_is_one_line() -> None:
     [
         ({"connector": "3.5.1"}, "connector of Spark 3.5.1"),
         ({"pandas": None}, "no pandas"),
+        ({"pandas": "3.0.1"}, "Spark 4.0.1 is written for pandas 2, and the driver has pandas 3.0.1"),
+        ({"pandas": "3.0.1", "spark": "4.1.2", "connector": "4.1.2"}, "pip install 'pandas>=2,<3'"),
         ({"workers": "lacks pyarrow: set PYSPARK_PYTHON"}, "pyarrow"),
     ],
 )
