@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["client_properties"]
 
+_CLIENT_ID: Final = "client.id"
+"""Of the session's polls. Quotas and request logs know the sink by its own, which the app gives it or librdkafka."""
 _BROKERS: Final = {"bootstrap.servers", "metadata.broker.list"}
 _TLS: Final = ("ssl.", "enable.ssl.")
 _SASL: Final = ("sasl.", "enable.sasl.", "oauth_cb")
@@ -41,9 +43,10 @@ def client_properties(session: Mapping[str, Any] | str, given: Mapping[str, Any]
 
 def _inherited(session: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
     has_tls, has_sasl = (any(name.startswith(kind) for name in given) for kind in (_TLS, _SASL))
-    return librdkafka_properties(
+    properties = librdkafka_properties(
         replace(session, tls=None if has_tls else session.tls, sasl=None if has_sasl else session.sasl)
     )
+    return {name: value for name, value in properties.items() if name != _CLIENT_ID}
 
 
 def _require_picklable(name: str, value: object) -> None:

@@ -28,7 +28,6 @@ SESSION = {
 OURS = {
     "bootstrap.servers": "a:1",
     "security.protocol": "SASL_SSL",
-    "client.id": "featuregate",
     "broker.address.family": "any",
     "enable.ssl.certificate.verification": True,
     "ssl.endpoint.identification.algorithm": "https",
@@ -43,7 +42,7 @@ def without(kind: str) -> dict[str, Any]:
 
 
 def test_a_sink_has_the_connection_of_its_session() -> None:
-    """Whatever its spelling; all of it is the connection of consumers, too."""
+    """Whatever its spelling; all of it is the connection of consumers, too. The name in request logs is its own."""
     assert client_properties(SESSION, {}) == connection_properties(OURS) == OURS
 
 
