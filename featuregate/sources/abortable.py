@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import weakref
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+import requests
 from requests.adapters import HTTPAdapter
 
 if TYPE_CHECKING:
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from urllib3 import PoolManager
 
 __all__ = ["AbortableAdapter"]
+
+_IDEMPOTENT: Final = {"GET", "HEAD", "OPTIONS"}
+_ENDED: Final = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
+"""What a request meets on a connection that the peer has ended; http.client adds `RemoteDisconnected`."""
 
 
 class AbortableAdapter(HTTPAdapter):
@@ -29,7 +35,23 @@ class AbortableAdapter(HTTPAdapter):
         self.aborted = False
         """Whether its requests have been ended; those that come fail, too."""
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self.connects = 0
+        """How often it has begun to open a connection."""
         super().__init__()
+
+    def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
+        """Send a request; once more on a new connection, where a kept one had just ended (RFC 9110, 9.2.2).
+
+        The peer ends a connection that is idle for some seconds, perhaps in the moment of the next request.
+        """
+        connects = self.connects
+        try:
+            return super().send(request, *args, **options)
+        except requests.ConnectionError as error:
+            kept = 0 < connects == self.connects
+            if not kept or self.aborted or request.method not in _IDEMPOTENT or not _has_ended(error):
+                raise
+        return super().send(request, *args, **options)
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         """Make the connections of direct requests."""
@@ -78,6 +100,14 @@ def _shut_down(sock: socket.socket) -> None:
         socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
+def _has_ended(error: Exception) -> bool:
+    """Say whether the connection ended before there was an answer."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, _ENDED):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None
+
+
 def _following(pool: Any, adapter: AbortableAdapter) -> Any:
     """Return the class of a pool whose connections show their sockets to the adapter."""
     if hasattr(pool, "following"):  # the manager of a proxy is kept, and comes again
@@ -85,6 +115,7 @@ def _following(pool: Any, adapter: AbortableAdapter) -> Any:
 
     class Connection(pool.ConnectionCls):  # type: ignore[misc]  # of HTTP, of HTTPS, or of a SOCKS proxy
         def connect(self) -> None:
+            adapter.connects += 1
             super().connect()
             adapter.connected(self.sock)
 

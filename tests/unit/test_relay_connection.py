@@ -1,0 +1,144 @@
+"""The connection to a relay: kept between polls, and not trusted when it has been idle."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+import requests
+from http_serving import serving_http
+from waiting import BOUND, eventually
+
+from featuregate import HttpSource
+from featuregate.errors import RelayError
+from featuregate.sources.abortable import AbortableAdapter
+from featuregate.testing import release_view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VIEW = release_view("4.2")
+BODY = VIEW.to_json().encode()
+ANSWER = b"HTTP/1.1 200 OK\r\nFeaturegate-Age: 0\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
+REFUSAL = b"HTTP/1.1 503 Later\r\nContent-Length: 0\r\n\r\n"
+NO_ANSWER, HALF_AN_ANSWER = b"", ANSWER[:10]
+
+
+class Relay(NamedTuple):
+    """What a relay has seen: connections have numbers from 0 on."""
+
+    url: str
+    requests: list[int]
+    """The connection of each request."""
+    ended: list[int]
+    """The connections that have ended."""
+
+
+@contextmanager
+def relay(*answers: bytes | None) -> Iterator[Relay]:
+    """Serve these answers, one for each request, and the last one again and again.
+
+    What is no whole answer ends the connection; None waits until the client does.
+    """
+    asked: list[int] = []
+    ended: list[int] = []
+    known: list[object] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            super().setup()
+            known.append(self)
+
+        def do_GET(self) -> None:
+            asked.append(known.index(self))
+            answer = answers[min(len(asked), len(answers)) - 1]
+            if answer is None:
+                self.rfile.read(1)
+            else:
+                self.wfile.write(answer)
+            self.close_connection = answer not in {ANSWER, REFUSAL}
+
+        do_POST = do_GET  # noqa: N815 - the names are those of http.server
+
+        def finish(self) -> None:
+            super().finish()
+            ended.append(known.index(self))
+
+    with serving_http(Handler) as url:
+        yield Relay(url, asked, ended)
+
+
+def fetch(source: HttpSource) -> None:
+    assert asyncio.run(source.fetch()).view == VIEW
+
+
+# ---------------------------------------------------------------- a kept connection that has just ended
+
+
+def test_a_request_is_sent_again_where_a_kept_connection_ended_without_an_answer() -> None:
+    """A server ends an idle connection, perhaps in the moment of the next poll: that is no failure."""
+    with relay(ANSWER, NO_ANSWER, ANSWER) as peer:
+        source = HttpSource(peer.url)
+        fetch(source)
+        fetch(source)
+        assert peer.requests == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked"),
+    [
+        ([NO_ANSWER], [0]),
+        ([ANSWER, NO_ANSWER], [0, 0, 1]),
+        ([ANSWER, HALF_AN_ANSWER], [0, 0]),
+    ],
+    ids=["new connection", "twice", "half an answer"],
+)
+def test_other_connections_that_end_are_failures(answers: list[bytes], asked: list[int]) -> None:
+    """A new one says that the relay is not well, and a request is sent again once."""
+    with relay(*answers) as peer:
+        source = HttpSource(peer.url)
+        for _ in answers[1:]:
+            fetch(source)
+        with pytest.raises(RelayError):
+            fetch(source)
+        assert peer.requests == asked
+
+
+def test_a_connection_that_cannot_be_opened_is_not_opened_again() -> None:
+    """The kept one has ended before, and the relay is gone."""
+    with relay(ANSWER, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") as peer, requests.Session() as session:
+        adapter = AbortableAdapter()
+        session.mount("http://", adapter)
+        for _ in range(2):
+            session.get(peer.url, timeout=BOUND)
+        eventually(lambda: peer.ended == [0])
+    before = adapter.connects
+    with pytest.raises(requests.ConnectionError):
+        session.get(peer.url, timeout=BOUND)
+    assert adapter.connects == before + 1
+
+
+def test_a_request_that_was_ended_is_not_sent_again() -> None:
+    """Its connection ends without an answer, too."""
+    with relay(ANSWER, None) as peer, requests.Session() as session:
+        adapter = AbortableAdapter()
+        session.mount("http://", adapter)
+        session.get(peer.url, timeout=BOUND)
+        with adapter.limited(0.05), pytest.raises(requests.ConnectionError):
+            session.get(peer.url, timeout=BOUND)
+        assert adapter.connects == 1
+
+
+def test_what_may_have_had_an_effect_is_not_sent_again() -> None:
+    """A webhook is a POST; its own retries have an id that the receiver knows."""
+    with relay(ANSWER, NO_ANSWER) as peer, requests.Session() as session:
+        session.mount("http://", AbortableAdapter())
+        session.post(peer.url, timeout=BOUND)
+        with pytest.raises(requests.ConnectionError):
+            session.post(peer.url, timeout=BOUND)
+        assert peer.requests == [0, 0]
