@@ -64,6 +64,14 @@ class AbortableAdapter(HTTPAdapter):
         self.follow(manager)
         return manager
 
+    def close(self) -> None:
+        """Close the connections that are idle. urllib3 leaves that to the garbage collector."""
+        for manager in (self.poolmanager, *self.proxy_manager.values()):
+            for key in manager.pools.keys():  # noqa: SIM118 - not a dict: it has no iterator
+                if (pool := manager.pools.get(key)) is not None:
+                    pool.close()
+        super().close()
+
     def abort(self) -> None:
         """Shut every socket down: the requests on them fail as if the peer had closed the connection."""
         self.aborted = True

@@ -120,6 +120,7 @@ class HttpSource:
         ]
         self._known: KnownView | None = None
         self._seen: _Seen | None = None
+        self._turn: object = None
 
     def __str__(self) -> str:
         return f"cluster {self.cluster} at {', '.join(self.urls)}"
@@ -140,8 +141,9 @@ class HttpSource:
             Nor has any broker of ``fallback`` answered.
         """
         seen, known = self._seen, self._known
+        turn = self._turn = object()
         try:
-            relay, fetched = await in_daemon_thread(lambda: self._ask_relays(known, seen))
+            relay, fetched = await in_daemon_thread(lambda: self._ask_relays(known, seen, lambda: self._turn is turn))
         except RelayError:
             if self._fallback is None:
                 raise
@@ -181,15 +183,27 @@ class HttpSource:
             relay.abort(session)
             raise
 
-    def _ask_relays(self, known: KnownView | None, seen: _Seen | None) -> tuple[RelayConnection, KnownView]:
-        """Ask one relay after the other; none may take the time of all."""
+    def close(self) -> None:
+        """Close the connections: nobody polls any more. The next :meth:`fetch` opens them again."""
+        self._turn = None
+        for relay in self._relays:
+            relay.close()
+        if self._fallback is not None:
+            self._fallback.close()
+
+    def _ask_relays(
+        self, known: KnownView | None, seen: _Seen | None, wanted: Callable[[], bool]
+    ) -> tuple[RelayConnection, KnownView]:
+        """Ask one relay after the other, while the caller wants it; none may take the time of all."""
         errors = []
         for relay in self._relays:
             try:
                 floor = None if seen is None else seen.floor(self._clock())
-                return relay, relay.get(known, floor, self._timeout / len(self._relays))
+                return relay, relay.get(known, floor, self._timeout / len(self._relays), wanted)
             except RelayError as error:
                 errors.append(error)
+            if not wanted():
+                break
         if len(errors) == 1:
             raise errors[0]
         raise RelayError(str(self), f"no relay gave a view: {'; '.join(map(str, errors))}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
@@ -13,7 +14,7 @@ from featuregate.sources.relay_responses import AGE_HEADER, REVISION_HEADER, age
 from featuregate.view.cluster_view import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import requests
 
@@ -85,14 +86,19 @@ class RelayConnection:
         self._identity = identity
         self._clock = clock
         self._chance = chance
-        self._session: requests.Session | None = None
-        self._session_process = 0
+        self._kept: requests.Session | None = None
+        self._in_use: set[requests.Session] = set()
+        self._process = os.getpid()
         self._failures = 0
         self._problem = ""
         self._rests_until = -math.inf
 
-    def get(self, known: KnownView | None, floor: Floor | None, timeout: float) -> KnownView:
+    def get(
+        self, known: KnownView | None, floor: Floor | None, timeout: float, wanted: Callable[[], bool]
+    ) -> KnownView:
         """Ask for the view, or for the news that ``known`` is still the newest one.
+
+        The connection is kept for the next request while ``wanted()``: the caller may have given this one up.
 
         Raises
         ------
@@ -106,13 +112,18 @@ class RelayConnection:
         session = self.take_session()
         adapter = self._adapter(session)
         try:
-            with adapter.limited(timeout), self._send(session, known, floor, timeout) as response:
+            with (
+                self._using(session, wanted),
+                adapter.limited(timeout),
+                self._send(session, known, floor, timeout) as response,
+            ):
                 fetched = self._read(response, known, floor, began)
         except RelayError as error:
             problem = f"the relay did not answer within {timeout:g} s" if adapter.aborted else error.problem
-            self._fail(problem)
+            if wanted():
+                self._fail(problem)
             raise RelayError(self.url, problem) from error
-        self._session, self._failures = session, 0
+        self._failures = 0
         return fetched
 
     def changed(self, session: requests.Session, known: KnownView, floor: Floor, wait: int, timeout: float) -> bool:
@@ -125,27 +136,33 @@ class RelayConnection:
             return False
         query = floor.to_query() | {"wait": str(wait), "revision": known.revision or ""}
         try:
-            with self._request(session, "HEAD", query, {}, (timeout, wait + timeout)) as response:
+            with (
+                self._using(session, lambda: True),
+                self._request(session, "HEAD", query, {}, (timeout, wait + timeout)) as response,
+            ):
                 status, revision = response.status_code, response.headers.get(REVISION_HEADER)
         except RelayError:
             return False
-        self._session = session
         return status == _OK and revision not in {None, known.revision}
 
     def abort(self, session: requests.Session) -> None:
         """End what another thread does with a session, now or later. It is not used again."""
         self._adapter(session).abort()
 
-    def take_session(self) -> requests.Session:
-        """Return the open connection, or a new one: a call that was given up may still use the one before.
+    def close(self) -> None:
+        """Close the connection, and end the requests of other threads. The next request opens another one."""
+        self._leave_to_parent()
+        for session in list(self._in_use):
+            self.abort(session)
+        self._keep(None)
 
-        So may the parent of a forked process.
-        """
+    def take_session(self) -> requests.Session:
+        """Return the open connection, or a new one: a call that was given up may still use the one before."""
         import requests  # noqa: PLC0415 - only a relay needs it
 
-        session, self._session = self._session, None
-        process, self._session_process = self._session_process, os.getpid()
-        if session is None or process != self._session_process or self._adapter(session).aborted:
+        self._leave_to_parent()
+        session, self._kept = self._kept, None
+        if session is None or self._adapter(session).aborted:
             from featuregate.sources.abortable import AbortableAdapter  # noqa: PLC0415 - see above
 
             session = requests.Session()
@@ -154,7 +171,33 @@ class RelayConnection:
             session.mount("https://", adapter)
             session.headers["Accept"] = "application/json"
             session.auth = self._identity
+        self._in_use.add(session)
         return session
+
+    @contextmanager
+    def _using(self, session: requests.Session, wanted: Callable[[], bool]) -> Iterator[None]:
+        """Keep a session for the next request, unless this one fails, is ended, or is not wanted any more."""
+        try:
+            yield
+            self._keep(session)
+            if self._adapter(session).aborted or not wanted():  # only now: either this sees it, or close() the session
+                self._keep(None)
+        except BaseException:
+            session.close()  # not when garbage is collected: the adapter is part of a cycle
+            raise
+        finally:
+            self._in_use.discard(session)
+
+    def _keep(self, session: requests.Session | None) -> None:
+        before, self._kept = self._kept, session
+        if before is not None:
+            before.close()
+
+    def _leave_to_parent(self) -> None:
+        """In a forked child, close this end of the connection alone, and leave the threads of the parent theirs."""
+        if self._process != os.getpid():
+            self._process, self._in_use = os.getpid(), set()
+            self._keep(None)
 
     def _adapter(self, session: requests.Session) -> AbortableAdapter:
         return cast("AbortableAdapter", session.get_adapter(self.url))

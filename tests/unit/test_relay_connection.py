@@ -1,8 +1,11 @@
-"""The connection to a relay: kept between polls, and not trusted when it has been idle."""
+"""The connection to a relay: kept between polls, closed when nobody polls, and not trusted when it has been idle."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
+import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,7 +15,7 @@ import requests
 from http_serving import serving_http
 from waiting import BOUND, eventually
 
-from featuregate import HttpSource
+from featuregate import Discoverer, HttpSource
 from featuregate.errors import RelayError
 from featuregate.sources.abortable import AbortableAdapter
 from featuregate.testing import release_view
@@ -20,6 +23,7 @@ from featuregate.testing import release_view
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+HOUR = 3600.0
 VIEW = release_view("4.2")
 BODY = VIEW.to_json().encode()
 ANSWER = b"HTTP/1.1 200 OK\r\nFeaturegate-Age: 0\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
@@ -75,6 +79,96 @@ def relay(*answers: bytes | None) -> Iterator[Relay]:
 
 def fetch(source: HttpSource) -> None:
     assert asyncio.run(source.fetch()).view == VIEW
+
+
+# ---------------------------------------------------------------- closed when nobody polls
+
+
+def test_the_connection_ends_with_the_discoverer() -> None:
+    """Also while the source is referenced: otherwise the socket would stay in CLOSE_WAIT."""
+    with relay(ANSWER) as peer:
+        source = HttpSource(peer.url, wait=0)
+        with Discoverer(source=source, interval=HOUR) as features:
+            features.refresh(BOUND)
+            assert peer.ended == []
+        eventually(lambda: peer.ended == [0])
+
+
+def test_a_poll_that_is_given_up_leaves_no_connection() -> None:
+    """Nor a request to the next relay, nor a rest of this one."""
+    with relay(ANSWER, None) as peer, relay(ANSWER) as other:
+        source = HttpSource([other.url, peer.url], timeout=HOUR, chance=lambda: 0.9)
+        fetch(source)
+        features = Discoverer(source=source, interval=HOUR).start()
+        eventually(lambda: peer.requests == [0, 0])
+        features.close()
+        eventually(lambda: peer.ended == [0])
+        for thread in threading.enumerate():
+            if thread.name == "featuregate-blocking-call":
+                thread.join(BOUND)
+        assert (peer.requests, other.requests) == ([0, 0], [])
+        assert source._relays[0]._rests_until < 0
+
+
+def test_a_source_that_was_closed_opens_another_connection() -> None:
+    """Closing twice is closing once."""
+    with relay(ANSWER) as peer:
+        source = HttpSource(peer.url)
+        fetch(source)
+        source.close()
+        source.close()
+        fetch(source)
+        fetch(source)
+        assert peer.requests == [0, 1, 1]
+        source.close()
+        eventually(lambda: sorted(peer.ended), met=lambda ended: ended == [0, 1])
+
+
+def test_a_connection_on_which_a_request_failed_is_closed() -> None:
+    """At once, and not when garbage is collected; also one of a poll that the caller has given up meanwhile."""
+    with relay(REFUSAL) as refusing, relay(ANSWER) as answering:
+        gc.disable()
+        try:
+            with pytest.raises(RelayError):
+                fetch(HttpSource(refusing.url))
+            eventually(lambda: refusing.ended == [0])
+            HttpSource(answering.url)._relays[0].get(None, None, BOUND, lambda: False)
+            eventually(lambda: answering.ended == [0])
+        finally:
+            gc.enable()
+
+
+def test_a_forked_child_closes_its_end_and_leaves_the_connection_to_its_parent() -> None:
+    """It asks on one of its own. That of the parent ends with the source of the parent, not with the child."""
+    with relay(ANSWER) as peer:
+        source = HttpSource(peer.url)
+        fetch(source)
+        told, tell = os.pipe()
+        done, end = os.pipe()
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                os.close(end)
+                fetch(source)
+                os.write(tell, b"x")
+                os.read(done, 1)
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(tell)
+        try:
+            assert os.read(told, 1) == b"x"
+            fetch(source)
+            assert peer.requests == [0, 1, 0]
+            source.close()
+            eventually(lambda: peer.ended == [0])
+        finally:
+            os.close(end)
+            _, status = os.waitpid(child, 0)
+            os.close(told)
+            os.close(done)
+        assert os.waitstatus_to_exitcode(status) == 0
 
 
 # ---------------------------------------------------------------- a kept connection that has just ended
