@@ -126,12 +126,16 @@ class DiscoveryError(FeatureGateError):
 
 
 class RelayError(FeatureGateError):
-    """A relay gave no view. ``url`` is its address, ``problem`` says why."""
+    """A relay gave no view. ``url`` is its address, ``problem`` says why.
 
-    def __init__(self, url: str, problem: str) -> None:
-        super().__init__(url, problem)
+    No request is sent for the next ``rest`` seconds: the relay, or the back-off of this client, wants it so.
+    """
+
+    def __init__(self, url: str, problem: str, rest: float = 0.0) -> None:
+        super().__init__(url, problem, rest)
         self.url = url
         self.problem = problem
+        self.rest = rest
 
     def __str__(self) -> str:
         return f"{self.url}: {self.problem}"

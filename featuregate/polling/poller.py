@@ -6,7 +6,7 @@ from functools import partial
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
-from featuregate.errors import RefreshTimedOut
+from featuregate.errors import RefreshTimedOut, RelayError
 from featuregate.gating.events import Polled
 from featuregate.polling.schedule import least_delay, next_delay
 from featuregate.sources.source import NotifyingSource
@@ -93,6 +93,7 @@ class Poller:
             failures=state.failures,
             rolling=state.rolling(store.view, now),
             chance=self._chance(),
+            rest=state.last_error.rest if isinstance(state.last_error, RelayError) else 0.0,
             fresh_for=state.fresh_for(now),
         )
 

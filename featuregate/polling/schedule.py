@@ -22,7 +22,7 @@ def least_delay(interval: float) -> float:
 
 
 def next_delay(
-    interval: float, *, failures: int, rolling: bool, chance: float, fresh_for: float | None = None
+    interval: float, *, failures: int, rolling: bool, chance: float, rest: float = 0.0, fresh_for: float | None = None
 ) -> float:
     """Return the seconds until the next poll.
 
@@ -37,6 +37,8 @@ def next_delay(
         Whether brokers differ, or something has just moved: then ten times as often, down to a second.
     chance
         A random number in [0, 1), which becomes a tenth of jitter either way.
+    rest
+        Seconds for which the source sends nothing: a poll before that would fail, and double the wait.
     fresh_for
         Seconds for which the view can still prove something; ``None`` where it cannot. The next poll comes before
         the view is stale, and while no broker answers at that moment, so that gates learn of it.
@@ -50,6 +52,8 @@ def next_delay(
     else:
         delay = interval
     delay *= 1 + JITTER * (2 * chance - 1)
+    if rest:
+        delay = max(delay, rest + AT_ONCE)
     if fresh_for is None:
         return delay
     return min(delay, fresh_for + AT_ONCE if failures else max(fresh_for / 2, AT_ONCE))

@@ -206,7 +206,8 @@ class HttpSource:
                 break
         if len(errors) == 1:
             raise errors[0]
-        raise RelayError(str(self), f"no relay gave a view: {'; '.join(map(str, errors))}")
+        problem = f"no relay gave a view: {'; '.join(map(str, errors))}"
+        raise RelayError(str(self), problem, min(error.rest for error in errors))
 
     async def _ask_brokers(self, brokers: BrokerSource) -> BrokerAnswers:
         fetched = await brokers.fetch()

@@ -93,6 +93,11 @@ class RelayConnection:
         self._problem = ""
         self._rests_until = -math.inf
 
+    @property
+    def rest(self) -> float:
+        """Seconds for which the relay is not asked again; 0 where it may be asked."""
+        return max(0.0, self._rests_until - self._clock())
+
     def get(
         self, known: KnownView | None, floor: Floor | None, timeout: float, wanted: Callable[[], bool]
     ) -> KnownView:
@@ -107,8 +112,8 @@ class RelayConnection:
             long as it says, or for a random part of a time that doubles with each failure.
         """
         began = self._clock()
-        if began < self._rests_until:
-            raise RelayError(self.url, f"{self._problem} (not asked for another {self._rests_until - began:.1f} s)")
+        if rest := self.rest:
+            raise RelayError(self.url, f"{self._problem} (not asked for another {rest:.1f} s)", rest)
         session = self.take_session()
         adapter = self._adapter(session)
         try:
@@ -122,7 +127,7 @@ class RelayConnection:
             problem = f"the relay did not answer within {timeout:g} s" if adapter.aborted else error.problem
             if wanted():
                 self._fail(problem)
-            raise RelayError(self.url, problem) from error
+            raise RelayError(self.url, problem, self.rest) from error
         self._failures = 0
         return fetched
 
@@ -132,7 +137,7 @@ class RelayConnection:
         The request is a long poll without a body. It proves nothing: the next poll asks for the view. False also where
         the relay cannot be asked now. Another thread may end it by :meth:`abort`.
         """
-        if self._clock() < self._rests_until:
+        if self.rest:
             return False
         query = floor.to_query() | {"wait": str(wait), "revision": known.revision or ""}
         try:

@@ -83,7 +83,7 @@ TEXTS: list[tuple[FeatureGateError, str]] = [
         "b:9092: authentication with PLAIN failed: the broker says no",
     ),
     (
-        RelayError("http://relay:8080", "the relay answered 503: no view"),
+        RelayError("http://relay:8080", "the relay answered 503: no view", 1.5),
         "http://relay:8080: the relay answered 503: no view",
     ),
     (OlderAnswers(25.04), "the source is behind: its answers are 25.0 s older than those of the view at hand"),

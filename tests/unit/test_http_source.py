@@ -17,6 +17,10 @@ from http_serving import serving_http
 from featuregate import Discoverer, HttpSource
 from featuregate.errors import ConfigError, DiscoveryError, RelayError
 from featuregate.gating.store import Store
+from featuregate.polling.poll_state import PollState
+from featuregate.polling.poller import Poller
+from featuregate.polling.schedule import AT_ONCE
+from featuregate.polling.view_updater import ViewUpdater
 from featuregate.sources.source import BrokerAnswers
 from featuregate.testing import FakeCluster, release_view
 
@@ -308,6 +312,24 @@ def test_a_relay_is_not_asked_before_it_says_so(relay, headers, rest):
     assert len(relay.calls) == 1
     clock.now += 0.2
     assert fetch(source).view == VIEW
+
+
+@pytest.mark.parametrize("urls", [URL, [URL, OTHER]])
+def test_the_next_poll_comes_when_a_relay_may_be_asked_again(relay, urls):
+    """A poll before that would send nothing, and count as a failure."""
+    clock = Clock()
+    source = HttpSource(urls, clock=clock, chance=lambda: 0.4)
+    state = PollState(interval=60, stale_after=600, forget_after=60)
+    poller = Poller(source, ViewUpdater(Store(wall=clock), state, clock), chance=lambda: 0.0)
+    relay.get(PATH, status=503, headers={"Retry-After": "2"})
+    if urls != URL:
+        relay.get(OTHER_PATH, status=503, headers={"Retry-After": "5"})
+    delay = asyncio.run(poller.poll())
+    assert delay == pytest.approx(2.8 + AT_ONCE)
+    clock.now += delay
+    asked = len(relay.calls)
+    asyncio.run(poller.poll())
+    assert len(relay.calls) == asked + 1
 
 
 def test_rests_double_with_each_failure_up_to_half_a_minute(relay):

@@ -107,7 +107,7 @@ def test_a_poll_that_is_given_up_leaves_no_connection() -> None:
             if thread.name == "featuregate-blocking-call":
                 thread.join(BOUND)
         assert (peer.requests, other.requests) == ([0, 0], [])
-        assert source._relays[0]._rests_until < 0
+        assert source._relays[0].rest == 0
 
 
 def test_a_source_that_was_closed_opens_another_connection() -> None:

@@ -57,6 +57,12 @@ def test_invariant_10_the_next_poll_comes_before_the_view_is_stale(failures: int
     assert next_delay(1, failures=0, rolling=False, chance=MIDDLE, fresh_for=100) == 1
 
 
+@pytest.mark.parametrize(("rest", "expected"), [(0.5, 1), (2, 2 + AT_ONCE), (300, 10 + AT_ONCE)])
+def test_no_poll_comes_while_its_source_rests(rest: float, expected: float) -> None:
+    """It would ask nobody, and double the wait. Gates still learn in time that the view is stale."""
+    assert next_delay(60, failures=1, rolling=False, chance=MIDDLE, rest=rest, fresh_for=10) == expected
+
+
 def test_polls_do_not_follow_each_other_without_a_pause() -> None:
     """Not even where a view is stale after a millisecond."""
     assert next_delay(3600, failures=0, rolling=False, chance=MIDDLE, fresh_for=0.001) == AT_ONCE
