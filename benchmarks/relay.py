@@ -54,7 +54,8 @@ NOTES = (
     (
         "The bare stack is Starlette on uvicorn with uvloop and httptools, as the relay has them, with constant "
         "answers and without the relay's limits of a connection. Rates are requests by the processor time of the "
-        "server, which one core has at the most in a second; clients are in another process."
+        "server, which one core has at the most in a second; clients are in another process. Meanwhile the relay polls "
+        "once a second, and each poll finds another epoch: its processor time counts, and that of the fake brokers."
     ),
     (
         "fast-feature serves OpenFeature's protocol, too, by FastAPI on the same server. @unleash/proxy evaluates the "
@@ -72,7 +73,7 @@ NOTES = (
 def rates(folder: Path, rounds: int) -> list[Row]:
     """Measure requests by the second of one core."""
     with ExitStack() as stack:
-        ours = stack.enter_context(running(sys.executable, HERE / "servers.py", words=("relay",)))
+        ours = stack.enter_context(running(sys.executable, HERE / "servers.py", words=("polling",)))
         bare = stack.enter_context(running(sys.executable, HERE / "servers.py", words=("bare",)))
         view_tag = requests.get(f"http://127.0.0.1:{ours.port}{VIEW}", timeout=30).headers["ETag"]
         view = get(VIEW, If_None_Match=view_tag, Accept_Encoding="gzip")

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 SECONDS = 5
 """For which the balancer waits for an upstream."""
-KEPT = {"etag", "retry-after", "content-type", "content-encoding", "featuregate-age", "featuregate-revision"}
+KEPT = {"etag", "retry-after", "content-type", "content-encoding"}
+OURS = "featuregate-"
 
 
 class Upstream(Protocol):
@@ -63,7 +64,7 @@ def balancing(*upstreams: Upstream) -> Iterator[Balanced]:
             with suppress(ConnectionError):  # of a client that waits no longer
                 self.send_response_only(status)
                 for name, value in headers:
-                    if name.lower() in KEPT:
+                    if name.lower() in KEPT or name.lower().startswith(OURS):
                         self.send_header(name, value)
                 self.send_header("Content-Length", str(len(said)))
                 self.end_headers()

@@ -26,6 +26,10 @@ CLIENTS = 2
 """One behind a balancer, which picks a replica for each request, and one that knows all replicas."""
 
 
+CLOCKS = 1e6
+"""Seconds by which the clocks of two replicas differ."""
+
+
 class Revision(NamedTuple):
     """What must never fall."""
 
@@ -35,7 +39,8 @@ class Revision(NamedTuple):
 
 
 def revision(view: View) -> Revision:
-    return Revision(view.epoch, max(broker.answered_at for broker in view.brokers if broker.answered_at is not None))
+    """Return what a view is of. Clocks of replicas differ by multiples of a million seconds."""
+    return Revision(view.epoch, round(view.seen_at % CLOCKS, 6))
 
 
 class Participant:
@@ -119,7 +124,7 @@ class World:
 
     def clock_of(self, replica: int):
         """Return the clock of another machine, which shows another time."""
-        return lambda: self.now + 1e6 * (replica - 1)
+        return lambda: self.now + CLOCKS * (replica - 1)
 
     def run(self, schedule: list[tuple]) -> Self:
         """Do one step after the other: each is the name of a method with its arguments."""

@@ -1,8 +1,8 @@
 """The servers under load, each in a process of its own: `python servers.py FD KIND [CERTIFICATE KEY]`.
 
-``relay`` is `featuregate serve` over three fake brokers, and ``bare`` the same stack with constant answers. A line on
-standard input changes the cluster; the line on standard output is the time before it, by the clock that all processes
-of a machine share.
+``relay`` is `featuregate serve` over three fake brokers, whose epoch rises as KRaft's does, ``polling`` the same with a
+poll each second, and ``bare`` the same stack with constant answers. A line on standard input changes the cluster; the
+line on standard output is the time before it, by the clock that all processes of a machine share.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,13 +32,16 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+EPOCH_SECONDS = 0.5
 GATE = ("new-groups", "kip848")
 HEADERS = {
     "Cache-Control": "no-cache",
     "Vary": "Accept-Encoding",
     "Featuregate-Age": "12.345678",
+    "Featuregate-Epoch": "5613",
     "Featuregate-Revision": "1f0c53a8f05c9f8f0c2be8e4b3a1d6a7",
-    "ETag": '"1f0c53a8f05c9f8f0c2be8e4b3a1d6a7"',
+    "Featuregate-Seen-At": "1795396691.57635",
+    "ETag": 'W/"1f0c53a8f05c9f8f0c2be8e4b3a1d6a7"',
 }
 FLAG = b'{"key":"new-groups","value":true,"reason":"STATIC","variant":"open","metadata":{"stale":false,"age":1.234}}'
 VIEW = bytes(1500)
@@ -48,12 +52,12 @@ EVENT = b'id: 1f0c53a8f05c9f8f0c2be8e4b3a1d6a7\nevent: view\ndata: {"cluster": "
 def main() -> None:
     listener, kind = socket.socket(fileno=int(sys.argv[1])), sys.argv[2]
     tls = Certificates(Path(sys.argv[3]), Path(sys.argv[4])) if len(sys.argv) > 3 else None
-    {"relay": relay, "bare": bare}[kind](listener, tls)
+    {"relay": relay, "polling": partial(relay, interval=1.0), "bare": bare}[kind](listener, tls)
 
 
-def relay(listener: socket.socket, tls: Certificates | None) -> None:
+def relay(listener: socket.socket, tls: Certificates | None, *, interval: float = 3600.0) -> None:
     with FakeCluster(3) as brokers:
-        features = fg.Discoverer(brokers.bootstrap, interval=3600)
+        features = fg.Discoverer(brokers.bootstrap, interval=interval)
         gate = features.gate(*GATE)
         levels = 0
 
@@ -64,7 +68,14 @@ def relay(listener: socket.socket, tls: Certificates | None) -> None:
             features.refresh()
 
         obey(change)
+        threading.Thread(target=keep_moving, args=(brokers,), daemon=True).start()
         serve({"orders": Cluster(features, (gate,))}, listener, tls=tls)
+
+
+def keep_moving(brokers: FakeCluster) -> None:
+    while True:
+        brokers.advance_epoch()
+        time.sleep(EPOCH_SECONDS)
 
 
 def bare(listener: socket.socket, tls: Certificates | None) -> None:

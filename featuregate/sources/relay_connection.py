@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Final, cast
 
 from featuregate.errors import RelayError, ViewJsonError
 from featuregate.sources.latched_json import latched_from_json
-from featuregate.sources.relay_responses import AGE_HEADER, REVISION_HEADER, age_of, error_of, reason_of, retry_after
+from featuregate.sources.relay_responses import (
+    AGE_HEADER,
+    EPOCH_HEADER,
+    REVISION_HEADER,
+    age_of,
+    error_of,
+    reason_of,
+    renewed,
+    retry_after,
+)
 from featuregate.view.cluster_view import View
 
 if TYPE_CHECKING:
@@ -273,15 +282,23 @@ class RelayConnection:
 
     def _view_of(self, response: requests.Response, known: KnownView | None) -> tuple[View, frozenset[LatchKey]]:
         if response.status_code == _NOT_MODIFIED and known is not None:
-            return known.view, known.latched
+            return self._renewed(known.view, response), known.latched
         body = self._body(response)
         if response.status_code != _OK:
             self._rests_until = self._clock() + retry_after(response) * (1 + self._chance())
             raise RelayError(self.url, f"the relay answered {response.status_code}: {error_of(body)}")
         try:
-            return View.from_json(body), latched_from_json(body)
+            view, latched = View.from_json(body), latched_from_json(body)
         except ViewJsonError as error:
             raise RelayError(self.url, f"the response is not a view: {error}") from error
+        # A cache on the way may have an earlier body, and the headers of now.
+        return self._renewed(view, response) if EPOCH_HEADER in response.headers else view, latched
+
+    def _renewed(self, view: View, response: requests.Response) -> View:
+        try:
+            return renewed(view, response.headers)
+        except ValueError as error:
+            raise RelayError(self.url, f"the response does not say which poll it is of: {error}") from None
 
     def _body(self, response: requests.Response) -> str:
         """Read a body of limited size."""

@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from featuregate.printable import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import requests
 
-__all__ = ["AGE_HEADER", "REVISION_HEADER", "age_of", "error_of", "reason_of", "retry_after"]
+    from featuregate.view.cluster_view import View
+
+__all__ = [
+    "AGE_HEADER",
+    "EPOCH_HEADER",
+    "REVISION_HEADER",
+    "SEEN_AT_HEADER",
+    "age_of",
+    "error_of",
+    "freshness_of",
+    "reason_of",
+    "renewed",
+    "retry_after",
+]
 
 AGE_HEADER: Final = "Featuregate-Age"
 """Seconds since the brokers answered, by the relay's clock, when it sent the response."""
+EPOCH_HEADER: Final = "Featuregate-Epoch"
+"""The epoch of the view. The body that the client or a cache has may be of an earlier poll with the same content."""
+SEEN_AT_HEADER: Final = "Featuregate-Seen-At"
+"""`View.seen_at` of the view, likewise."""
 REVISION_HEADER: Final = "Featuregate-Revision"
 """Which content the view has: a text that is the same at each relay, and that times and epochs do not change."""
 _LONGEST_REST: Final = 300.0
@@ -37,6 +57,41 @@ def age_of(response: requests.Response) -> float | None:
     except (KeyError, ValueError):
         return None
     return age if 0 <= age < math.inf else None
+
+
+def freshness_of(view: View) -> dict[str, str]:
+    """Return the headers that say of which poll a view is."""
+    return {EPOCH_HEADER: str(view.epoch), SEEN_AT_HEADER: repr(view.seen_at)}
+
+
+def renewed(view: View, headers: Mapping[str, str]) -> View:
+    """Return the view of the poll that the headers name: the same content at another epoch and another time.
+
+    The epochs and times of brokers move with those of the view, so that a broker which was behind stays as far behind.
+
+    Raises
+    ------
+    ValueError
+        A header is missing, or no view with this content has such a value.
+    """
+    try:
+        epoch, seen_at = int(headers[EPOCH_HEADER]), float(headers[SEEN_AT_HEADER])
+    except KeyError:
+        raise ValueError(f"there is no {EPOCH_HEADER}, or no {SEEN_AT_HEADER}") from None
+    if (epoch >= 0) is not (view.epoch >= 0) or not math.isfinite(seen_at):
+        raise ValueError(f"epoch {epoch} at {seen_at} is none of this content")
+    risen, later = epoch - view.epoch, seen_at - view.seen_at
+    if not risen and not later:
+        return view
+    brokers = [
+        replace(
+            broker,
+            epoch=broker.epoch if broker.epoch < 0 else max(0, broker.epoch + risen),
+            answered_at=broker.answered_at + later,
+        )
+        for broker in view.brokers
+    ]
+    return replace(view, epoch=epoch, seen_at=seen_at, brokers=tuple(brokers))
 
 
 def retry_after(response: requests.Response) -> float:

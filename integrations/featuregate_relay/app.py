@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from featuregate.errors import RequirementError
-from featuregate.sources.relay_responses import AGE_HEADER
+from featuregate.sources.relay_responses import AGE_HEADER, EPOCH_HEADER, SEEN_AT_HEADER
 from featuregate_relay.access.authentication import Authentication, client_of
 from featuregate_relay.clusters import Cluster, ServedCluster
 from featuregate_relay.flags.ofrep import Evaluations, FlagPaths
@@ -44,7 +44,13 @@ _WATCH_SECONDS: Final = 1.0
 _CORS: Final[dict[str, Any]] = {
     "allow_methods": ["GET", "POST"],
     "allow_headers": ["Authorization", "Content-Type", "If-None-Match", "Last-Event-ID", "X-API-Key"],
-    "expose_headers": ["ETag", "Retry-After", AGE_HEADER],  # else scripts see none of them
+    "expose_headers": [
+        "ETag",
+        "Retry-After",
+        AGE_HEADER,
+        EPOCH_HEADER,
+        SEEN_AT_HEADER,
+    ],  # else scripts see none of them
 }
 
 
@@ -76,7 +82,7 @@ def make_app(
     ================================== ======================================================================
 
     A view that is below the floor of a request is never sent: the request waits ``floor_seconds`` for a newer one.
-    With ``?wait=SECONDS`` a request waits, 30 seconds at the most, for another view than ``If-None-Match`` names.
+    With ``?wait=SECONDS`` a request waits, 30 seconds at the most, for other content than ``If-None-Match`` names.
     ``access`` says who may read what; without it, everybody may read everything.
     ``origins`` are those of the pages whose scripts may read the responses.
     ``notifier`` looks at each cluster once a second.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 
-__all__ = ["entity_tag", "gzip_tag", "matches"]
+__all__ = ["entity_tag", "matches", "weak_tag"]
 
 _GZIP = '-gzip"'
 
@@ -14,16 +15,16 @@ def entity_tag(content: bytes) -> str:
     return f'"{hashlib.sha256(content).hexdigest()[:32]}"'
 
 
-def gzip_tag(tag: str) -> str:
-    """Return the tag of the same content with gzip: other bytes need another strong tag."""
-    return tag[:-1] + _GZIP
+def weak_tag(content: object) -> str:
+    """Return the entity tag of bodies that say this, a JSON value, and differ in times alone, or in their coding."""
+    return f"W/{entity_tag(json.dumps(content).encode())}"
 
 
 def matches(if_none_match: str | None, tag: str) -> bool:
-    """Say whether ``If-None-Match`` holds this entity tag; weak tags match, too, and so does the tag of gzip."""
+    """Say whether ``If-None-Match`` holds this entity tag, by the weak comparison; a proxy may have marked it."""
     if if_none_match is None:
         return False
     if if_none_match == tag:  # most clients are in sync, and have one tag
         return True
     tags = {each.strip().removeprefix("W/").replace(_GZIP, '"') for each in if_none_match.split(",")}
-    return tag in tags or "*" in tags
+    return tag.removeprefix("W/") in tags or "*" in tags

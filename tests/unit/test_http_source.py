@@ -21,6 +21,7 @@ from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
 from featuregate.polling.schedule import AT_ONCE
 from featuregate.polling.view_updater import ViewUpdater
+from featuregate.sources.relay_responses import freshness_of
 from featuregate.sources.source import BrokerAnswers
 from featuregate.testing import FakeCluster, release_view
 
@@ -32,7 +33,7 @@ BOUND = 60.0
 URL = "http://relay:8080"
 PATH = f"{URL}/v1/clusters/default/view"
 VIEW = release_view("4.2")
-HEADERS = {"ETag": '"one"', "Featuregate-Age": "2.5"}
+HEADERS = {"ETag": '"one"', "Featuregate-Age": "2.5"} | freshness_of(VIEW)
 
 
 @pytest.fixture
@@ -71,6 +72,36 @@ def test_an_unchanged_view_is_not_sent_again(relay):
     assert relay.calls[1].request.headers["If-None-Match"] == '"one"'
     assert second.view is first.view
     assert second.age >= 40
+
+
+def test_an_unchanged_view_is_that_of_the_poll_which_the_headers_name(relay):
+    """The floor of the next request is that poll's, too."""
+    relay.get(PATH, body=VIEW.to_json(), headers=HEADERS)
+    newer = replace(VIEW, epoch=VIEW.epoch + 9, seen_at=VIEW.seen_at + 60)
+    relay.get(PATH, status=304, headers=HEADERS | freshness_of(newer))
+    source = HttpSource(URL)
+    views = [fetch(source).view for _ in range(3)]
+    assert [view.epoch for view in views] == [VIEW.epoch, newer.epoch, newer.epoch]
+    assert views[1].same_content(VIEW)
+    assert (query(relay, 2)["epoch"], query(relay, 2)["seenAt"]) == (str(newer.epoch), repr(newer.seen_at))
+
+
+def test_a_cache_may_have_an_earlier_body(relay):
+    """It has asked the relay, which said 304, and has the headers of now."""
+    newer = replace(VIEW, epoch=VIEW.epoch + 9, seen_at=VIEW.seen_at + 60)
+    relay.get(PATH, body=VIEW.to_json(), headers=HEADERS | freshness_of(newer))
+    view = fetch(HttpSource(URL)).view
+    assert (view.epoch, view.seen_at) == (newer.epoch, newer.seen_at)
+
+
+def test_an_unchanged_view_of_no_known_poll_is_an_error(relay):
+    """A client that took it for that of the last poll could be taken back by the next replica."""
+    relay.get(PATH, body=VIEW.to_json(), headers=HEADERS)
+    relay.get(PATH, status=304, headers={"Featuregate-Age": "1"})
+    source = HttpSource(URL)
+    fetch(source)
+    with pytest.raises(RelayError, match="does not say which poll it is of: there is no Featuregate-Epoch"):
+        fetch(source)
 
 
 def test_the_name_of_a_cluster_is_quoted(relay):

@@ -45,7 +45,7 @@ class _Wanted:
 
     floor: Floor | None
     wait: float
-    """Seconds for which the request waits for another view than the client has."""
+    """Seconds for which the request waits for other content than the client has."""
     if_none_match: str | None
     revision: str | None
     """Of the content that the client has; it waits for another one."""
@@ -102,14 +102,12 @@ class ViewPath:
             raise Refused(503, f"{cluster.name}: {problem}", retry_after=1)
         return _view(body, age, wanted)
 
-    def unchanged(
-        self, cluster: ServedCluster, floor: Floor | None, if_none_match: str, accept_encoding: str
-    ) -> RawHeaders | None:
+    def unchanged(self, cluster: ServedCluster, floor: Floor | None, if_none_match: str) -> RawHeaders | None:
         """Return the headers of 304 for a client that has the newest view; None: it has not, or there is none."""
         body, age, problem = self._newest(cluster, floor)
         if body is None or problem is not None or not matches(if_none_match, body.tag):
             return None
-        return [*body.encoded(accept_encoding).headers, _age(age)]
+        return [*body.headers, _age(age)]
 
     async def _body(self, cluster: ServedCluster, wanted: _Wanted) -> tuple[ViewBody | None, float, str | None]:
         """Return the body, its age, and why it cannot be sent; wait for another view where the request allows it.
@@ -157,13 +155,13 @@ def _now() -> float:
 
 
 def _view(body: ViewBody, age: float, wanted: _Wanted) -> Response:
-    encoded = body.encoded(wanted.accept_encoding)
     if matches(wanted.if_none_match, body.tag):
         response = Response(status_code=304)
     else:
+        encoded = body.encoded(wanted.accept_encoding)
         response = Response(encoded.content, media_type="application/json")
         response.raw_headers += encoded.coding
-    response.raw_headers += [*encoded.headers, _age(age)]
+    response.raw_headers += [*body.headers, _age(age)]
     return response
 
 

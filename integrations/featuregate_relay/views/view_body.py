@@ -7,8 +7,8 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.sources.latched_json import with_latched
-from featuregate.sources.relay_responses import REVISION_HEADER
-from featuregate_relay.entity_tags import entity_tag, gzip_tag
+from featuregate.sources.relay_responses import REVISION_HEADER, freshness_of
+from featuregate_relay.entity_tags import weak_tag
 from featuregate_relay.states import revision_of
 
 if TYPE_CHECKING:
@@ -23,44 +23,54 @@ _CODINGS: Final = {"gzip", "x-gzip", "*"}
 
 
 class EncodedBody(NamedTuple):
-    """A body in one coding, with headers as ASGI has them: thousands of requests a second get the same ones."""
+    """A body in one coding, with the header that names it as ASGI has headers."""
 
     content: bytes
-    headers: RawHeaders
-    """Also of a response without the body."""
     coding: RawHeaders
-    """Of the body."""
 
 
 class ViewBody:
-    """A view and the latched gates as JSON, the entity tag, the revision of the content, and the same compressed."""
+    """A view and the latched gates as JSON, the entity tag, the revision of the content, and the same compressed.
+
+    The entity tag is that of the content: each replica has the same one, and a poll that finds nothing new leaves it.
+    Headers say of which poll the view is.
+    """
 
     def __init__(self, view: View, latched: tuple[LatchKey, ...] = (), *, before: ViewBody | None = None) -> None:
         self.view = view
         self.latched = latched
-        self.plain = with_latched(view.to_json(), latched).encode()
-        self.tag = entity_tag(self.plain)
         same = before is not None and before.view.same_content(view)
         self.revision: str = before.revision if before is not None and same else revision_of(view)
+        # Where no broker reports the epoch of the view any more, levels age: the client must see these answers.
+        reported = max((broker.epoch for broker in view.answering), default=-1) >= view.epoch
+        self.tag = weak_tag([self.revision, reported, *sorted(latched)])
 
     def encoded(self, accept_encoding: str) -> EncodedBody:
         """Return the body in a coding that the client accepts."""
         return self._compressed if accepts_gzip(accept_encoding) else self._identity
 
     @cached_property
+    def headers(self) -> RawHeaders:
+        """Of each response, also of one without the body: thousands of requests a second get the same ones."""
+        headers = {
+            # Only this process knows the age of the view, so no cache may answer without asking it.
+            "cache-control": "no-cache",
+            "vary": "Accept-Encoding",
+            "etag": self.tag,
+            REVISION_HEADER: self.revision,
+            **freshness_of(self.view),
+        }
+        return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+    @cached_property
     def _identity(self) -> EncodedBody:
-        return EncodedBody(self.plain, self._headers(self.tag), [])
+        """The body; not made before a client needs it, as few do while nothing changes."""
+        return EncodedBody(with_latched(self.view.to_json(), self.latched).encode(), [])
 
     @cached_property
     def _compressed(self) -> EncodedBody:
-        """The body for clients that accept gzip; not made before one asks."""
-        content = gzip.compress(self.plain, compresslevel=_LEVEL, mtime=0)
-        return EncodedBody(content, self._headers(gzip_tag(self.tag)), [(b"content-encoding", b"gzip")])
-
-    def _headers(self, tag: str) -> RawHeaders:
-        # Only this process knows the age of the view, so no cache may answer without asking it.
-        headers = {"cache-control": "no-cache", "vary": "Accept-Encoding", "etag": tag, REVISION_HEADER: self.revision}
-        return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        content = gzip.compress(self._identity.content, compresslevel=_LEVEL, mtime=0)
+        return EncodedBody(content, [(b"content-encoding", b"gzip")])
 
 
 @lru_cache(maxsize=100)

@@ -44,12 +44,10 @@ class UnchangedViews:
         cluster = self._clusters.get(scope["path"]) if scope.get("method") == "GET" else None
         if cluster is None or not client_in(scope).may_read(cluster.name):
             return None
-        if_none_match = accept_encoding = None
+        if_none_match = None
         for name, value in scope["headers"]:
             if name == b"if-none-match":
                 if_none_match = value.decode("latin-1")
-            elif name == b"accept-encoding":
-                accept_encoding = value.decode("latin-1")
         if if_none_match is None:
             return None
         try:
@@ -59,4 +57,4 @@ class UnchangedViews:
             return None
         if "wait" in query:
             return None
-        return self._views.unchanged(cluster, floor, if_none_match, accept_encoding or "")
+        return self._views.unchanged(cluster, floor, if_none_match)

@@ -85,7 +85,7 @@ def test_an_unchanged_view_has_an_empty_answer() -> None:
         first = get(f"{url}/v1/clusters/default/view")
         tag = first.headers["ETag"]
         assert fg.View.from_json(first.text) == view
-        for condition in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+        for condition in (tag, tag.removeprefix("W/"), f'"other", {tag}', "*"):
             again = get(f"{url}/v1/clusters/default/view", **{"If-None-Match": condition})
             assert (again.status_code, again.content) == (304, b"")
             assert float(again.headers["Featuregate-Age"]) >= 0
