@@ -52,7 +52,9 @@ EVENT = b'id: 1f0c53a8f05c9f8f0c2be8e4b3a1d6a7\nevent: view\ndata: {"cluster": "
 def main() -> None:
     listener, kind = socket.socket(fileno=int(sys.argv[1])), sys.argv[2]
     tls = Certificates(Path(sys.argv[3]), Path(sys.argv[4])) if len(sys.argv) > 3 else None
-    {"relay": relay, "polling": partial(relay, interval=1.0), "bare": bare}[kind](listener, tls)
+    kinds: dict[str, Callable[[socket.socket, Certificates | None], None]]
+    kinds = {"relay": relay, "polling": partial(relay, interval=1.0), "bare": bare}
+    kinds[kind](listener, tls)
 
 
 def relay(listener: socket.socket, tls: Certificates | None, *, interval: float = 3600.0) -> None:

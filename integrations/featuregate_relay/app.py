@@ -16,15 +16,17 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from featuregate.errors import RequirementError
-from featuregate.sources.relay_responses import AGE_HEADER, EPOCH_HEADER, SEEN_AT_HEADER
+from featuregate.sources.relay_responses import AGE_HEADER, EPOCH_HEADER, SEEN_AT_HEADER, freshness_of
 from featuregate_relay.access.authentication import Authentication, client_of
 from featuregate_relay.clusters import Cluster, ServedCluster
 from featuregate_relay.flags.ofrep import Evaluations, FlagPaths
 from featuregate_relay.metrics import CONTENT_TYPE, ClusterNumbers, exposition
 from featuregate_relay.page import paths as page
 from featuregate_relay.refusals import Refused, refusal
-from featuregate_relay.views.event_stream import OpenStreams, event, open_stream
-from featuregate_relay.views.view_answers import FLOOR_SECONDS, ViewPath
+from featuregate_relay.views.cluster_events import ClusterEvents
+from featuregate_relay.views.event_stream import OpenStreams, open_stream
+from featuregate_relay.views.floors import FLOOR_SECONDS, Floors
+from featuregate_relay.views.view_answers import ViewPath
 from featuregate_relay.views.view_tags import UnchangedViews
 
 if TYPE_CHECKING:
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from featuregate_relay.access.authentication import Access
-    from featuregate_relay.states import ClusterState
     from featuregate_relay.webhooks.notifier import Notifier
 
 __all__ = ["Cluster", "make_app"]
@@ -81,7 +82,8 @@ def make_app(
     /clusters/{name}                   the page of a cluster
     ================================== ======================================================================
 
-    A view that is below the floor of a request is never sent: the request waits ``floor_seconds`` for a newer one.
+    Nothing below the floor of a request is sent: it waits ``floor_seconds`` for a newer view. Views, events, checks and
+    pages have floors.
     With ``?wait=SECONDS`` a request waits, 30 seconds at the most, for other content than ``If-None-Match`` names.
     ``access`` says who may read what; without it, everybody may read everything.
     ``origins`` are those of the pages whose scripts may read the responses.
@@ -99,7 +101,7 @@ def make_app(
         Route("/readyz", relay.ready),
         Route("/metrics", relay.metrics),
         *relay.flags.routes("/v1/clusters/{name}", relay.cluster_of),
-        *page.routes(relay.cluster_of, relay.readable_clusters),
+        *page.routes(relay.cluster_of, relay.readable_clusters, relay.floors),
     ]
     bases = {f"/v1/clusters/{name}": cluster for name, cluster in served.items()}
     if len(served) == 1:  # a client that names no cluster can mean this one only
@@ -134,7 +136,8 @@ class _Relay:
         self._clusters = clusters
         self._notifier = notifier
         self._failed_looks = Counter[str]()
-        self.views = ViewPath(floor_seconds)
+        self.floors = Floors(floor_seconds)
+        self.views = ViewPath(self.floors)
         self.streams = OpenStreams()
         self.flags = FlagPaths(clusters, self.streams, floor_seconds=floor_seconds)
 
@@ -202,22 +205,23 @@ class _Relay:
         return await self.views.answer(request, self.cluster_of(request))
 
     async def events(self, request: Request) -> Response:
-        """Stream the changes of a cluster. A client that comes back says which revision it has."""
+        """Stream the changes of a cluster. A client that comes back says what it has seen."""
         cluster = self.cluster_of(request)
-
-        def tell(state: ClusterState, seen: str | None) -> bytes:
-            kind = "view" if state.revision != seen else "health"
-            return event(kind, {"cluster": cluster.name, **state.to_dict()}, ident=state.revision)
-
-        return open_stream(request, self.streams, cluster, tell)
+        await self.floors.reached(request, cluster)
+        telling = ClusterEvents(cluster, request.headers.get("Last-Event-ID"))
+        return open_stream(request, self.streams, telling, self.floors.seconds)
 
     async def check(self, request: Request) -> Response:
+        """Decide a requirement. The headers and the cluster id of the decision are the floor of the next request."""
         cluster = self.cluster_of(request)
+        await self.floors.reached(request, cluster)
         try:
             decision = cluster.features.evaluate(request.query_params.get("require", ""))
         except RequirementError as error:
             raise Refused(400, f"require: {error}") from None
-        return JSONResponse(decision.to_dict(), headers={"Cache-Control": "no-store"})
+        view, age = cluster.features.view_and_age()  # not before: the client must not have seen more than this says
+        fresh = {} if view is None else {AGE_HEADER: f"{age:.6f}", **freshness_of(view)}
+        return JSONResponse(decision.to_dict(), headers={"Cache-Control": "no-store", **fresh})
 
     async def live(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok"})

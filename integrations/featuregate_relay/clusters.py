@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.gating.latches import LatchKey
+from featuregate_relay.seen import latch_of
 from featuregate_relay.states import current_state
 from featuregate_relay.timeline.timeline import Timeline
 from featuregate_relay.waiting import NextChange
@@ -75,6 +76,10 @@ class ServedCluster:
     def latched(self) -> tuple[LatchKey, ...]:
         """Return the gates that are latched, which clients of the view latch, too."""
         return tuple([key for gate, key in self._sticky if gate.open])
+
+    def latches(self, cluster_id: str | None) -> dict[str, str]:
+        """Return what stands for the latch of each sticky gate, by its name: see :func:`latch_of`."""
+        return {gate.name: latch_of(cluster_id, gate) for gate, _ in self._sticky}
 
     def stop_waiting(self) -> None:
         """Let every request and stream go that waits."""

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from operator import is_not
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from featuregate_relay.flags.flag_tags import FlagTag, cluster_of, content_of, latch_of
+from featuregate_relay.flags.flag_tags import FlagTag, content_of
 from featuregate_relay.flags.flags import Flag, gate_flag, level_flags
+from featuregate_relay.seen import cluster_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,7 +51,7 @@ class Flags:
         self._by_key = {flag.key: flag for flag in (*gates, *level_flags(view))}
         cluster_id = None if view is None else view.cluster_id
         self._freshness = {"stale": stale} | ({} if cluster_id is None else {"clusterId": cluster_id})
-        self._latches = {gate.name: latch_of(cluster_id, gate) for gate in cluster.gates if gate.policy == "sticky"}
+        self._latches = cluster.latches(cluster_id)
         self._latched = frozenset(latch for key, latch in self._latches.items() if self._by_key[key].value)
         self._beginnings = {key: self._one(flag) for key, flag in self._by_key.items()}
         self.all = None if view is None else self._all(view, before)

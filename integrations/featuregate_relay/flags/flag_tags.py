@@ -7,25 +7,20 @@ epoch on the flags are as they are. A client can only change the answers that it
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from featuregate_relay.seen import DIGITS, FLOOR_SECONDS, digest
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from featuregate import Gate
     from featuregate_relay.flags.flags import Flag
 
-__all__ = ["FlagTag", "cluster_of", "content_of", "latch_of", "stream_of"]
+__all__ = ["FlagTag", "content_of", "stream_of"]
 
-FLOOR_SECONDS: Final = 600.0
-"""For so long brokers must have told a relay of a lower epoch, until it believes that the cluster was restored to it: a
-replica is behind for an interval between polls, or while it meets one broker that is."""
-_DIGITS: Final = 12
-_NO_STREAM: Final = "0" * _DIGITS
+_NO_STREAM: Final = "0" * DIGITS
 _TAG: Final = re.compile(
     r'"([0-9a-f]{32})\.([0-9a-f]{12})\.(-?\d{1,19})\.(\d{1,12})\.((?:[0-9a-f]{12})*)\.([0-9a-f]{12})(?:-\w+)?"'
 )
@@ -60,7 +55,7 @@ class FlagTag:
                 cluster=cluster,
                 epoch=int(epoch),
                 since=int(since),
-                latched=frozenset(re.findall(f".{{{_DIGITS}}}", latched)),
+                latched=frozenset(re.findall(f".{{{DIGITS}}}", latched)),
                 stream=stream,
             )
             for content, cluster, epoch, since, latched, stream in _TAG.findall(if_none_match or "")
@@ -86,25 +81,11 @@ class FlagTag:
         return replace(self, epoch=last.epoch, since=max(self.since, last.since))
 
 
-def latch_of(cluster_id: str | None, gate: Gate) -> str:
-    """Return what stands for a gate that is latched: a latch belongs to a cluster, a name and a requirement."""
-    return _digest([cluster_id, gate.name, str(gate.requirement)], _DIGITS)
-
-
-def cluster_of(cluster_id: str | None) -> str:
-    """Return what stands for a cluster."""
-    return _digest(cluster_id, _DIGITS)
-
-
 def stream_of(url: str) -> str:
     """Return what stands for the URL of a stream. With the tag of an old ticket, a client would come back for ever."""
-    return _digest(url, _DIGITS)
+    return digest(url)
 
 
 def content_of(flags: Iterable[Flag], *, stale: bool) -> str:
     """Return what stands for flags: their values, and not why, which each replica says in its own words."""
-    return _digest([stale, *([flag.key, flag.value, flag.variant] for flag in flags)], 32)
-
-
-def _digest(said: object, digits: int) -> str:
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:digits]
+    return digest([stale, *([flag.key, flag.value, flag.variant] for flag in flags)], 32)

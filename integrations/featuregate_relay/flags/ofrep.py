@@ -20,7 +20,7 @@ from featuregate_relay.flags.cluster_flags import AllFlags, ClusterFlags, encode
 from featuregate_relay.flags.flag_tags import FlagTag, stream_of
 from featuregate_relay.flags.flags import LEVEL
 from featuregate_relay.refusals import Refused, refusal
-from featuregate_relay.views.event_stream import OpenStreams, event, open_stream
+from featuregate_relay.views.event_stream import OpenStreams, Telling, event, open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -81,7 +81,7 @@ class FlagPaths:
             return await self.evaluate(find(request), request.path_params.get("key"), request.scope, request.receive)
 
         async def events(request: Request) -> Response:
-            return open_stream(request, self._streams, find(request), lambda state, _seen: _refetch(state))
+            return open_stream(request, self._streams, _Refetching(find(request)), self._floor_seconds)
 
         return [
             Route(base + _FLAGS, evaluate, methods=["POST"]),
@@ -184,9 +184,12 @@ def _encoded(status: int, headers: RawHeaders, body: bytes = b"") -> ASGIApp:
     return respond
 
 
-def _refetch(state: ClusterState) -> bytes:
-    """Tell a client to fetch all flags: on each connect, since it may have missed a change, and on each change."""
-    return event("message", {"type": "refetchEvaluation"}, ident=state.revision)
+class _Refetching(Telling):
+    """Tells a client to fetch all flags: on each connect, since it may have missed a change, and on each change."""
+
+    def tell(self, state: ClusterState) -> bytes:
+        """Return the event; the client says what it has seen when it fetches."""
+        return event("message", {"type": "refetchEvaluation"}, ident=state.revision)
 
 
 def _stream_beside(scope: Scope, cluster: ServedCluster) -> str:

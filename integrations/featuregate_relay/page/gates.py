@@ -44,16 +44,17 @@ class ShownGate(NamedTuple):
     """Further blockers, which are not shown."""
 
 
-def shown_gate(gate: Gate, view: View | None) -> ShownGate:
-    """Return what the page shows of a gate."""
+def shown_gate(gate: Gate, view: View | None, *, seen: bool = False) -> ShownGate:
+    """Return what the page shows of a gate; ``seen``: a client has seen it latched, by this relay or another one."""
     decision = gate.decision
-    blockers = tuple(_blockers(decision, view)) if decision.verdict != "open" else ()
+    held = decision.held is not None or (seen and not decision.open)
+    blockers = tuple(_blockers(decision, view)) if decision.verdict != "open" and not held else ()
     return ShownGate(
         name=gate.name,
         requirement=str(gate.requirement),
         policy=gate.policy,
-        state="held" if decision.held is not None else decision.verdict,
-        summary=decision.summary,
+        state="held" if held else decision.verdict,
+        summary=decision.summary if decision.open or not held else f"another relay has latched it; {decision.summary}",
         blockers=blockers[:_MOST],
         more=max(len(blockers) - _MOST, 0),
     )

@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from featuregate_relay.entity_tags import entity_tag, matches
-from featuregate_relay.page.rendering import Renderer, Shown
+from featuregate_relay.page.rendering import LATCHED, Renderer, Shown
 from featuregate_relay.refusals import Refused
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from featuregate_relay.clusters import ServedCluster
+    from featuregate_relay.views.floors import Floors
 
 __all__ = ["routes"]
 
@@ -39,7 +40,9 @@ _HEADERS: Final = {
 
 
 def routes(
-    cluster_of: Callable[[Request], ServedCluster], readable: Callable[[Request], Mapping[str, ServedCluster]]
+    cluster_of: Callable[[Request], ServedCluster],
+    readable: Callable[[Request], Mapping[str, ServedCluster]],
+    floors: Floors,
 ) -> list[Route]:
     """Return the paths of the page.
 
@@ -49,8 +52,10 @@ def routes(
         The cluster that a path names; raises `Refused`.
     readable
         The clusters that a client may read.
+    floors
+        Compares the view of a cluster with what the page has shown before.
     """
-    pages = _Pages(cluster_of, readable)
+    pages = _Pages(cluster_of, readable, floors)
     return [
         Route("/", pages.overview),
         Route("/clusters/{name}", pages.cluster),
@@ -65,9 +70,11 @@ class _Pages:
         self,
         cluster_of: Callable[[Request], ServedCluster],
         readable: Callable[[Request], Mapping[str, ServedCluster]],
+        floors: Floors,
     ) -> None:
         self._cluster_of = cluster_of
         self._readable = readable
+        self._floors = floors
         self._renderer = Renderer()
         folder = Path(__file__).parent / "assets"
         self._assets = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -77,17 +84,21 @@ class _Pages:
         clusters = self._readable(request)
         if len(clusters) == 1:
             (only,) = clusters.values()
-            return await self._page(only, root="", alone=True)
+            return await self._page(request, only, root="", alone=True)
         shown = [Shown.of(cluster) for cluster in clusters.values()]
         return HTMLResponse(await asyncio.to_thread(self._renderer.overview, shown), headers=_HEADERS)
 
     async def cluster(self, request: Request) -> Response:
         cluster = self._cluster_of(request)
-        return await self._page(cluster, root="../", alone=len(self._readable(request)) == 1)
+        return await self._page(request, cluster, root="../", alone=len(self._readable(request)) == 1)
 
-    async def _page(self, cluster: ServedCluster, *, root: str, alone: bool) -> Response:
+    async def _page(self, request: Request, cluster: ServedCluster, *, root: str, alone: bool) -> Response:
+        await self._floors.reached(request, cluster)
+        latched = frozenset(request.query_params.get(LATCHED, "").split())
         # In a thread: the brokers decide how large the page is, and other requests do not wait for it.
-        page = await asyncio.to_thread(self._renderer.cluster, Shown.of(cluster), root=root, alone=alone)
+        page = await asyncio.to_thread(
+            self._renderer.cluster, Shown.of(cluster), root=root, alone=alone, latched=latched
+        )
         return HTMLResponse(page, headers=_HEADERS)
 
     async def asset(self, request: Request) -> Response:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from featuregate.printable import shown
+from featuregate.sources.floor import Floor
 from featuregate.view.matrix import compare
 from featuregate_relay.page.gates import shown_gate
 from featuregate_relay.page.rollback import closings
@@ -24,8 +26,10 @@ if TYPE_CHECKING:
     from featuregate_relay.states import ClusterState
 from featuregate_relay.page.software import Software
 
-__all__ = ["Renderer", "Shown"]
+__all__ = ["LATCHED", "Renderer", "Shown"]
 
+LATCHED: Final = "latched"
+"""The parameter with the gates that the page has shown open, each by :func:`featuregate_relay.seen.latch_of`."""
 _MOST_COLUMNS: Final = 12
 _MOST_ROWS: Final = 300
 _MOST_LACKS: Final = 60
@@ -98,10 +102,10 @@ class Renderer:
 
     def overview(self, clusters: Iterable[Shown]) -> str:
         """Return the page of all clusters."""
-        summaries = [self._facts(*cluster) for cluster in clusters]
+        summaries = [self._facts(cluster) for cluster in clusters]
         return _ENVIRONMENT.get_template("overview.html").render(clusters=summaries, root="", now=datetime.now(UTC))
 
-    def cluster(self, cluster: Shown, *, root: str, alone: bool) -> str:
+    def cluster(self, cluster: Shown, *, root: str, alone: bool, latched: frozenset[str] = frozenset()) -> str:
         """Return the page of one cluster.
 
         Parameters
@@ -110,17 +114,22 @@ class Renderer:
             The relative path from this page to that of the relay.
         alone
             Whether the client may read no other cluster.
+        latched
+            The gates that the client has seen open, which stay open for it.
         """
-        facts = self._facts(*cluster)
+        facts = self._facts(cluster, latched)
+        facts["floor"], facts["answered"] = _floor(cluster.cluster, latched)
         return _ENVIRONMENT.get_template("cluster.html").render(**facts, root=root, alone=alone, now=datetime.now(UTC))
 
-    def _facts(self, cluster: ServedCluster, state: ClusterState | None, health: Mapping[str, Any]) -> dict[str, Any]:
+    def _facts(self, looked_at: Shown, latched: frozenset[str] = frozenset()) -> dict[str, Any]:
+        cluster, state, health = looked_at
         view = cluster.features.view
+        latches = cluster.latches(None if view is None else view.cluster_id)
         facts: dict[str, Any] = {
             "name": cluster.name,
             "health": health,
             "view": view,
-            "gates": [shown_gate(gate, view) for gate in cluster.gates],
+            "gates": [shown_gate(gate, view, seen=latches.get(gate.name) in latched) for gate in cluster.gates],
             "closings": [] if view is None else closings(view, cluster.gates),
             "revision": "" if state is None else state.revision,
             "roll": None,
@@ -136,6 +145,17 @@ class Renderer:
             of_view = _of_view(state.view)  # not the view at hand, which may be newer
             self._made[cluster.name] = (state.revision, of_view)
         return facts | of_view
+
+
+def _floor(cluster: ServedCluster, latched: frozenset[str]) -> tuple[Markup, float]:
+    """Return what the page that comes next must not be below, as a query without an age, and the age of the view."""
+    view, age = cluster.features.view_and_age()  # after the page is made: it must not show more than this says
+    if view is None:
+        return Markup(""), age
+    query = Floor(cluster_id=view.cluster_id, epoch=view.epoch, age=age, seen_at=view.seen_at).to_query()
+    latches = cluster.latches(view.cluster_id)
+    opened = {latches[gate.name] for gate in cluster.gates if gate.open and gate.name in latches}
+    return escape(urlencode(query | {LATCHED: " ".join(sorted(opened | latched))})), age
 
 
 def _of_view(view: View) -> dict[str, Any]:

@@ -13,18 +13,18 @@ from starlette.responses import Response, StreamingResponse
 
 from featuregate_relay.access.authentication import client_of
 from featuregate_relay.refusals import Refused
+from featuregate_relay.views.floors import problem_after
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Iterator
 
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
     from featuregate_relay.clusters import ServedCluster
     from featuregate_relay.states import ClusterState
-    from featuregate_relay.waiting import NextChange
 
-__all__ = ["EventStream", "OpenStreams", "event", "open_stream"]
+__all__ = ["EventStream", "OpenStreams", "Telling", "event", "open_stream"]
 
 MOST_STREAMS: Final = 10_000
 """Streams that are open at a time."""
@@ -106,46 +106,57 @@ def event(kind: str, data: object, *, ident: str | None = None) -> bytes:
     return f"{known}event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-async def _changes(
-    change: NextChange[ClusterState | None],
-    seen: str | None,
-    tell: Callable[[ClusterState, str | None], bytes],
-    alive: Callable[[], Mapping[str, Any]],
-) -> AsyncIterator[bytes]:
+class Telling:
+    """What the streams of one client say of a cluster."""
+
+    def __init__(self, cluster: ServedCluster) -> None:
+        self.cluster = cluster
+
+    def problem(self) -> str | None:
+        """Say why the client must hear nothing yet."""
+        return None
+
+    def tell(self, state: ClusterState) -> bytes:
+        """Return the event of a state."""
+        raise NotImplementedError
+
+    def alive(self) -> bytes:
+        """Return a heartbeat."""
+        return event("heartbeat", self.health())
+
+    def health(self) -> dict[str, Any]:
+        """Return what a heartbeat says."""
+        health = self.cluster.features.health()
+        return {"status": health["status"], "age_seconds": health["age_seconds"]}
+
+
+async def _changes(telling: Telling, floor_seconds: float) -> AsyncIterator[bytes]:
     """Yield an event for the state at hand and for each further one, and heartbeats between them.
 
-    Parameters
-    ----------
-    seen
-        The revision that the client has, by ``Last-Event-ID``.
-    tell
-        Makes the event of a state, for a client that has this revision.
-    alive
-        What a heartbeat says.
+    Where the relay is behind the client, the stream ends without an event: a browser comes back then, perhaps to
+    another replica, and would not after an error.
     """
     loop = asyncio.get_running_loop()
+    cluster, change = telling.cluster, telling.cluster.next_state
     ends = loop.time() + _AGE_SECONDS * (1 - _JITTER * _RANDOM.random())
     yield f"retry: {_RANDOM.randint(*_RETRY_MILLISECONDS)}\n\n".encode()
-    sent: ClusterState | None = None
+    if await problem_after(floor_seconds, cluster, telling.problem) is not None:
+        return
+    state, sent = cluster.state(), None
     while not change.stopped and (left := ends - loop.time()) > 0:
-        state = change.latest()
         if state is not None and state is not sent:
-            yield tell(state, seen)
-            sent, seen = state, state.revision
+            yield telling.tell(state)
+            sent = state
         if await change.after(sent, min(_HEARTBEAT_SECONDS, left)):
             await asyncio.sleep(_RANDOM.random() * _SPREAD_SECONDS)
         elif not change.stopped:
             # Scripts in browsers do not see comments, so that the heartbeat is an event, too.
-            yield b": heartbeat\n" + event("heartbeat", alive())
+            yield b": heartbeat\n" + telling.alive()
+        state = change.latest()
 
 
-def open_stream(
-    request: Request,
-    streams: OpenStreams,
-    cluster: ServedCluster,
-    tell: Callable[[ClusterState, str | None], bytes],
-) -> EventStream:
-    """Return the stream of a cluster that this request opens.
+def open_stream(request: Request, streams: OpenStreams, telling: Telling, floor_seconds: float) -> EventStream:
+    """Return the stream that this request opens.
 
     Raises
     ------
@@ -155,10 +166,4 @@ def open_stream(
     client = client_of(request).name
     if problem := streams.problem(client):
         raise Refused(429 if streams.has_room else 503, problem, retry_after=_RETRY_SECONDS)
-
-    def alive() -> dict[str, Any]:
-        health = cluster.features.health()
-        return {"status": health["status"], "age_seconds": health["age_seconds"]}
-
-    seen = request.headers.get("Last-Event-ID")
-    return EventStream(_changes(cluster.next_state, seen, tell, alive), streams, client)
+    return EventStream(_changes(telling, floor_seconds), streams, client)

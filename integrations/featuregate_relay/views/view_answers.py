@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import math
-from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import SystemRandom
 from typing import TYPE_CHECKING, Final, Self
 
@@ -22,17 +20,14 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from featuregate_relay.clusters import ServedCluster
+    from featuregate_relay.views.floors import Floors
     from featuregate_relay.views.view_body import RawHeaders
 
-__all__ = ["FLOOR_SECONDS", "ViewPath"]
+__all__ = ["ViewPath"]
 
-FLOOR_SECONDS: Final = 2.0
-"""How long a request waits for a view that is not below its floor."""
 _RANDOM: Final = SystemRandom()
 _LONGEST_WAIT: Final = 30
 """Seconds of a long poll: below the idle timeouts of most proxies."""
-_REMEMBERED: Final = 100
-"""Views of each cluster that were sent last."""
 _JITTER: Final = 0.1
 _AGE: Final = AGE_HEADER.lower().encode()
 _SPREAD_SECONDS: Final = 0.1
@@ -76,10 +71,9 @@ class _Wanted:
 class ViewPath:
     """Answers requests for views, and keeps the body of the newest view of each cluster."""
 
-    def __init__(self, floor_seconds: float) -> None:
-        self._floor_seconds = floor_seconds
+    def __init__(self, floors: Floors) -> None:
+        self._floors = floors
         self._bodies: dict[str, ViewBody] = {}
-        self._sent: dict[str, deque[tuple[str | None, float]]] = {}
 
     async def answer(self, request: Request, cluster: ServedCluster) -> Response:
         """Return the view, or 304.
@@ -119,7 +113,7 @@ class ViewPath:
             body, age, problem = self._newest(cluster, wanted.floor)
             if problem is None and body is not None and wanted.is_news(body):
                 return body, age, problem
-            longest = max(wanted.wait, self._floor_seconds if problem and wanted.floor else 0.0)
+            longest = max(wanted.wait, self._floors.seconds if problem and wanted.floor else 0.0)
             left = began + longest - _now()
             if left <= 0:
                 return body, age, problem
@@ -130,24 +124,13 @@ class ViewPath:
             await asyncio.sleep(_RANDOM.random() * _SPREAD_SECONDS)
 
     def _newest(self, cluster: ServedCluster, floor: Floor | None) -> tuple[ViewBody | None, float, str | None]:
-        view, age = cluster.features.view_and_age()
+        view, age, problem = self._floors.newest(cluster, floor)
         if view is None:
-            return None, age, f"no broker has answered yet: {cluster.features.health()['last_error']}"
-        body = self._bodies.get(cluster.name)
-        latched = cluster.latched()
+            return None, age, problem
+        body, latched = self._bodies.get(cluster.name), cluster.latched()
         if body is None or body.view is not view or body.latched != latched:
             body = self._bodies[cluster.name] = ViewBody(view, latched, before=body)
-            self._sent.setdefault(cluster.name, deque(maxlen=_REMEMBERED)).append((view.cluster_id, view.seen_at))
-        problem = None if floor is None else self._exact(cluster, floor).above(view, age)
-        return body, age, problem and f"this relay is behind: {problem}"
-
-    def _exact(self, cluster: ServedCluster, floor: Floor) -> Floor:
-        """Return the floor without its age, if this relay has sent the client's view itself: it sends no older one.
-
-        The age is exact to the time of two requests only. A view that came within it would seem to be older.
-        """
-        known = floor.seen_at > 0 and (floor.cluster_id, floor.seen_at) in self._sent.get(cluster.name, ())
-        return replace(floor, age=math.inf) if known else floor
+        return body, age, problem
 
 
 def _now() -> float:

@@ -1,29 +1,34 @@
 """Two relays behind a balancer over a real cluster that its operator upgrades and downgrades: nothing goes back.
 
 One relay lags and is paused for a while; one restarts without what it has latched, and one from a backup of before the
-gate opened. Clients with a floor and clients of flags with an entity tag see no gate close and no revision fall; beside
-them the same clients without floor and tag do. ``RELAY_CLIENTS=200`` is a fleet of them.
+gate opened. Clients with a floor, of flags with an entity tag, and of events with an id see no gate close and no
+revision fall; beside them the same clients without these do. ``RELAY_CLIENTS=200`` is a fleet of them.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import pytest
 import requests
 from balancing import balancing
+from event_source import listening
 from waiting import BOUND, eventually
 
 import featuregate as fg
 from featuregate.admin.updates import downgrade, upgrade
 from featuregate.gating.events import GateMoved
+from featuregate.sources.floor import Floor
 from featuregate.testing import LocalKafka
 
 if TYPE_CHECKING:
@@ -198,6 +203,50 @@ class Flags(Asking):
             self.client.answers += 1
 
 
+class Events(Asking):
+    """A client of events that comes back to the other relay after each, and may send back the id."""
+
+    def __init__(self, *relays: Relay, sends_id: bool) -> None:
+        super().__init__("")
+        self._relays = itertools.cycle(relays)
+        self._sends_id = sends_id
+        self._last_id = ""
+
+    def ask(self, _url: str) -> None:
+        headers = {"Last-Event-ID": self._last_id} if self._sends_id and self._last_id else {}
+        with listening(f"{next(self._relays).url}/v1/clusters/default/events", **headers) as events:
+            event = next((event for event in events if event.kind != "heartbeat"), None)
+        if event is not None:
+            self.client.saw_gate(is_open=event.data["gates"][GATE])
+            self._last_id = event.ident or ""
+            self.client.answers += 1
+
+
+class Checks(Asking):
+    """A client of decisions, which may have a floor as the headers say."""
+
+    def __init__(self, url: str, *, has_floor: bool) -> None:
+        super().__init__(url)
+        self._has_floor = has_floor
+        self._seen: tuple[Floor, float] | None = None
+
+    def ask(self, url: str) -> None:
+        query = {"require": REQUIREMENT}
+        if self._has_floor and self._seen is not None:
+            floor, since = self._seen
+            query |= replace(floor, age=floor.age + time.monotonic() - since).to_query()
+        answer = requests.get(f"{url}/v1/clusters/default/check", params=query, timeout=BOUND)
+        if answer.status_code == 200 and "Featuregate-Epoch" in answer.headers:  # not before the first view
+            found = Floor(
+                cluster_id=answer.json()["cluster_id"],
+                epoch=int(answer.headers["Featuregate-Epoch"]),
+                age=float(answer.headers["Featuregate-Age"]),
+                seen_at=float(answer.headers["Featuregate-Seen-At"]),
+            )
+            self._seen = found, time.monotonic()
+            self.client.saw_view(Revision(answer.json()["epoch"]))
+
+
 def test_invariant_10_nothing_goes_back_behind_a_balancer(tmp_path: Path) -> None:
     """And without floor and tag it does, so that the test can fail."""
     backup = tmp_path / "backup"
@@ -222,16 +271,30 @@ def test_invariant_10_nothing_goes_back_behind_a_balancer(tmp_path: Path) -> Non
 
         clients, gates = zip(*(start(has_floor=True) for _ in range(CLIENTS)), strict=True)
         without_floor = [start(has_floor=False)[0] for _ in range(WITHOUT_FLOOR)]
-        tagged = running.enter_context(Flags(balancer, sends_tag=True)).client
-        untagged = running.enter_context(Flags(balancer, sends_tag=False)).client
-        everyone = [*clients, *without_floor, tagged, untagged]
+        tagged, with_id, checks = (
+            running.enter_context(asking).client
+            for asking in (
+                Flags(balancer, sends_tag=True),
+                Events(quick, slow, sends_id=True),
+                Checks(balancer, has_floor=True),
+            )
+        )
+        others = [
+            running.enter_context(asking).client
+            for asking in (
+                Flags(balancer, sends_tag=False),
+                Events(quick, slow, sends_id=False),
+                Checks(balancer, has_floor=False),
+            )
+        ]
+        everyone = [*clients, *without_floor, tagged, with_id, checks, *others]
 
         def phase() -> None:
             """Let every client have some answers."""
             marks = [client.answers + POLLS for client in everyone]
             eventually(lambda: all(client.answers >= mark for client, mark in zip(everyone, marks, strict=True)))
 
-        eventually(lambda: all(gate.open for gate in gates) and tagged.was_open)
+        eventually(lambda: all(gate.open for gate in gates) and tagged.was_open and with_id.was_open)
         assert operator.update(downgrade({FEATURE: 1})).done
         eventually(lambda: (quick.level(), slow.level()) == (1, 1))
         phase()
@@ -249,7 +312,7 @@ def test_invariant_10_nothing_goes_back_behind_a_balancer(tmp_path: Path) -> Non
         assert not quick.flag(GATE)  # only clients have the latch now
         phase()
         assert all(gate.open for gate in gates)
-        assert tagged.was_open
-        assert [client.backwards for client in [*clients, tagged] if client.backwards] == []
-        assert untagged.backwards
+        assert (tagged.was_open, with_id.was_open) == (True, True)
+        assert [client.backwards for client in [*clients, tagged, with_id, checks] if client.backwards] == []
         eventually(lambda: any(client.backwards for client in without_floor))
+        eventually(lambda: all(client.backwards for client in others))

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, Phase, find, given, settings
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.app import Cluster, make_app
-from featuregate_relay.flags.flag_tags import FLOOR_SECONDS, FlagTag, cluster_of, content_of, latch_of
+from featuregate_relay.flags.flag_tags import FlagTag, content_of
 from featuregate_relay.flags.flags import Flag
+from featuregate_relay.seen import FLOOR_SECONDS, cluster_of, latch_of
 
 if TYPE_CHECKING:
     import featuregate as fg

@@ -30,8 +30,19 @@ function say(text) {
 
 // ---------------------------------------------------------------- the page
 
+/** A relay that is behind what the page shows refuses, after it has waited for its next poll. */
+function pageWithFloor() {
+  const url = new URL(location.href);
+  const { floor, answered } = main.dataset;
+  if (floor) {
+    new URLSearchParams(floor).forEach((value, name) => url.searchParams.set(name, value));
+    url.searchParams.set("notOlderThan", Number(answered) + (performance.now() - loadedAt) / 1000);
+  }
+  return url;
+}
+
 async function fetchPage() {
-  const response = await fetch(location.href, { cache: "no-store" });
+  const response = await fetch(pageWithFloor(), { cache: "no-store" });
   if (!response.ok) {
     throw new Error(`the relay answers ${response.status}`);
   }
@@ -57,9 +68,14 @@ function refresh() {
 function takeOver(page) {
   loadedAt = performance.now();
   document.title = page.title;
-  const { revision } = page.querySelector("main").dataset;
+  const made = page.querySelector("main").dataset;
+  const { revision } = made;
   const before = main.dataset.revision;
-  main.dataset.revision = revision;
+  ["revision", "floor", "answered"].forEach((name) => {
+    if (name in made) {
+      main.dataset[name] = made[name];
+    }
+  });
   const found = sections(page);
   const known = sections(document);
   if (found.map((each) => each.id).join() !== known.map((each) => each.id).join()) {
