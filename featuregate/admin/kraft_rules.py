@@ -190,7 +190,7 @@ def _in_range_before_3_7(wanted: Wanted, node: NodeLevels) -> Iterator[Objection
 def _direction(wanted: Wanted, controller: Controller) -> Iterator[Objection]:
     current = controller.level(wanted.feature)
     if current is None:
-        yield Objection("unknown", "no node tells what is finalized")
+        yield Objection("unknown", "no node reports finalized levels")
     elif wanted.level < current and wanted.upgrade_type == "upgrade":
         yield _refused(
             wanted,
@@ -236,7 +236,7 @@ def _kraft_version(wanted: Wanted, controller: Controller) -> Iterator[Objection
     if current in {None, wanted.level}:
         return
     if wanted.upgrade_type == "upgrade":
-        yield Objection("unknown", "only the leader of the quorum can tell whether every voter supports it")
+        yield Objection("unknown", "only the leader of the quorum knows whether every voter supports it")
     else:
         yield _refused(wanted, "Can't downgrade the version of this feature.")
 

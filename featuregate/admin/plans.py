@@ -202,7 +202,7 @@ def _notes(brokers: View | None, controllers: View | None, updates: tuple[Update
     if seen is not None and raised and kraft_version_is_only_recorded(updates, seen):
         yield (
             "controllers before 4.1 write a level of kraft.version that their quorum does not have, and brokers report "
-            "it (KAFKA-18979); whether these are newer cannot be told while metadata.version is below 4.1-IV0"
+            "it (KAFKA-18979); whether these are newer is not known while metadata.version is below 4.1-IV0"
         )
     for view in (brokers, controllers):
         for node in view.missing if view is not None else ():

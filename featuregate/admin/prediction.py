@@ -68,16 +68,16 @@ class ClusterState:
     @classmethod
     def of(cls, brokers: View | None, controllers: View | None) -> ClusterState:
         """Combine the views of brokers and of controllers; either may be missing."""
-        told = [view for view in (controllers, brokers) if view is not None]
-        epoch = [view for view in told if view.epoch >= 0]
-        spoken = [view.api_ranges.get(_UPDATE_FEATURES) for view in reversed(told)]
+        views = [view for view in (controllers, brokers) if view is not None]
+        with_epoch = [view for view in views if view.epoch >= 0]
+        served = [view.api_ranges.get(_UPDATE_FEATURES) for view in reversed(views)]
         return cls(
-            finalized=epoch[0].finalized if epoch else None,
-            finalized_min=epoch[0].finalized_min if epoch else {},
+            finalized=with_epoch[0].finalized if with_epoch else None,
+            finalized_min=with_epoch[0].finalized_min if with_epoch else {},
             brokers=brokers.brokers if brokers else (),
             controllers=controllers.brokers if controllers else (),
-            leader=told[0].controller_id if told else None,
-            speaks=next(filter(None, spoken), None),
+            leader=views[0].controller_id if views else None,
+            speaks=next(filter(None, served), None),
         )
 
     @property
@@ -158,20 +158,23 @@ class ClusterState:
         return rules < ALL_OR_NOTHING_FROM or not shows
 
     def _possible_levels(self, release: Release) -> Iterator[Mapping[str, int] | None]:
-        """Yield what the controller may count as finalized: of ``kraft.version`` it may differ from what nodes tell.
+        """Yield the levels that the controller may count as finalized. Nodes may report another ``kraft.version``.
 
-        Up to 3.9 nodes and controllers go by a record, which the quorum does not know. From 4.0 on nodes tell what the
-        quorum runs at, and so do controllers go by it from 4.1 on; those of 4.0 believe in level 0 (KAFKA-18979).
+        Up to 3.9, nodes and controllers take the level of a record, which the quorum does not know. From 4.0 on, nodes
+        report the level of the quorum, and from 4.1 on, controllers take it; controllers of 4.0 take level 0
+        (KAFKA-18979).
         """
         if self.finalized is None:
             yield None
             return
-        tellers = {found for node in (*self.brokers, *self.controllers) if (found := _release_of(node))}
+        reporting = {found for node in (*self.brokers, *self.controllers) if (found := _release_of(node))}
         if counts_kraft_version_as_0(release):
             yield {**self.finalized, KRAFT_VERSION: 0}
             return
-        by_record = release < ALL_OR_NOTHING_FROM and all(teller < ALL_OR_NOTHING_FROM for teller in tellers)
-        by_quorum = release >= QUORUM_RAISES_KRAFT_VERSION_FROM and all(t >= ALL_OR_NOTHING_FROM for t in tellers)
+        by_record = release < ALL_OR_NOTHING_FROM and all(node < ALL_OR_NOTHING_FROM for node in reporting)
+        by_quorum = release >= QUORUM_RAISES_KRAFT_VERSION_FROM and all(
+            node >= ALL_OR_NOTHING_FROM for node in reporting
+        )
         if by_record or by_quorum:
             yield self.finalized
             return
@@ -195,10 +198,10 @@ class Prediction(NamedTuple):
 
 
 def predict(updates: Iterable[Update], cluster_state: ClusterState) -> tuple[Prediction, ...]:
-    """Judge each update in the light of the others: a dependency may be met by one that is sent along.
+    """Predict the answer to each update; a dependency may be met by another update of the same request.
 
-    Rules are tried in the controller's order. The first that refuses gives the words; one that cannot be decided
-    leaves it unknown unless a later one refuses.
+    The rules are applied in the controller's order. The first rule that refuses gives the text. If no rule refuses and
+    one cannot be decided, the prediction is unknown.
     """
     wanted = tuple(updates)
     sent = {update.feature: update.level for update in wanted}
@@ -223,11 +226,11 @@ class _Answer(NamedTuple):
 
 
 def _said_by_the_api(cluster_state: ClusterState) -> _Answer | None:
-    """Rule out what cannot be asked at all."""
+    """Return the answer where the controller cannot be asked; None where it can."""
     if cluster_state.speaks is not None:
         return None
     if not any(node.answered for node in (*cluster_state.brokers, *cluster_state.controllers)):
-        return _Answer("unknown", "no node has answered, so nobody knows what the controller supports")
+        return _Answer("unknown", "no node has answered, so it is not known what the controller supports")
     return _Answer("refused", "The node does not support UpdateFeatures: features came with Kafka 2.7")
 
 
@@ -237,9 +240,7 @@ def _answer_of(update: Update, controller: Controller, sent: Mapping[str, int]) 
 
 def _answer_with_zookeeper(update: Update, cluster_state: ClusterState) -> _Answer:
     if cluster_state.speaks is not None and cluster_state.speaks.max >= _UPGRADE_TYPE_FROM:
-        return _Answer(
-            "unknown", "only a controller with ZooKeeper of 3.3 or newer can tell; none of them has features"
-        )
+        return _Answer("unknown", "only a controller with ZooKeeper of 3.3 or newer knows; none of them has features")
     levels, lowest = cluster_state.finalized, cluster_state.finalized_min
     controller = ZooKeeperController(
         own=next((_node_of(node) for node in cluster_state.brokers if node.node_id == cluster_state.leader), None),
@@ -254,14 +255,14 @@ def _wanted(update: Update) -> Wanted:
 
 
 def _first(said: Iterable[Objection]) -> _Answer:
-    """Give the first refusal, which a doubt before it does not undo; else the first doubt."""
+    """Return the first refusal; without a refusal, the first unknown; else accepted."""
     found = [_Answer(*objection) for objection in said]
     refused = [says for says in found if says.judgement == "refused"]
     return (refused or found or [_Answer("accepted", "")])[0]
 
 
 def _agreed(said: list[_Answer]) -> _Answer:
-    """Give what all possibilities agree upon, in the words of the likeliest one."""
+    """Return the judgement on which all possibilities agree, with the text of the likeliest one; else unknown."""
     found = {says.judgement for says in said}
     if len(found) == 1:
         return said[0]
@@ -270,18 +271,18 @@ def _agreed(said: list[_Answer]) -> _Answer:
 
 
 _DIFFER: Final = (
-    "controllers of other releases judge this otherwise, or by a level that no node tells: ask controllers too"
+    "controllers of other releases judge this otherwise, or by a level that no node reports: ask controllers too"
 )
 
 
 def _node_of(answer: BrokerAnswer) -> NodeLevels:
     if answer.failure is not None:
         return NodeLevels(
-            answer.node_id, None, f"{answer.name} is silent, and counts by what it said when it registered"
+            answer.node_id, None, f"{answer.name} is silent, and counts with the levels of its registration"
         )
     # Older nodes with KRaft have metadata.version alone, which starts at 1.
     may_hide = answer.hides_features and (_release_of(answer) or _FEATURES_FROM_0) >= _FEATURES_FROM_0
-    hides = f"{answer.name} does not tell features that start at 0 (KAFKA-17011)" if may_hide else ""
+    hides = f"{answer.name} does not report features that start at 0 (KAFKA-17011)" if may_hide else ""
     return NodeLevels(answer.node_id, answer.supported, hides)
 
 

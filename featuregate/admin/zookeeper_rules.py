@@ -54,7 +54,7 @@ def objections(wanted: Wanted, controller: ZooKeeperController) -> Iterator[Obje
     yield from _supported(wanted, controller)
 
 
-_LEVELS_UNKNOWN: Final = Objection("unknown", "no node tells what is finalized")
+_LEVELS_UNKNOWN: Final = Objection("unknown", "no node reports finalized levels")
 
 
 def _deletion(wanted: Wanted, controller: ZooKeeperController) -> Iterator[Objection]:

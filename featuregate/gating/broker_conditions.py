@@ -83,7 +83,7 @@ def _judge_between(view: View, condition: ApiBetween, excluded: ExcludedApis) ->
 def _judge_release(view: View, condition: Release) -> tuple[Verdict, list[Reason]]:
     if view.role != "broker":
         # Controllers list the APIs of another listener than the broker that was captured.
-        text = f"releases are told of brokers, not of {view.role}s"
+        text = f"releases are known of brokers, not of {view.role}s"
         return "unknown", [Reason(str(condition), None, None, "unknown", text)]
     return _of_each(view, condition, lambda broker: _is_release(broker, condition))
 

@@ -65,7 +65,8 @@ class DurableLatches:
         """Read what is on the latch store: the latches of other processes, and those of earlier ones."""
         if cluster_id is None:
             raise LatchStoreError(
-                self._latch_store, "the cluster tells no id, and a latch belongs to one: name the cluster by cluster_id"
+                self._latch_store,
+                "the cluster reports no id, and a latch belongs to a cluster: name the cluster by cluster_id",
             )
         there = LatchState(cluster_id=cluster_id)
         try:

@@ -57,7 +57,7 @@ def choose_source(
     if latches_last and broker_list == "bootstrap" and cluster_id is None:
         raise ConfigError(
             "cluster_id",
-            "is missing: listed brokers tell no cluster id, and the latches of a latch store belong to one;"
+            "is missing: listed brokers report no cluster id, and the latches of a latch store belong to a cluster;"
             " give the cluster's id, or a name that stays the same for as long as the cluster exists",
         )
     return brokers, brokers.settings.exclude_apis

@@ -271,7 +271,7 @@ def test_releases_are_judged_of_brokers_only() -> None:
     decision = evaluate(seen, Release("3.9"))
     assert (decision.verdict, decision.reasons[0].text) == (
         "unknown",
-        "releases are told of brokers, not of controllers",
+        "releases are known of brokers, not of controllers",
     )
 
 

@@ -552,7 +552,7 @@ def test_listed_brokers_keep_their_latches_under_the_id_that_the_app_gives(new: 
 
 def test_a_shelf_for_listed_brokers_needs_a_cluster_id(tmp_path: Path) -> None:
     """Else nothing would be latched durably, in silence."""
-    with pytest.raises(ConfigError, match="cluster_id: is missing: listed brokers tell no cluster id"):
+    with pytest.raises(ConfigError, match="cluster_id: is missing: listed brokers report no cluster id"):
         fg.Discoverer("localhost:9092", broker_list="bootstrap", latch_store=tmp_path)
 
 

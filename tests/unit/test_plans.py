@@ -38,7 +38,7 @@ def test_controllers_tell_what_is_spoken_where_every_broker_is_silent() -> None:
     brokers = release_view("4.2.0", silent=[1], epoch=-1, finalized={})
     controllers = replace(release_view("4.2.0", epoch=50), role="controller")
     made = plan(brokers, upgrade({"share.version": 1}), controllers=controllers)
-    assert (made.judgement, "counts by what it said" in made.updates[0].text) == ("unknown", True)
+    assert (made.judgement, "counts with the levels of its registration" in made.updates[0].text) == ("unknown", True)
 
 
 def test_what_opens_and_what_closes_is_named() -> None:

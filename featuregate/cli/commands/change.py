@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     """Send the updates, or with ``--dry-run`` validate them; with ``--wait`` wait until every broker shows them."""
     silence_log()
     if args.broker_list == "bootstrap":
-        raise CommandError("argument --broker-list: bootstrap does not tell who the controller is", FAILED)
+        raise CommandError("argument --broker-list: bootstrap does not name the controller", FAILED)
     check_evidence_options(args)
     admin = Admin(configuration(args), timeout=args.timeout or UPDATE_SECONDS)
     options = options_of(args, _VERBS[args.command])
@@ -155,7 +155,7 @@ def _print_outcome(args: argparse.Namespace, verb: Verb, outcome: Outcome, reque
             print_message("the update was applied; only the output is lost")
         raise
     if outcome.read_back:
-        print_message("the answer does not tell the outcome, so the brokers were asked: they show the new levels")
+        print_message("the answer does not say the outcome, so the brokers were asked: they report the new levels")
     if errors:
         raise CommandError(" ".join([failure_count(request.updates, errors), *advice(outcome)]), FAILED)
 

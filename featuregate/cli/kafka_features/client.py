@@ -125,7 +125,7 @@ class Client:
 
 def _errors_of(outcome: Outcome) -> dict[str, str]:
     if outcome.read_back:
-        _log("the answer does not tell the outcome, so the brokers were asked: they show the new levels")
+        _log("the answer does not say the outcome, so the brokers were asked: they report the new levels")
     errors = {one.update.feature: one.error or one.answer for one in outcome.features}
     return {feature: error.message or error.name for feature, error in errors.items() if error is not None}
 

@@ -99,8 +99,9 @@ _ITEMS: Final = (
         role="producer",
         requirement=presets.zstd,
         note=(
-            "Brokers refuse zstd records to consumers that are too old for them, which no broker tells of: be sure of "
-            "every consumer of the topics. On brokers before 2.1 librdkafka sends uncompressed, with no more than a log"
+            "Brokers send an error in place of zstd records to consumers that are too old for zstd, and no broker "
+            "reports this: check every consumer of the topics. On brokers before 2.1 librdkafka sends uncompressed "
+            "records and only logs this"
         ),
         since=_OLD,
         spellings=("compression.type", "compression.codec"),

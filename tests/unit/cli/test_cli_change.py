@@ -229,7 +229,9 @@ def test_the_outcome_is_read_back_where_the_answer_does_not_tell(
 
     cluster.says = apply_and_answer
     argv = ("upgrade", "--feature", "share.version=5")
-    message = "featuregate: the answer does not tell the outcome, so the brokers were asked: they show the new levels\n"
+    message = (
+        "featuregate: the answer does not say the outcome, so the brokers were asked: they report the new levels\n"
+    )
     assert on(*argv) == (0, "share.version was upgraded to 5.\n", message)
     assert json.loads(on(*argv, "--output", "json").out)["read_back"] is True
 

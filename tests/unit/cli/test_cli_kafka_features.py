@@ -145,7 +145,7 @@ def test_a_timeout_of_the_controller_is_printed_as_by_kafka_features(
     cluster.says = time_out
     client = Client({"bootstrap.servers": cluster.bootstrap}, read_back=20.0 if applied else 0.2)
     assert client.update(upgrade({"share.version": 7}), dry_run=False) == {"share.version": "The request timed out."}
-    words = "they show the new levels" if applied else "the update may or may not have been applied"
+    words = "they report the new levels" if applied else "the update may or may not have been applied"
     assert words in capsys.readouterr().err
 
 

@@ -21,7 +21,7 @@ DISABLE = ("plan", "disable", "--feature", "group.version")
     [
         (["upgrade", "--feature", "share.version=1"], 0, "accepted: 1 update of cluster scripted"),
         (["upgrade", "--feature", "group.version=9"], 1, "Broker 1 only supports versions 0-1"),
-        (["upgrade", "--feature", "kraft.version=1"], 2, "only the leader of the quorum can tell"),
+        (["upgrade", "--feature", "kraft.version=1"], 2, "only the leader of the quorum knows"),
         (["disable", "--feature", "group.version"], 0, "closes    kip848"),
         (["disable", "--feature", "group.version", "--gate", "mine=kip848"], 1, "affects   mine, which stays latched"),
         (["upgrade"], 64, "You must specify at least one feature to upgrade"),
