@@ -45,8 +45,8 @@ _OF_THE_FILE: Final = (
 """Options that a file has for each cluster."""
 
 _EXPOSED: Final = (
-    "{!r} is not a loopback address, and the relay asks nobody who they are: name clients in the file of --config,"
-    " listen on 127.0.0.1 behind a proxy that authenticates, or give --allow-anonymous"
+    "{!r} is not a loopback address, and the relay does not authenticate clients: name clients in the file of --config,"
+    " listen on 127.0.0.1 behind a proxy that authenticates clients, or give --allow-anonymous"
 )
 
 HELP: Final = CommandHelp(
@@ -58,7 +58,7 @@ level.FEATURE. A browser shows at / how far a roll is, the gates, and what has c
 there is a view. Ctrl-C or SIGTERM ends it. Needs the extra 'relay'.
 
 A TOML file (--config) names several clusters, and clients with their API keys, tokens or certificates. A relay that
-asks nobody who they are listens on loopback addresses only, unless --allow-anonymous is given.""",
+does not authenticate clients listens on loopback addresses only, unless --allow-anonymous is given.""",
     (
         "serve --bootstrap-server localhost:9092",
         "serve --bootstrap-server localhost:9092 --name orders --listen 127.0.0.1:9080 --interval 15",

@@ -186,7 +186,7 @@ def client_in(scope: Scope) -> Client:
 
 
 def ticket_for(scope: Scope, cluster: str) -> str | None:
-    """Return a ticket for a stream of this cluster; None where the relay asks nobody who they are."""
+    """Return a ticket for a stream of this cluster; None where the relay does not authenticate clients."""
     client = client_in(scope)
     if client.name is None:
         return None

@@ -13,7 +13,7 @@ class Client:
     """A client that has said who it is."""
 
     name: str | None
-    """As logs and limits call it; None: the relay asks nobody."""
+    """As logs and limits call it; None: the relay does not authenticate clients."""
     clusters: frozenset[str] | None
     """None: all clusters."""
 
@@ -23,6 +23,6 @@ class Client:
 
 
 ANYONE: Final = Client(None, None)
-"""Any client of a relay that asks nobody who they are."""
+"""Any client of a relay that does not authenticate clients."""
 NOT_KNOWN: Final = Client(None, frozenset())
 """A client without credentials: it learns whether the relay is ready, and nothing of the clusters."""

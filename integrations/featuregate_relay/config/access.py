@@ -111,7 +111,7 @@ def problems(
     if (tls is None or tls.client_ca is None) and any(client.certificates for client in clients.values()):
         found.append("tls.client-ca: is missing: clients have certificates, and no authority is trusted")
     if tls is not None and tls.client_ca is not None and not clients:
-        found.append("clients: is missing: client-ca alone gives nobody any rights")
+        found.append("clients: is missing: client-ca alone gives no client any rights")
     return found
 
 

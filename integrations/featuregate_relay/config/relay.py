@@ -129,11 +129,11 @@ class RelayConfig(Table):
 
     @property
     def authenticates(self) -> bool:
-        """Whether anybody is asked who they are."""
+        """Whether the relay authenticates clients."""
         return bool(self.clients) or self.tokens is not None
 
     def access(self, *, anonymous: bool) -> Access | None:
-        """Return who may read what; None: the relay asks nobody, and leaves credentials to a proxy before it.
+        """Return which client may read what; None: the relay leaves the authentication to a proxy before it.
 
         Raises
         ------

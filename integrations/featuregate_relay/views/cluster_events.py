@@ -32,7 +32,7 @@ class ClusterEvents(Telling):
         if self._seen is None:
             return None
         if view is None or state is None:
-            return "no broker has answered yet, and the client has heard of answers"
+            return "no broker has answered yet, and the client has seen answers"
         found = EventId(
             revision=state.revision,
             cluster=cluster_of(view.cluster_id),
@@ -41,7 +41,7 @@ class ClusterEvents(Telling):
             latched=frozenset(),
         )
         behind = found.is_below(self._seen, datetime.now(UTC).timestamp())
-        return "this relay is behind: the client has heard of newer answers" if behind else None
+        return "this relay is behind: the client has seen newer answers" if behind else None
 
     def tell(self, state: ClusterState) -> bytes:
         """Return the event of a state."""
@@ -52,7 +52,7 @@ class ClusterEvents(Telling):
         return event(kind, {"cluster": self.cluster.name, **state.to_dict(), "gates": gates}, ident=str(self._seen))
 
     def alive(self) -> bytes:
-        """Return a heartbeat. What the client has heard is still so, as of the last poll."""
+        """Return a heartbeat. The last poll has confirmed what the client has seen."""
         if self._seen is not None and self._seen.revision == self._revision:
             self._seen = self._id(self._seen.latched)
         return event("heartbeat", self.health(), ident=None if self._seen is None else str(self._seen))

@@ -96,7 +96,7 @@ def official() -> dict[str, Any]:
     """Return the protocol's own description: github.com/open-feature/protocol at d1a63a4, Apache-2.0.
 
     No flag with a value satisfies it as published: a value of any type is also a default of the code, which may have
-    none, and exactly one type must match. And the relay of this test asks nobody who they are.
+    none, and exactly one type must match. And the relay of this test does not authenticate clients.
     """
     path = Path(__file__).parents[2] / "data" / "ofrep" / "openapi.yaml"
     document: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -63,7 +63,7 @@ def read_cluster(args: argparse.Namespace, spark: SparkSession, view: View, tabl
 
     keep_view(spark, view, tables)
     if silent := keep_log_levels(spark, LogLevels(configuration(args)).read(), tables):
-        print_message(f"brokers that do not tell the level of their log: {', '.join(silent)}")
+        print_message(f"brokers that do not report the level of their request log: {', '.join(silent)}")
     try:
         drain_coordinators(spark, configuration(args), tables)
     except ClusterUnread as error:

@@ -1,4 +1,4 @@
-"""``featuregate fleet forget``: remove who one principal is."""
+"""``featuregate fleet forget``: remove the names of one principal."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["DESCRIPTION", "add_options", "run"]
 
 DESCRIPTION: Final = """\
 Remove principal, client id and host from the usage of one principal, and the text of each line in quarantine that has
-its name. The requests stay, as those of nobody: they can still block a move. Without --checksum, nothing is changed,
-and the command prints how many rows there are. Files of logs, and records of coordinators, stay as they are.\
+its name. The requests stay, without a name: they can still block a move. Without --checksum, the command changes
+nothing, and prints how many rows it would change. Files of logs, and records of coordinators, stay as they are.\
 """
 
 

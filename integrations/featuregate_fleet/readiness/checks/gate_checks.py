@@ -54,7 +54,7 @@ def _gate_row(evidence: Evidence, move: Move, use: GateUse, text: str) -> Row:
     if then.verdict == "closed":
         return _lost_row(use, text, now, then)
     if then.verdict == "unknown" and touches(move, requirement):
-        why = f"Nobody knows whether {text} holds after the move: {then.summary.removeprefix('unknown: ')}."
+        why = f"It is not known whether {text} holds after the move: {then.summary.removeprefix('unknown: ')}."
         return _row(use, Verdict.UNKNOWN if use.latched else Verdict.WARN, why)
     return _row(use, Verdict.OK, f"The move takes nothing from it: {text}.")
 
@@ -131,7 +131,7 @@ def _no_reports(apps: AppUsage | None) -> Row:
         check=_REPORTS,
         verdict=Verdict.UNKNOWN,
         subject="the apps",
-        why=f"{said}, so nobody knows which apps are latched on what the move removes.",
+        why=f"{said}, so it is not known which apps are latched on what the move removes.",
         do="Let apps report their usage, and run 'featuregate fleet run' with --bootstrap-server; if no app of this "
         "cluster uses featuregate, say so by --without-usage-reports.",
     )

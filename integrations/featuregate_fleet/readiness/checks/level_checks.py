@@ -70,7 +70,7 @@ def finalized_levels(view: View, target: CapturedRelease) -> Iterator[Row]:
         return
     if view.epoch < 0:
         if kraft_alone or view.api("UpdateFeatures"):
-            yield _row(view, Verdict.UNKNOWN, "the cluster", "No broker tells what is finalized.", _ASK_AGAIN)
+            yield _row(view, Verdict.UNKNOWN, "the cluster", "No broker reports finalized levels.", _ASK_AGAIN)
         return
     needed = {METADATA_VERSION: 0} if kraft_alone else {}
     for feature, level in sorted((needed | dict(view.finalized)).items()):
@@ -139,7 +139,7 @@ def _unsupported(view: View, target: CapturedRelease, feature: str, level: int) 
     elif said.judgement == "refused":
         do = f"There is no way: the controller refuses {change}. {said.text}"
     else:
-        do = f"Nobody knows whether the controller accepts {change}: {said.text}."
+        do = f"It is not known whether the controller accepts {change}: {said.text}."
     span = (
         f"no {feature}" if (lowest, highest) == (0, 0) else f"{_named(feature, lowest)} to {_named(feature, highest)}"
     )
@@ -176,7 +176,7 @@ def deprecate(view: View, move: Deprecate) -> Iterator[Row]:
     current = view.level(move.feature)
     subject = f"{move.feature}={_named(move.feature, move.level)}"
     if current is None:
-        yield _row(view, Verdict.UNKNOWN, subject, "No broker tells what is finalized.")
+        yield _row(view, Verdict.UNKNOWN, subject, "No broker reports finalized levels.")
     elif current <= move.level:
         why = f"The cluster runs at {_named(move.feature, current)}."
         yield _row(view, Verdict.BLOCK, subject, why, "Finalize a higher level first: ask --finalize.")
@@ -185,7 +185,7 @@ def deprecate(view: View, move: Deprecate) -> Iterator[Row]:
 
 
 def no_levels() -> Row:
-    """Return the row of a move that nobody can judge without the levels."""
+    """Return the row of a move that cannot be judged without the finalized levels."""
     return Row(
         check=PREDICTIONS,
         verdict=Verdict.UNKNOWN,

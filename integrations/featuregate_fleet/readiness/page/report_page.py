@@ -88,7 +88,7 @@ def _page(report: Report, cluster: str, limits: _Limits) -> str:
 
 _SUMMARIES: Final = {
     Verdict.BLOCK: "The move breaks at least one client, group or app.",
-    Verdict.UNKNOWN: "Nothing was seen to block the move, but evidence is missing. Nobody can say that it is safe.",
+    Verdict.UNKNOWN: "No evidence blocks the move, but evidence is missing: the move may be unsafe.",
     Verdict.STALE: "The evidence is too old to say whether the move is safe.",
     Verdict.WARN: "Nothing was seen to block the move. Look at the warnings first.",
     Verdict.OK: "Nothing was seen to block the move. Clients that did not connect meanwhile were not seen.",
@@ -212,7 +212,7 @@ def _levels(report: Report) -> str:
         return ""
     chart = levels_chart(report.evidence.levels, report.now)
     return (
-        "<h2>Finalized levels over time</h2>\n<p>As brokers told them when they were asked.</p>\n"
+        "<h2>Finalized levels over time</h2>\n<p>As the brokers reported them.</p>\n"
         f'<div class="wide" tabindex="0" role="region" aria-label="Finalized levels over time">{chart}</div>'
     )
 
