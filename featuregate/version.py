@@ -1,4 +1,4 @@
-"""The one place where the version stands. The build, the front door and what brokers are told read it here."""
+"""The version of featuregate. The build, `featuregate.__version__` and the requests to brokers take it from here."""
 
 __all__ = ["__version__"]
 

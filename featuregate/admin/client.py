@@ -57,7 +57,7 @@ class Admin:
         Seconds for one method, at the most.
     read_back
         Seconds, beyond the timeout, for which the client reads the levels of the brokers where the answer of the
-        controller was lost or does not tell.
+        controller was lost or does not say the outcome.
 
     Raises
     ------
@@ -143,7 +143,7 @@ class Admin:
             4.1 and newer may have raised ``kraft.version`` all the same; before 4.0, what it agreed to
             was: ``error.outcome`` says which.
         UpdateUncertain
-            The answer was lost on its way, or does not tell whether the levels were changed (REQUEST_TIMED_OUT,
+            The answer was lost on its way, or does not say whether the levels were changed (REQUEST_TIMED_OUT,
             UNKNOWN_SERVER_ERROR and the others of ``featuregate.kafka_errors.may_be_done``), and reading back did
             not decide it.
         LocalWireError

@@ -26,7 +26,7 @@ class FeatureOutcome:
     error: BrokerError | None
     """Why it was refused; None where it was done, or in a dry run could be."""
     answer: BrokerError | None = None
-    """What the controller answered where its answer did not tell, and the level was read from the brokers instead."""
+    """The controller's answer where it did not say the outcome, and the level was read from the brokers instead."""
 
     @property
     def done(self) -> bool:
@@ -49,7 +49,7 @@ class Outcome:
     features: tuple[FeatureOutcome, ...]
     """In the order in which they were asked for."""
     read_back: bool = False
-    """The answer was lost or did not tell, and the levels were read from the brokers afterwards."""
+    """The answer was lost or did not say the outcome, and the levels were read from the brokers afterwards."""
 
     @property
     def done(self) -> bool:

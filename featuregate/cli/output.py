@@ -48,9 +48,9 @@ def discard_output() -> None:
 
 
 def raise_if_unread() -> None:
-    """Raise BrokenPipeError if the reader of standard output has gone, without a write that would tell.
+    """Raise BrokenPipeError if the reader of standard output has gone. No write is needed to notice that.
 
-    A command that prints a line once in an hour would go on for as long after ``| head -1``.
+    Without this, a command that prints a line once an hour would run for another hour after ``| head -1``.
     """
     if sys.stdout is None or not hasattr(select, "poll"):
         return

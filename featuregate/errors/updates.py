@@ -28,7 +28,7 @@ class UpdateRefused(FeatureGateError):
 
 
 class UpdateUncertain(FeatureGateError):
-    """An update was sent, and neither its answer nor reading back the levels tells whether it was applied.
+    """An update was sent, and neither its answer nor the levels read back show whether it was applied.
 
     ``problem`` describes the lost or unclear answer. ``seen`` has the level of each feature that is in doubt, as read
     back; None for unknown. ``outcome`` is the controller's answer, None where no answer came.

@@ -136,7 +136,7 @@ def evaluate(
     The requirement may be text, too, such as ``"kip447"`` or ``"group.version>=1"``.
 
     ``exclude_apis`` names API versions that the client must not use (KIP-35), such as ``Produce=9-11,Fetch``. They do
-    not count as served. A release is told by all that brokers advertise, excluded or not.
+    not count as served. A release is recognised by all that brokers advertise, excluded or not.
 
     Raises
     ------

@@ -40,7 +40,7 @@ class Polled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollFailed:
-    """A poll got no answer from anybody."""
+    """No broker answered a poll."""
 
     error: str
     failures: int

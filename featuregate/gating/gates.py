@@ -104,7 +104,7 @@ class Gate:
         self.__class__ = _ForkedGate
 
     def pin(self) -> Pin:
-        """Freeze the decision of now for a unit of work."""
+        """Freeze the current decision for a unit of work."""
         return Pin(gate=self.name, decision=self.decision)
 
     def require(self) -> None:

@@ -25,7 +25,7 @@ class WrittenHealth(NamedTuple):
     """What a file says."""
 
     health: dict[str, Any]
-    """As `Discoverer.health` returned it, with the age of now."""
+    """As `Discoverer.health` returned it, with the current age."""
     seconds: float
     """Since the file was written."""
 

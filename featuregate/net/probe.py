@@ -59,7 +59,7 @@ async def probe_all(settings: Settings, known: BrokerList | None, connect: Conne
     """Fetch the broker list, and send ApiVersions to each node in it.
 
     ``known`` is the broker list of the last poll; its nodes are the first to be asked for the current list. Nodes that
-    know ApiVersions v5 are told which node the client expects; another node refuses the request (error 129).
+    know ApiVersions v5 get the id of the node that the client expects; another node refuses the request (error 129).
     ``settings.total_timeout`` limits the whole call; a node that has not answered by then has failed.
 
     Raises

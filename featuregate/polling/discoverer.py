@@ -66,7 +66,7 @@ class Discoverer(Features):
         Seconds between polls of a quiet cluster; a tenth of it while a roll is going on, and never more than half of
         ``stale_after``.
     timeout
-        Seconds for one poll, at the most; 15 by default. Who has not answered by then has failed to.
+        Seconds for one poll, at the most; 15 by default. A broker that has not answered by then counts as failed.
     stale_after
         Seconds without any answer after which the view is stale, and opens no gate; three intervals by default. So are
         its finalized levels when brokers answer and none has reported them for so long.
@@ -80,7 +80,7 @@ class Discoverer(Features):
     metrics
         Called with each :data:`~featuregate.gating.events.Event`.
     broker_list
-        Where the list of brokers comes from. ``"cluster"``: a broker tells it. ``"bootstrap"``: the bootstrap list
+        Where the list of brokers comes from. ``"cluster"``: a broker sends it. ``"bootstrap"``: the bootstrap list
         names every broker; then only ApiVersions is sent, which brokers answer before authentication.
     cluster_id
         The id of the cluster, or a name for it that stays the same for as long as the cluster exists. Listed brokers

@@ -1,6 +1,6 @@
-"""What apps ask, whoever keeps the answers fresh: the view of now, gates, decisions, news.
+"""The part of a discoverer that apps read: the current view, gates, decisions and waits for changes.
 
-No question does I/O, but for the waits.
+No method does I/O. The waits block; the others return at once.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Features(ABC):
 
     @property
     def view(self) -> View | None:
-        """The merged truth of now; ``None`` before the first answer. One reference read."""
+        """The view of the last poll; ``None`` before the first answer. One reference read."""
         return self._store.view
 
     def view_and_age(self) -> tuple[View | None, float]:
@@ -96,9 +96,9 @@ class Features(ABC):
         return gate
 
     def evaluate(self, requirement: Requirement | str) -> Decision:
-        """Decide a requirement by the view of now, without a gate: nothing is latched, and a stale view opens nothing.
+        """Evaluate a requirement against the current view, without a gate and without a latch.
 
-        For one question. Ask a gate for behaviour that must not go back.
+        A stale view opens nothing. Use a gate for behaviour that must not go back.
         """
         return self._store.evaluate(as_requirement(requirement))
 

@@ -156,7 +156,7 @@ class PollState:
         return view.mixed and now - (self.moved_at or self.began_at) < ROLL_INTERVALS * self.interval
 
     def age(self, now: float) -> float | None:
-        """Return the seconds since anybody answered; ``None`` before the first answer."""
+        """Return the seconds since the last answer of a broker; ``None`` before the first answer."""
         return None if self.succeeded_at is None else max(0.0, now - self.succeeded_at)
 
     def stale(self, now: float) -> bool:

@@ -64,7 +64,7 @@ class Poller:
         self._updater.close()
 
     def news(self) -> Callable[[float], Coroutine[Any, Any, None]] | None:
-        """Return what waits until a poll may find something new, for so many seconds; None where only time tells.
+        """Return what waits until a poll may find something new, for so many seconds; None where there is no such wait.
 
         It refers to the source and not to this poller, and returns after the least time between two polls. After a poll
         that has failed, nothing shortens the wait.

@@ -31,7 +31,7 @@ def next_delay(
     interval
         Seconds between polls of a quiet cluster.
     failures
-        How many polls in a row got no answer from anybody: each doubles the wait, from one second up to
+        How many polls in a row got no answer from any broker: each doubles the wait, from one second up to
         the interval or 30 seconds, whichever is longer.
     rolling
         Whether brokers differ, or something has just moved: then ten times as often, down to a second.

@@ -253,7 +253,7 @@ def features_in(requirement: Requirement) -> tuple[str, ...]:
 
 
 def _spelled(feature: str) -> str:
-    """Return the text of a name; an unknown name gets a prefix that tells it from a misspelling."""
+    """Return the text of a name; an unknown name gets a prefix that distinguishes it from a misspelling."""
     return feature if feature in features() else f"feature:{feature}"
 
 

@@ -184,7 +184,7 @@ class HttpSource:
             raise
 
     def close(self) -> None:
-        """Close the connections: nobody polls any more. The next :meth:`fetch` opens them again."""
+        """Close the connections after the last poll. A later :meth:`fetch` opens them again."""
         self._turn = None
         for relay in self._relays:
             relay.close()

@@ -24,7 +24,7 @@ class NoSuchNode(FeatureGateError):
 class OneNodeSource:
     """Asks a broker for the list, and then one node of it.
 
-    Nodes that can check it are told which one we expect (KIP-1242), so that none answers in another's place.
+    The request names the node that we expect (KIP-1242), so that a node that checks this does not answer for another.
     """
 
     def __init__(self, settings: Settings, node_id: int) -> None:
@@ -47,7 +47,7 @@ class OneNodeSource:
         NoSuchNode
             The cluster has no such node.
         FeatureGateError
-            No broker tells the list, or the node does not answer.
+            No broker sends the broker list, or the node does not answer.
         """
         settings = self._settings
         deadline = asyncio.get_running_loop().time() + settings.total_timeout

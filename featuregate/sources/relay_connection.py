@@ -291,7 +291,7 @@ class RelayConnection:
             view, latched = View.from_json(body), latched_from_json(body)
         except ViewJsonError as error:
             raise RelayError(self.url, f"the response is not a view: {error}") from error
-        # A cache on the way may have an earlier body, and the headers of now.
+        # A cache on the way may send an earlier body with the current headers.
         return self._renewed(view, response) if EPOCH_HEADER in response.headers else view, latched
 
     def _renewed(self, view: View, response: requests.Response) -> View:

@@ -21,7 +21,7 @@ class BrokerAnswers:
     """The answers of one poll, one for each broker of the list, and the cluster that they belong to."""
 
     cluster_id: str | None
-    """None: the cluster does not tell (before 0.10.1), or the bootstrap list is used and the app names no id."""
+    """None: the cluster reports no id (before 0.10.1), or the bootstrap list is used and the app names no id."""
     controller_id: int | None
     broker_list: BrokerListSource
     registered: bool
@@ -107,5 +107,5 @@ class HoldingSource(Source, Protocol):
     """A source that holds something open between polls, in the loop that polls."""
 
     def close(self) -> None:
-        """Close it: nobody polls any more. The next :meth:`Source.fetch` may open it again."""
+        """Close it after the last poll. A later :meth:`Source.fetch` may open it again."""
         ...

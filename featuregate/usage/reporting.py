@@ -128,7 +128,7 @@ class Reporting:
         return seconds_until_due(self._reported_at, self._clock(), self._interval)
 
     def report(self, *, closing: bool = False) -> None:
-        """Send a report of now; count where that fails. Without a view there is nothing to report."""
+        """Send a report of the current gates, and count a failure. Without a view there is nothing to report."""
         store, view, reporter = self._store, self._store.view, self._reporter
         if view is None or reporter is None:
             return

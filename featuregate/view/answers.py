@@ -185,7 +185,7 @@ class BrokerAnswer:
 
         A broker of Kafka 4.0 or newer advertises Produce from 0, for the sake of old librdkafka, and rejects what is
         below 3 (KAFKA-18659). It is recognised by its Fetch, which the same release cut to 4 and newer (KIP-896) and
-        about which it tells the truth.
+        which it advertises as it is.
         """
         said = self.api_ranges.get(key)
         if said is None:

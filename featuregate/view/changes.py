@@ -89,7 +89,7 @@ def _levels(was: View, now: View) -> Iterator[Difference]:
             yield Difference("level", feature, before, after, text)
     for feature in sorted({*was.finalized_min, *now.finalized_min}):
         lowest, raised = was.lowest_level(feature), now.lowest_level(feature)
-        if raised and lowest != raised:  # of a feature that is absent now, its level has told
+        if raised and lowest != raised:  # a feature that is absent now has its line above
             text = f"{feature} is served from level {_level(feature, raised)} on (was {_level(feature, lowest)})"
             yield Difference("lowest level", feature, lowest, raised, text)
 

@@ -48,7 +48,7 @@ def _run_callbacks(producer: Producer, until: float) -> None:
     own error callback, whether or not the producer has an ``error_cb``, and the delivery reports that follow then run
     with that exception set: they fail with ``SystemError: ... returned a result with an exception set``.
     """
-    with suppress(KafkaException):  # fatal, no transaction, or no transactional id: close() tells what matters
+    with suppress(KafkaException):  # fatal, no transaction, or no transactional id: close() raises what matters
         producer.abort_transaction(max(until - time.monotonic(), 0.0))
     while len(producer) and time.monotonic() < until:
         with suppress(KafkaException):

@@ -47,7 +47,7 @@ class FeatureCollector(Collector):
         features.on_event(self._counts)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of now. Called by the registry; no broker is asked."""
+        """Yield the current metrics. The registry calls this; no broker is asked."""
         health = self._features.health()
         yield self._gauge("up", "1 if there is a view, and it is not stale.", health["status"] in {"ok", "degraded"})
         yield self._gauge("view_age_seconds", "Seconds since a broker answered.", health["age_seconds"])

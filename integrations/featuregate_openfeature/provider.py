@@ -71,7 +71,7 @@ class KafkaFeatureProvider(AbstractProvider):
         self._view_flags = NO_FLAGS
         self._worth: Mapping[str, object] = {}
         self._emitted: ProviderEvent | None = None
-        """What the SDK was told last; None before the initialization, and after the end."""
+        """The last event that the SDK got; None before the initialization, and after the end."""
         self._stop_events: Callable[[], None] | None = None
 
     # ------------------------------------------------------------------ life
@@ -124,7 +124,7 @@ class KafkaFeatureProvider(AbstractProvider):
                 self.emit(now, details)
 
     def _update(self) -> list[str]:
-        """Take the flags of now, and return the keys of those whose value or variant has changed."""
+        """Take the current flags, and return the keys of those whose value or variant has changed."""
         view = self._features.view
         if view is not None and (self._seen is None or not view.same_content(self._seen)):
             self._seen, self._view_flags = view, view_flags(view)
@@ -210,7 +210,7 @@ class KafkaFeatureProvider(AbstractProvider):
 
 
 def _event_of(status: str, before: ProviderEvent) -> ProviderEvent:
-    """Return the event that tells the SDK the status of a discoverer."""
+    """Return the event by which the SDK learns the status of a discoverer."""
     if status in _STALE:
         return ProviderEvent.PROVIDER_STALE
     if status in {"starting", "failing"}:  # there has never been a view

@@ -74,7 +74,7 @@ class _TooLarge(Exception):
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with limits. A client that breaks one is told why where it can still read that."""
+    """uvicorn's protocol with limits. A client that breaks one gets a response with the reason, if it still reads."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["DIGITS", "FLOOR_SECONDS", "cluster_of", "digest", "latch_of"]
 
 FLOOR_SECONDS: Final = 600.0
-"""For so long brokers must have told a relay of a lower epoch, until it believes that the cluster was restored to it: a
+"""For so long brokers must have reported a lower epoch, until a relay believes that the cluster was restored to it: a
 replica is behind for an interval between polls, or while it meets one broker that is."""
 DIGITS: Final = 12
 

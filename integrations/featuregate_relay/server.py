@@ -1,4 +1,4 @@
-"""Run the relay's app on a socket until the process is told to stop."""
+"""Run the relay's app on a socket until a signal stops the process."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _raise_file_limit() -> None:
 
 
 class _Stopped(BaseException):
-    """The process was told to stop."""
+    """A signal has asked the process to stop."""
 
 
 def _stop(*_: object) -> None:

@@ -42,7 +42,7 @@ class ClusterState:
 
 
 def current_state(features: Discoverer, gates: Iterable[Gate]) -> Callable[[], ClusterState | None]:
-    """Return a function for the state of now, which is the same object until the state is another one.
+    """Return a function for the current state. It returns the same object until the state changes.
 
     None: no broker has answered yet.
     """

@@ -47,7 +47,7 @@ class NextChange(Generic[T]):
         return self._stopped
 
     def latest(self) -> T:
-        """Return the object of now, or of when the task looked last."""
+        """Return the current object; while the task runs, the one that it has found last."""
         return self._look() if self._task is None else self._found
 
     async def after(self, seen: T, seconds: float) -> bool:
@@ -97,14 +97,14 @@ class NextChange(Generic[T]):
 
 
 class ClientGone(Exception):
-    """The client has closed the connection, so that nobody waits for the response."""
+    """The client has closed the connection, and does not wait for the response any more."""
 
 
 @contextmanager
 def ends_with_connection(scope: Scope) -> Iterator[None]:
     """End what waits in this block when the connection does: clients that come back would leave their waits behind.
 
-    uvicorn tells an app of the end only where the app has a second task that waits for it.
+    uvicorn reports the end to an app only where the app has a second task that waits for it.
 
     Raises
     ------

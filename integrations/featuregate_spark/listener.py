@@ -51,13 +51,13 @@ def _quietly(method: Callable[[FeatureListener, E], None]) -> Callable[[FeatureL
 class FeatureListener(StreamingQueryListener):
     """A listener for ``spark.streams.addListener``; made by :meth:`featuregate_spark.FeatureSession.listener`.
 
-    On Spark Connect it is called in the driver's process, while batches are pinned in another: it reports the session's
-    gates of now, with ``pinned=False``.
+    Spark Connect calls it in the driver's process, while another process pins the batches: it reports the session's
+    current gates, with ``pinned=False``.
 
     Parameters
     ----------
     look
-        Returns the decisions of the session's gates of now.
+        Returns the current decisions of the session's gates.
     emit
         Emits the events, and keeps the pins of this process.
     """
@@ -104,7 +104,7 @@ class FeatureListener(StreamingQueryListener):
         self._emit(StreamEnded(query_id=query_id, name=self._names.pop(query_id, None), error=event.exception))
 
     def _gates(self, query_id: str, batch_id: int) -> tuple[dict[str, bool], tuple[str, ...], int, bool]:
-        """Return the gates of a batch: those of its pin, or else those of now."""
+        """Return the gates of a batch: those of its pin, or else the current ones."""
         pin = self._emit.pin_of(query_id, batch_id)
         if pin is not None:
             return dict(pin.gates), pin.held, pin.epoch, True

@@ -142,7 +142,7 @@ class FeatureSession:
 
     @property
     def view(self) -> View | None:
-        """The merged view of now; None before the first answer."""
+        """The view of the last poll; None before the first answer."""
         return self._watch.observe().view
 
     def gate(self, name: str, requirement: Requirement | str, *, policy: Policy = "sticky") -> Gate:

@@ -84,7 +84,7 @@ class Watch:
         return self._live
 
     def require_cluster_id(self) -> None:
-        """Make sure that latches of this cluster can be told from those of another cluster.
+        """Make sure that the latches of this cluster differ from those of another cluster.
 
         Raises
         ------
@@ -108,7 +108,7 @@ class Watch:
         return gate
 
     def observe(self) -> Observation:
-        """Return the view and the gates of now. Waits only for the first view."""
+        """Return the current view and the gates. Waits only for the first view."""
         features = self.features
         return Observation(features.view, tuple(self._gates.values()))
 

@@ -42,7 +42,7 @@ def reader(config: Mapping[str, Any], group_id: str, *, isolation: str = "read_c
         "auto.offset.reset": "earliest",
         "enable.partition.eof": True,
         "isolation.level": isolation,
-        "fetch.wait.max.ms": 20,  # a partition's end is told by an empty answer, for which brokers wait 500 ms
+        "fetch.wait.max.ms": 20,  # an empty answer shows the end of a partition, and brokers delay it for 500 ms
         "error_cb": _log_error,
     }
     return Consumer({**_ANSWER, **connection_properties(config), **ours}, logger=_logger)

@@ -33,7 +33,7 @@ def transactions_of(
 ) -> Iterator[Transaction]:
     """Begin a round of these messages, and yield its transactions: one for each partition, or one for all in v2."""
     state.begin(messages)
-    assignment = state.assignment  # of now, also for the transactions that come later
+    assignment = state.assignment  # the later transactions of this round have this one, too
     model, first_v2_generation = state.group.model, state.group.first_v2_generation
     make = partial(Transaction, keeper=keeper, consumer=consumer, model=model, assignment=assignment)
     if model.per_partition:

@@ -1,4 +1,7 @@
-"""How often a failure may repeat before a member gives up: a stop is noticed, an endless loop is not. Pure."""
+"""How often a failure may repeat before a member raises an error. Pure.
+
+An error that stops the app is noticed; an endless retry is not.
+"""
 
 from __future__ import annotations
 

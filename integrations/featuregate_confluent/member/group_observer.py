@@ -142,7 +142,7 @@ class GroupObserver:
             self._apply(look)
 
     def commit_blocker(self) -> str | None:
-        """Return why nothing may be committed now, by the gate's decision of now; None: commits are safe."""
+        """Return why nothing may be committed, by the gate's current decision; None: commits are safe."""
         self._update(self._state.group.checked(self._gate.decision))
         return self._state.group.commit_blocker
 

@@ -109,7 +109,7 @@ class GroupState:
         )
 
     def checked(self, decision: Decision) -> GroupState:
-        """Apply the gate's decision of now to what may be committed.
+        """Apply the gate's current decision to what may be committed.
 
         A broker that was replaced by one that is too old accepts a zombie's offsets unchecked, once it coordinates
         the group. The model stays; the member waits.

@@ -36,7 +36,7 @@ class MemberState:
     """The partitions that are this member's: of each the next offset to process, None where nothing was ever committed,
     and the mark beside it."""
     assignment: Assignment = field(default_factory=Assignment)
-    """Of now: anything taken, dropped or taken back begins another one."""
+    """The current assignment: a partition that is taken, dropped or taken back begins another one."""
     lost: str | None = None
     """Why nothing is this member's any more, before it joins again."""
     in_hand: Sequence[Message] = ()

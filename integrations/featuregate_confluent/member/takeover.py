@@ -119,9 +119,9 @@ class Takeover:
     def _read(self, consumer: Consumer, before: Model, new: Sequence[Partition]) -> None:
         """Read the offsets after the producers are open (R8), and move up if the marks say that the group is in v2.
 
-        Where the producers change, that is all partitions (R12). Another may have had the id of one meanwhile, and
-        committed while brokers did not check the group yet. Under that id this member would be told so; under that of
-        the process nothing tells it but the offset.
+        Where the producers change, that is all partitions (R12). Another member may have had the transactional id of a
+        partition meanwhile, and committed while brokers did not check the group yet. Brokers report that to a producer
+        with that id; a producer with the id of the process sees it by the offset alone.
         """
         while True:
             model = self._state.group.model

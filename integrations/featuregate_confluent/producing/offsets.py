@@ -47,7 +47,7 @@ _GENERATION_BYTES: Final = 4
 
 
 class OffsetsUnanswered(CommitRefused):
-    """Nobody said whether the offsets were taken. Leave the transaction open, and drop the producer.
+    """No broker answered whether it took the offsets. Leave the transaction open, and drop the producer.
 
     Brokers may still take them, also after an abort: the next transaction of the producer would commit them (KIP-890).
     The next producer with this transactional id aborts this one, and brokers then refuse what has the epoch of before.

@@ -217,7 +217,7 @@ class Transaction:
                 self._abort(outcome)
 
     def commit(self) -> None:
-        """Send the offsets with the group's metadata of now, and commit.
+        """Send the offsets with the group's current metadata, and commit.
 
         Raises
         ------

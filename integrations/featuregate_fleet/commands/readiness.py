@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_whole(file: Path, text: str) -> None:
-    """Write a file in one step, so that nobody reads half of it. A file that was there stays if that fails."""
+    """Write a file in one step, so that no reader sees half of it. A file that was there stays if that fails."""
     try:
         with TemporaryDirectory(dir=file.parent, prefix=".fleet-") as folder:
             half = Path(folder, "page")

@@ -61,7 +61,7 @@ QUARANTINE: Final = pa.schema(
     [
         ("path", pa.string()),  # of the file, below the folder of logs; kafka:TOPIC/PARTITION for a record
         ("uri", pa.string()),  # as Spark names the file
-        ("broker", pa.string()),  # null where nobody knows it
+        ("broker", pa.string()),  # null if unknown
         ("time_zone", pa.string()),  # of the times in its lines
         ("at", pa.int64()),  # the byte at which the line begins, in the text of a compressed file; the offset
         ("reason", pa.string()),  # see evidence.reasons
@@ -103,7 +103,7 @@ EVIDENCE_FILES: Final = pa.schema(
     [
         ("path", pa.string()),
         ("uri", pa.string()),  # as Spark names the file
-        ("broker", pa.string()),  # null where nobody knows it
+        ("broker", pa.string()),  # null if unknown
         ("size", pa.int64()),  # bytes of the file when it was read; the offset after the last record
         ("read", pa.int64()),  # lines: read = rows + quarantined
         ("rows", pa.int64()),

@@ -20,8 +20,8 @@ __all__ = ["WITH_NAMES", "hide_names"]
 def hide_names(batches: Iterable[pa.RecordBatch], table: str, pseudonyms: Pseudonyms) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a table of `WITH_NAMES` with hashes.
 
-    The text of a line in quarantine is left out, because nobody knows where in it a name stands; so no replay can read
-    it again. Why a file cannot be read stays.
+    The text of a line in quarantine is left out, because the place of a name in it is unknown; so no replay can read
+    it again. The reason why a file cannot be read stays.
     """
     for batch in batches:
         changed = {name: change(batch, name, pseudonyms) for name, change in _CHANGES[table].items()}

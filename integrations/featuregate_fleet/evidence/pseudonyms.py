@@ -1,7 +1,7 @@
 """Keyed hashes in place of the names of principals and the addresses of clients. Pure.
 
-The same name has the same hash in all tables of one key, so that rows still add up by client. Without the key nobody
-can try names: HMAC-SHA-256 (RFC 2104), of which 128 bits are kept.
+The same name has the same hash in all tables of one key, so that rows still add up by client. Without the key, names
+cannot be tried: the hash is HMAC-SHA-256 (RFC 2104), of which 128 bits are kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["ANONYMOUS", "HASHED", "Pseudonyms"]
 HASHED: Final = "hmac:"
 """What each hash begins with."""
 ANONYMOUS: Final = "User:ANONYMOUS"
-"""The principal of all clients of a listener without authentication: it stays, because it names nobody."""
+"""The principal of all clients of a listener without authentication: it stays, because it names no client."""
 
 _DIGITS: Final = 32
 _BEFORE_ADDRESS: Final = "/"

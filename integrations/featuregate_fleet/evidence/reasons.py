@@ -55,7 +55,7 @@ WRONG_FIELDS: Final = "wrong-fields"
 """A request as JSON, but a field is missing, or has another type or an impossible value."""
 
 OF_FILES: Final = frozenset({UNREADABLE, VANISHED})
-"""The reasons of files: nobody knows how many requests are missing."""
+"""The reasons of files: the number of missing requests is unknown."""
 
 OF_REPORTS: Final = frozenset({MALFORMED_REPORT, NEWER_REPORT, OTHER_CLUSTER})
 """The reasons of usage reports, which a replay leaves where they are."""

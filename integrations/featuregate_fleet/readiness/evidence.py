@@ -101,11 +101,11 @@ class LevelAt(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLevel:
-    """What a broker told of its request log when it was asked."""
+    """What a broker reported of its request log when it was asked."""
 
     broker: str
     level: str | None
-    """None if the broker did not tell."""
+    """None if the broker did not report it."""
     taken_at: datetime
 
 
@@ -182,7 +182,7 @@ class Evidence:
 
     usage: tuple[Usage, ...] = ()
     node_usage: tuple[Usage, ...] = ()
-    """The requests of brokers and controllers that were told apart from those of clients."""
+    """The requests of brokers and controllers, without those of clients."""
     refused_clients: Mapping[Refused, frozenset[RefusedClient]] = field(default_factory=dict)
     """Who sent refused requests, where lines are kept and the connection shows it. Others may have sent some, too."""
     brokers: Mapping[str, BrokerLog] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Which broker logged at which level in which hour: from lines, and from levels that brokers told. Pure."""
+"""Which broker logged at which level in which hour: from lines, and from levels that brokers reported. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LoggedHours:
     start: datetime
     hours: int
     level: str
-    """That of the lines; in hours without lines, that which the broker told."""
+    """The level of the lines; in hours without lines, the level that the broker reported."""
     requests: int
 
 

@@ -74,7 +74,7 @@ def of_nodes(usages: Iterable[Usage], brokers: Collection[str]) -> tuple[Usage, 
     speaks_for: defaultdict[_Place, set[str]] = defaultdict(set)
     for found in named:
         usage, node = found
-        # A number is a client id of many apps, too. Controllers have a listener of their own, which is told by itself.
+        # A number is a client id of many apps, too. Controllers have a listener of their own, which identifies them.
         if node in brokers and not _NUMBER_ALONE.fullmatch(usage.client_id or "") and found.place not in internal:
             claims[usage.listener][node].add(usage.principal)
             speaks_for[found.place].add(node)

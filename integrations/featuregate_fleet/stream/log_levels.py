@@ -22,7 +22,7 @@ __all__ = ["keep_log_levels"]
 
 
 def keep_log_levels(spark: SparkSession, levels: Iterable[BrokerLogLevel], tables: Tables) -> list[str]:
-    """Append the level of each broker; return the brokers that did not tell it."""
+    """Append the level of each broker; return the brokers that did not report it."""
     rows = [
         (datetime.now(UTC), str(one.broker), one.level, str(one.failure) if one.failure else None) for one in levels
     ]

@@ -33,7 +33,7 @@ def hourly_requests(tables: Tables, level: str) -> Mapping[str, Mapping[datetime
 
 
 def log_levels(tables: Tables) -> tuple[LogLevel, ...]:
-    """Return the levels that brokers told, the oldest first.
+    """Return the levels that brokers reported, the oldest first.
 
     A run without ``--once`` asks each minute. Of one broker, hour and level two answers are enough: the one that is
     nearest to the middle of the hour, which no clock can move into another one, and the last one.

@@ -62,7 +62,7 @@ class DeltaTables(Tables):
         self._spark.sql(f"OPTIMIZE {self._quoted(table)}").collect()
 
     def vacuum(self, table: str) -> None:
-        """Delete the files of earlier versions. Nobody may write a table meanwhile, of whichever cluster."""
+        """Delete the files of earlier versions. No process may write a table meanwhile, of any cluster."""
         self._spark.conf.set(_CHECK_RETENTION, "false")  # which guards writers that are at work
         self._spark.conf.set(_LISTING, "2")  # tasks that list the one folder of a table; 10,000 by default
         self._spark.sql(f"VACUUM {self._quoted(table)} RETAIN 0 HOURS").collect()

@@ -135,7 +135,7 @@ class Tables(ABC):
 
     @abstractmethod
     def _newest(self, table: str) -> Any:
-        """Return what tells the rows of a table that are there now from others."""
+        """Return the version of a table, or its files, as they are now: the rows that are written later have others."""
 
     @abstractmethod
     def _overwrite(self, table: str, rows: DataFrame) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["levels_over_time", "usage_over_time"]
 
 _OF_NODES: Final = ("listener", "principal", "client_id", "software_name", "api_key")
-"""What tells the requests of nodes from others."""
+"""The columns by which requests of nodes differ from those of clients."""
 _DAYS: Final = 30
 _DAYS_IN_HOURS: Final = 4
 """Evidence of up to so many days is counted by the hour, and by the day otherwise."""

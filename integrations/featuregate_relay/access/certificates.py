@@ -32,7 +32,7 @@ class Certificates:
         self.context.sni_callback = self._use_newest
 
     def renew(self) -> None:
-        """Use the files of now for new connections if they have changed. Files that do not fit change nothing."""
+        """Load the files for new connections if they have changed. Files that do not fit change nothing."""
         try:
             versions = self._changed_at()
             if versions == self._versions:
@@ -45,7 +45,7 @@ class Certificates:
             logger.info("the certificate has been renewed")
 
     def _use_newest(self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _first: ssl.SSLContext) -> None:
-        """Take the context of now: the listener keeps its first one, from which no authority can be removed."""
+        """Use the newest context: the listener keeps its first one, from which no authority can be removed."""
         connection.context = self._newest
 
     def _load(self) -> ssl.SSLContext:

@@ -26,7 +26,7 @@ class FetchError(Exception):
 
 
 def is_trusted_url(url: str) -> bool:
-    """Return whether nobody on the way can change what this URL answers: HTTPS, or a loopback address."""
+    """Return whether the response of this URL cannot be changed on the way: HTTPS, or a loopback address."""
     parts = urlsplit(url)
     if parts.scheme == "https":
         return bool(parts.hostname)

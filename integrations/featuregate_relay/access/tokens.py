@@ -122,7 +122,7 @@ class Tokens:
         return key
 
     async def _fetch(self, now: float) -> None:
-        """Fetch the keys. Where that fails, the last ones stay: an issuer that is down locks nobody out."""
+        """Fetch the keys. Where that fails, the last ones stay: an issuer that is down locks no client out."""
         try:
             self._keys = await asyncio.to_thread(self._published)
             self._fetched_at = now

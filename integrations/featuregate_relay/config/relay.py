@@ -154,7 +154,7 @@ class RelayConfig(Table):
         return replace(access, tickets=Tickets(secret, wall))
 
     def notifier(self) -> Notifier:
-        """Return what tells endpoints of changes.
+        """Return the notifier that sends changes to the endpoints.
 
         Raises
         ------

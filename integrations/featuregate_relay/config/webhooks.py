@@ -1,4 +1,4 @@
-"""Tables that say who is told of changes: ``[webhooks.NAME]``."""
+"""Tables that name the endpoints of webhooks: ``[webhooks.NAME]``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _url(text: str) -> str:
 
 
 class WebhookTable(Table):
-    """An endpoint that is told of changes."""
+    """An endpoint that gets the messages about changes."""
 
     url: Annotated[str, AfterValidator(_url)]
     secret: FilePath

@@ -22,7 +22,7 @@ class Flag:
 
     key: str
     value: bool | int | None
-    """None: nobody knows, and the app uses the default of its code."""
+    """None: the value is unknown, and the app uses the default of its code."""
     variant: str
     why: str
 

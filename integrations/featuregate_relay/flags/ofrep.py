@@ -71,7 +71,7 @@ class FlagPaths:
         self._floor_seconds = floor_seconds
 
     def routes(self, base: str, find: Callable[[Request], ServedCluster]) -> list[Route]:
-        """Return the paths that evaluate the gates and the levels of a cluster, and the stream that tells of changes.
+        """Return the paths that evaluate the gates and the levels of a cluster, and the stream of changes.
 
         A provider appends the paths of the protocol to its base URL, so that each cluster has its own: no provider can
         name a cluster in another way, and the keys of flags are the same in all clusters.

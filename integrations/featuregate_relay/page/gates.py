@@ -16,7 +16,7 @@ __all__ = ["Blocker", "ShownGate", "shown_gate"]
 
 _MOST: Final = 8
 _EPOCH: Final = re.compile(r" at epoch \d+")
-"""Brokers learn of an epoch one after the other: it would tell brokers apart that say the same."""
+"""Brokers learn of an epoch one after the other: with it, brokers that report the same levels would differ."""
 
 
 class Blocker(NamedTuple):

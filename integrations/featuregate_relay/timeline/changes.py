@@ -72,7 +72,7 @@ def _name(broker: BrokerAnswer) -> str:
 def moved(shared: Moment, before: Moment | None, after: Moment) -> Moment:
     """Return a moment that replicas share, with what one of them has seen change from one of its own to the next.
 
-    The replica may have missed what others have told since, and may be told of a change that another has seen first.
+    The replica may have missed changes that others have written since, and may see a change after another replica.
     """
     if before is None or not before.cluster_id == after.cluster_id == shared.cluster_id:
         return after

@@ -39,10 +39,10 @@ class History:
     entries: tuple[Entry, ...] = ()
     """Newest last."""
     moment: Moment | None = None
-    """The cluster after the last entry; None: nobody has seen it yet."""
+    """The cluster after the last entry; None: no replica has seen it yet."""
 
     def noted(self, before: Moment | None, after: Moment, at: str) -> History:
-        """Return the history with what a replica has seen change and no other replica has told yet."""
+        """Return the history with the changes that a replica has seen and no other replica has written yet."""
         moment = after if self.moment is None else moved(self.moment, before, after)
         added = (Entry(at, moment.epoch, change) for change in changes(self.moment, moment))
         return History((*self.entries, *added)[-MOST_ENTRIES:], moment)

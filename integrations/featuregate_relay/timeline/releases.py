@@ -22,7 +22,7 @@ _CACHED: Final = 256
 def release_of(broker: BrokerAnswer) -> str:
     """Return the newest release of Apache Kafka of which a broker has everything; empty where that is not known.
 
-    Releases are told of brokers, not of controllers.
+    Releases are known of brokers, not of controllers.
     """
     return _newest_release(broker.api_ranges, broker.supported) if broker.role == "broker" else ""
 

@@ -32,7 +32,8 @@ _MOST_BYTES: Final = 4 * 1024 * 1024
 class Timeline:
     """What has happened to a cluster, newest last.
 
-    Replicas that share the file tell a change once, and each has what the others have told when it adds to the file.
+    Of the replicas that share the file, one writes each change. A replica reads the entries of the others when it adds
+    an entry to the file.
 
     Attributes
     ----------
@@ -67,7 +68,7 @@ class Timeline:
                     self._keep(self._file, now, at)
 
     def _keep(self, file: Path, now: Moment, at: str) -> None:
-        """Write the history, with what other replicas have told since this one looked into the file."""
+        """Write the history, with the changes that other replicas have written since this one read the file."""
         try:
             with turn(file):
                 there = self._read(file)
@@ -119,7 +120,7 @@ def _parsed(file: Path) -> History | None:
 
 
 def _reachable(event: Event | None, before: Moment | None) -> bool:
-    """Return whether brokers answer. Events that are none of polls do not tell."""
+    """Return whether brokers answer; events that are not of polls do not change that."""
     match event:
         case Polled():
             return True

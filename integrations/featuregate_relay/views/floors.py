@@ -1,4 +1,4 @@
-"""The floors of requests: what a relay tells of a cluster is not below them, or it says that it is behind."""
+"""The floors of requests: a relay answers with a view that is not below the floor, or that the relay is behind."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Floors:
             with ends_with_connection(request.scope):
                 problem = await problem_after(self.seconds, cluster, lambda: self.newest(cluster, floor)[2])
         except ClientGone:
-            problem = "the client has gone"  # which nobody reads
+            problem = "the client has gone"  # not read by any client
         if problem is not None:
             raise Refused(503, f"{cluster.name}: {problem}", retry_after=1)
 

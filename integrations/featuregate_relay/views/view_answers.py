@@ -91,7 +91,7 @@ class ViewPath:
             with ends_with_connection(request.scope):
                 body, age, problem = await self._body(cluster, wanted)
         except ClientGone:
-            return Response(status_code=503)  # which nobody reads
+            return Response(status_code=503)  # not read by any client
         if body is None or problem is not None:
             raise Refused(503, f"{cluster.name}: {problem}", retry_after=1)
         return _view(body, age, wanted)

@@ -1,1 +1,1 @@
-"""Tells other services of changes, by Standard Webhooks."""
+"""Sends changes to other services, by Standard Webhooks."""

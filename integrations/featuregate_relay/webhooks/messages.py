@@ -39,7 +39,7 @@ def messages_between(cluster: str, was: ClusterState, now: ClusterState, at: str
     Parameters
     ----------
     at
-        The time of now, as ISO 8601 has it.
+        The time of the change, in ISO 8601.
     """
     said = {"cluster": cluster, **now.to_dict()}
     if was.revision != now.revision:

@@ -90,7 +90,7 @@ class Sender:
         return len(self._pending)
 
     def deliveries(self) -> Deliveries:
-        """Return the numbers of now."""
+        """Return the current numbers of messages."""
         with self._changed:
             return Deliveries(len(self._pending), self._delivered, self._failed, self._dropped)
 

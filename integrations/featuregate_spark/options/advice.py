@@ -30,7 +30,7 @@ class GateMaker(Protocol):
 
     @property
     def view(self) -> View | None:
-        """The view of now."""
+        """The current view."""
 
     def gate(self, name: str, requirement: Requirement | str, /) -> Gate:
         """Return the sticky gate of this name."""

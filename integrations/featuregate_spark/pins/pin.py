@@ -81,16 +81,16 @@ def _pin_from(document: JsonValue) -> BatchPin:
 
 
 def next_pin(before: BatchPin | None, batch_id: int, view: View | None, gates: Iterable[Gate], at: float) -> BatchPin:
-    """Decide the gates of a batch by the view of now and the latches of the query.
+    """Decide the gates of a batch by the current view and the latches of the query.
 
     Parameters
     ----------
     before
         The newest pin of the query; None for its first batch.
     view
-        The view of now; None if no broker has answered since the session started. Gates then stay as they were.
+        The current view; None if no broker has answered since the session started. Gates then stay as they were.
     gates
-        The gates of the session, with their decisions of now.
+        The gates of the session, with their current decisions.
     at
         Seconds since the Unix epoch, for people.
 

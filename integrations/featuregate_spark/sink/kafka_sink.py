@@ -148,7 +148,7 @@ class KafkaSink:
             return None
 
     def batch(self, batch_id: int, cores: int, last: BatchWritten | None = None) -> Batch:
-        """Decide how a batch is written: by the gates of now, and in the sharding of its first run.
+        """Decide how a batch is written: by the current gates, and in the sharding of its first run.
 
         `last` is the last batch that this process has written, if no batch has failed since.
         """

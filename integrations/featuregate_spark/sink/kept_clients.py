@@ -44,8 +44,8 @@ class KeptClients:
     def take_producer(self, shard: Shard) -> ShardProducer | None:
         """Return the producer that has committed this shard of the previous batch; None where none here has.
 
-        If nobody has fenced it, no other attempt has committed anything since: the shard's progress is known (P7). The
-        caller keeps the producer again, or closes it.
+        If no other producer has fenced it, no other attempt has committed anything since: the shard's progress is known
+        (P7). The caller keeps the producer again, or closes it.
         """
         return self._query(shard.batch).take(shard)
 

@@ -29,7 +29,7 @@ def add_usage_topic(parser: argparse.ArgumentParser) -> None:
 
 
 def read_usage(args: argparse.Namespace, spark: SparkSession, tables: Tables, cluster_id: str | None) -> None:
-    """Read the reports of apps that use this cluster. A topic that nobody named and no run has read may be missing."""
+    """Read the reports of apps that use this cluster. The default topic may be missing, if no run has read it yet."""
     from featuregate_fleet.stream.usage_topic import drain_usage, was_read  # noqa: PLC0415 - Spark
 
     named: str | None = args.usage_topic

@@ -5,7 +5,7 @@ listener. Each of these texts is read once for a batch. Read by line are just th
 
 The patterns take only lines for which they return what `featuregate_fleet.evidence.lines.one_line` returns, which reads
 the others: texts with a backslash, and lines with a second request in them. The cut head of a line and the tail of the
-next one would make a request that nobody sent.
+next one would make a request that no client sent.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def read_text(time: datetime, level: str, text: str) -> Request | str:
     """Return the request, or the reason why there is none. ``text`` begins with one of `TEXT_HEADERS`."""
     begin = next(begin for begin in TEXT_HEADERS if text.startswith(begin))
     head, tail = re.match(_HEADS[begin], text, re.ASCII), _tail(text, named_listener=begin == TEXT_HEADERS[0])
-    # The head of a line that was cut, and the tail of the next one, would make a request that nobody sent.
+    # The head of a line that was cut, and the tail of the next one, would make a request that no client sent.
     if head is None or tail is None or MARKER in text:
         return CUT
     version = int(head["version"])

@@ -237,7 +237,7 @@ def quarantine(evidence: Evidence) -> Iterator[Row]:
     """Check of each broker how many requests could not be read.
 
     A few damaged lines hide no client, because a client sends many requests. A file that is missing may hide one, and
-    so may a log of which nobody knows the broker: a large cluster does without it, and counts of it are a single line.
+    so may a log whose broker is unknown: a large cluster does without it, and counts of it are a single line.
     """
     brokers = {broker or "": broker for broker, _ in evidence.quarantined}
     for name in sorted(brokers, key=lambda name: (len(name), name)):

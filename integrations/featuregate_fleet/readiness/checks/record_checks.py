@@ -35,8 +35,8 @@ _WHAT: Final = {
 def coordinator_records(evidence: Evidence, version: str, oldest: datetime) -> Iterator[Row]:
     """Check of each group and transactional id whether the coordinators of a release can read its records.
 
-    A record that was overwritten or deleted may still be in the log, and coordinators load what is there: where it
-    would stop them, nobody knows.
+    A record that was overwritten or deleted may still be in the log, and coordinators load what is there. Where such a
+    record would stop them, the verdict is unknown.
     """
     if evidence.records_read is None:
         return
@@ -150,7 +150,7 @@ def members_of(evidence: Evidence, protocol: str, target: str) -> Iterator[Row]:
 
 
 def no_records() -> Row:
-    """Return the row of a move that nobody can judge without the records."""
+    """Return the row of a move that cannot be judged without the records."""
     return Row(
         check="coordinator-records",
         verdict=Verdict.UNKNOWN,
