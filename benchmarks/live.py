@@ -147,9 +147,9 @@ def poll(rounds: int) -> Section:
         rows=tuple(rows),
         notes=(
             (
-                f"Three real brokers of Kafka {KAFKA}, whose epoch rises all the time. A poll asks one broker who "
-                "belongs to the cluster and each what it can do, on the connections that it has kept, or on new ones; "
-                "it merges and settles gates. What a broker uses while nobody polls is not in its times."
+                f"Three real brokers of Kafka {KAFKA}, whose epoch rises all the time. A poll fetches the broker list "
+                "from one broker, and the API versions and features from each, on kept connections or on new ones; it "
+                "merges the answers and updates the gates. What a broker uses between polls is not in its times."
             ),
         ),
     )
