@@ -92,7 +92,7 @@ def test_levels_go_down_and_up_again(kafka: LocalKafka) -> None:
 
 
 def test_controllers_take_updates_themselves(kafka: LocalKafka) -> None:
-    """At their own listener."""
+    """The client sends the update to the listener of the controllers."""
     admin = Admin({"bootstrap.controllers": kafka.controller_bootstrap})
     now = 29 if kafka.node(1).version.startswith("4") else 21
     assert admin.dry_run(upgrade({"metadata.version": now})).done

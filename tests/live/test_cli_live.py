@@ -32,7 +32,7 @@ def still(text: str) -> str:
 
 
 def test_describe_is_kafka_features_byte_for_byte(kafka: LocalKafka) -> None:
-    """The padded columns of 4.3."""
+    """The command prints the padded columns of 4.3."""
     theirs = kafka.kafka_features("describe", version=COLUMNS)
     mine = ours("--bootstrap-server", kafka.bootstrap, "describe")
     assert "metadata.version" in theirs.stdout
@@ -40,7 +40,7 @@ def test_describe_is_kafka_features_byte_for_byte(kafka: LocalKafka) -> None:
 
 
 def test_legacy_describe_is_kafka_features_byte_for_byte(kafka: LocalKafka) -> None:
-    """The tabs of 4.2."""
+    """The command prints the tabs of 4.2."""
     theirs = kafka.kafka_features("describe", version=TABS)
     mine = ours("describe", "--style", "legacy", "--bootstrap-server", kafka.bootstrap)
     assert "\t" in theirs.stdout
@@ -70,21 +70,21 @@ def test_a_wrong_node_id_fails_as_in_kafka_features(kafka: LocalKafka) -> None:
 
 
 def test_a_node_that_does_not_exist_is_never_replaced_by_another(kafka: LocalKafka) -> None:
-    """There is one node, and it is not 7."""
+    """The cluster has one node, and its id is not 7."""
     mine = ours("--bootstrap-server", kafka.bootstrap, "describe", "--node-id", "7")
     assert (mine.returncode, mine.stdout) == (1, "")
     assert mine.stderr == "featuregate: this cluster has no broker 7; its brokers are: 1\n"
 
 
 def test_json_is_the_view(kafka: LocalKafka) -> None:
-    """It can be read back."""
+    """The reader of views accepts the output."""
     view = View.from_json(ours("describe", "--output", "json", "--bootstrap-server", kafka.bootstrap).stdout)
     assert view.cluster_id == kafka.cluster_id
     assert [broker.node_id for broker in view.answering] == [1]
 
 
 def test_a_controller_taken_for_a_broker_is_named(kafka: LocalKafka) -> None:
-    """And the option to use instead."""
+    """The error also names the option to use instead."""
     mine = ours("--bootstrap-server", kafka.controller_bootstrap, "describe")
     assert mine.returncode == 1
     assert "is a controller: use bootstrap.controllers" in mine.stderr

@@ -269,7 +269,7 @@ def is_offset(record: CoordinatorRecord) -> bool:
 
 
 def test_a_deleted_group_leaves_tombstones(cluster: Cluster) -> None:
-    """Of itself, and of its offsets."""
+    """The coordinator writes tombstones of the group and of its offsets."""
     newest = cluster.read(CONSUMER_OFFSETS).newest
     gone = {key for key, value in newest.items() if getattr(key, "group", None) == "doomed" and value is None}
     assert gone == {

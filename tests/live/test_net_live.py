@@ -68,7 +68,7 @@ async def test_scram_over_tls_in_javas_spelling(scram):
 
 
 async def test_a_wrong_scram_password(scram):
-    """In Kafka's words."""
+    """The error has the words of the broker."""
     error = await cause(scram.client_config({"sasl.password": "hunter2"}))
     assert isinstance(error, AuthenticationFailed)
     assert "SASL_AUTHENTICATION_FAILED" in str(error)
@@ -76,7 +76,7 @@ async def test_a_wrong_scram_password(scram):
 
 
 async def test_another_mechanism_than_the_listeners(scram):
-    """Kafka says which it enables."""
+    """The broker lists the mechanisms that it enables."""
     assert "it enables: SCRAM-SHA-512" in str(await cause(scram.client_config({"sasl.mechanism": "PLAIN"})))
 
 
@@ -165,14 +165,14 @@ def three():
 
 
 async def test_brokers_find_each_other(three):
-    """From one address."""
+    """One address is enough to find all brokers."""
     probe = await look(three.bootstrap.split(",")[0])
     assert [node.node_id for node in probe.results] == list(three.nodes)
     assert all_answered(probe)
 
 
 async def test_controllers_find_each_other(three):
-    """By bootstrap.controllers."""
+    """The client finds all controllers by bootstrap.controllers."""
     probe = await look({"bootstrap.controllers": three.controller_bootstrap})
     assert [node.node_id for node in probe.results] == list(three.controllers)
     assert all_answered(probe)
@@ -180,7 +180,7 @@ async def test_controllers_find_each_other(three):
 
 
 async def test_brokers_and_controllers_are_not_mistaken(three):
-    """Each says which property is meant."""
+    """The error of each names the property to use."""
     assert "use bootstrap.controllers" in str(await cause(three.controller_bootstrap))
     assert "use bootstrap.servers" in str(await cause({"bootstrap.controllers": three.bootstrap}))
 

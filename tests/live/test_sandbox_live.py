@@ -58,7 +58,7 @@ def test_the_sandbox_runs_real_kafka_until_ctrl_c_and_leaves_nothing() -> None:
 
 
 def test_the_sandbox_rolls_real_brokers_one_after_the_other() -> None:
-    """At once, where there is no terminal."""
+    """Without a terminal, the sandbox begins the roll at once."""
     with sandbox("--nodes", "2", "--roll-to", "4.3.1") as (process, port):
         assert says(process, "all brokers run 4.3.1")
         view = fg.discover(f"localhost:{port}")

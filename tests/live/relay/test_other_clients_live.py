@@ -216,7 +216,7 @@ def rust_client() -> list[str]:
 
 
 def test_the_rust_provider_evaluates_a_gate_and_a_level(rust_client: list[str]) -> None:
-    """With types and variants."""
+    """The provider returns types and variants, too."""
     with replica(OPEN) as (_, url):
         done = subprocess.run([*rust_client, url], capture_output=True, text=True, timeout=BOUND, check=False)
     assert done.stdout.splitlines() == [

@@ -96,7 +96,7 @@ def test_a_change_that_is_safe_or_wanted_by_name_is_sent(
 def test_each_command_that_changes_levels_asks(
     on: Run, cluster: ScriptedCluster, install: Callable[[str], None], argv: tuple[str, ...]
 ) -> None:
-    """Whatever names the updates."""
+    """Each way to name the updates runs the check of the evidence."""
     install(CHECK)
     cluster.apply({"metadata.version": 26})
     ended = on(*argv, *given("block"))
@@ -108,7 +108,7 @@ def test_each_command_that_changes_levels_asks(
 def test_a_plan_has_the_evidence_in_its_exit_code(
     on: Run, install: Callable[[str], None], verdict: str, code: int
 ) -> None:
-    """And in its text, and in its JSON."""
+    """The text and the JSON of the plan have the evidence, too."""
     install(CHECK)
     plan = ("plan", "upgrade", "--feature", "group.version=1")
     assert on(*plan).code == 0
@@ -136,7 +136,7 @@ def test_without_a_package_that_reads_evidence_one_line_says_what_to_install(on:
 def test_a_check_that_cannot_be_loaded_is_named(
     on: Run, cluster: ScriptedCluster, install: Callable[[str], None], module: str
 ) -> None:
-    """And nothing is sent without it."""
+    """The command sends no update without the check."""
     install(module)
     ended = on("upgrade", "--feature", "a=1", *given("ok"))
     assert (ended.code, cluster.received) == (1, [])
@@ -145,7 +145,7 @@ def test_a_check_that_cannot_be_loaded_is_named(
 
 @pytest.mark.parametrize("half", [("--evidence", "t"), ("--evidence-cluster", "orders")])
 def test_tables_and_their_cluster_are_given_together(on: Run, half: tuple[str, str]) -> None:
-    """Before any broker is asked."""
+    """The command fails before it asks a broker."""
     assert on("plan", "upgrade", "--feature", "group.version=1", *half).code == 64
     assert "belong together" in on("upgrade", "--feature", "a=1", *half).err
 

@@ -64,7 +64,7 @@ def lines_until(process: subprocess.Popen[str], last: str) -> list[str]:
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
 def test_it_runs_until_it_is_told_to_end(port: int, end: signal.Signals) -> None:
-    """What it prints can be tried as it is."""
+    """The printed commands work as they are."""
     with running("--port", str(port), "--nodes", "2", "--features", "group.version=0") as process:
         said = "".join(lines_until(process, "Ctrl-C ends it"))
         tried = [line.split()[1:] for line in said.splitlines() if line.startswith("  featuregate ")]
@@ -78,7 +78,7 @@ def test_it_runs_until_it_is_told_to_end(port: int, end: signal.Signals) -> None
 
 
 def test_it_rolls_its_brokers(port: int) -> None:
-    """Without a terminal at once."""
+    """Without a terminal, the sandbox begins the roll at once."""
     with running("3.9.2", "--port", str(port), "--nodes", "2", "--roll-to", "4.2.0") as process:
         lines_until(process, "all brokers run 4.2.0")
         assert fg.evaluate(fg.discover(f"127.0.0.1:{port}"), fg.Release("4.2")).open
@@ -118,7 +118,7 @@ def test_a_second_sandbox_does_not_share_the_port_of_the_first(port: int) -> Non
 def test_wrong_options_are_one_line(
     port: int, capsys: pytest.CaptureFixture[str], options: list[str], said: str
 ) -> None:
-    """Nothing is started."""
+    """The sandbox starts no broker."""
     assert main(["sandbox", "--port", str(port), *options]) in {2, 64}
     ended = capsys.readouterr()
     assert said in ended.err
@@ -128,7 +128,7 @@ def test_wrong_options_are_one_line(
 def test_a_folder_for_jars_that_cannot_be_used_is_named(
     port: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The port is not to blame."""
+    """The error does not name the port."""
     monkeypatch.setenv("FEATUREGATE_CACHE", "/proc/nope")
     assert main(["sandbox", "--port", str(port)]) == 2
     assert "jars cannot be kept in /proc/nope: No such file or directory" in capsys.readouterr().err

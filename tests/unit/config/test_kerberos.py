@@ -89,7 +89,7 @@ def test_keywords_of_kafka_python() -> None:
     ],
 )
 def test_each_refusal_names_the_property(config: dict[str, Any], line: str) -> None:
-    """In one line, without a secret."""
+    """The error is one line, and contains no secret."""
     assert str(refused(config)) == line
 
 

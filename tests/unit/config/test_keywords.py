@@ -101,7 +101,7 @@ def test_spellings_that_disagree_are_an_error(config: dict[str, Any], key: str) 
 
 
 def test_spellings_that_agree_are_none() -> None:
-    """A list is the same as the text."""
+    """A list and a text with the same servers agree."""
     both = {"bootstrap_servers": ["a:1", "b:2"], "bootstrap.servers": "a:1,b:2"}
     assert [str(address) for address in Settings.parse(both).bootstrap] == ["a:1", "b:2"]
 

@@ -36,7 +36,7 @@ async def test_a_cancelled_consume_loses_messages(kafka: MockKafka) -> None:
 
 
 async def test_the_asyncio_producer_takes_no_headers(kafka: MockKafka) -> None:
-    """Dead letters have some."""
+    """Dead letters have headers."""
     kafka.create_topic("bills")
     producer = AIOProducer({"bootstrap.servers": kafka.bootstrap})
     with pytest.raises(NotImplementedError, match="Headers are not supported"):
@@ -45,7 +45,7 @@ async def test_the_asyncio_producer_takes_no_headers(kafka: MockKafka) -> None:
 
 
 async def test_an_abort_waits_until_its_records_are_delivered(kafka: MockKafka) -> None:
-    """The plain client's does not."""
+    """The abort of the plain client does not wait."""
     kafka.create_topic("bills")
     producer = AIOProducer({"bootstrap.servers": kafka.bootstrap, "transactional.id": "billing-0"})
     await producer.init_transactions(BOUND)

@@ -194,7 +194,7 @@ async def test_a_plain_function_runs_beside_the_loop(kafka: MockKafka) -> None:
 
 
 async def test_what_a_transform_raises_ends_arun(kafka: MockKafka) -> None:
-    """As it ends run()."""
+    """An error of the transform ends arun() as it ends run()."""
     feed(kafka)
 
     async def transform(_messages: Sequence[Message]) -> list[Record]:

@@ -87,6 +87,6 @@ def test_a_transform_may_be_used_in_one_loop_after_the_other() -> None:
 
 @pytest.mark.parametrize("at_once", [0, -1, 1.5, True, "2"])
 def test_a_limit_below_one_call_is_refused(at_once: object) -> None:
-    """Nothing would ever begin."""
+    """With a limit of 0, no call would ever begin."""
     with pytest.raises(ConfigError, match="at_once"):
         each_message(Work(), at_once=at_once)  # type: ignore[arg-type]

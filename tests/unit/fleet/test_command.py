@@ -98,7 +98,7 @@ def test_a_move_is_named(option: str, text: str, move: Move):
     ],
 )
 def test_a_move_that_does_not_exist_is_refused(own: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]):
-    """Before Spark starts."""
+    """The command fails before it starts Spark."""
     with pytest.raises(SystemExit):
         parse("readiness", "--tables", "t", "--cluster", "c", *own)
     assert says in capsys.readouterr().err
@@ -147,7 +147,7 @@ def test_only_folders_of_node_ids_are_brokers(tmp_path: Path):
     [((), "give --logs, --logs-topic or both"), (("--logs-topic", "t"), "--logs-topic needs --bootstrap-server")],
 )
 def test_a_run_needs_logs_and_where_they_are(options: tuple[str, ...], says: str, tmp_path: Path):
-    """A topic is on a cluster."""
+    """A topic of logs needs the address of its cluster."""
     args = parse("run", "--once", "--tables", str(tmp_path), "--cluster", "c", *options)
     with pytest.raises(CommandError, match=says):
         command.run(args)

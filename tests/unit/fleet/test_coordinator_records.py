@@ -186,7 +186,7 @@ def test_the_mark_of_an_offset(metadata: str, model: str | None):
 
 
 def test_each_topic_of_coordinators_has_kinds():
-    """By the names of Kafka's schemas."""
+    """The kinds have the names of Kafka's schemas."""
     assert kinds()[SHARE_GROUP_STATE.topic] == {0: "ShareSnapshot", 1: "ShareUpdate"}
     assert kinds()[TRANSACTION_STATE.topic] == {0: "TransactionLog"}
     assert kinds()[CONSUMER_OFFSETS.topic][5] == "ConsumerGroupMemberMetadata"

@@ -70,7 +70,7 @@ def test_members_of_groups_have_no_addresses():
 
 
 def test_the_quarantine_keeps_no_text_of_lines():
-    """Only why a file cannot be read."""
+    """The reason why a file cannot be read stays."""
     rows = [
         {"reason": "cut", "raw": "User:billing", "whole": True},
         {"reason": "unreadable", "raw": "bad gzip", "whole": False},

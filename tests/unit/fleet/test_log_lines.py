@@ -64,7 +64,7 @@ def test_each_line_has_a_row(real_lines: list[str]):
 
 
 def test_a_row_says_where_its_line_is():
-    """And which line it is."""
+    """The row also has the hash of the line."""
     line = line_of(document())
     first, second = kept([line, "garbage"], KeptLines.TYPED)
     assert (first["path"], first["broker"], first["at"], first["time_zone"]) == ("1/a", "1", 0, "Europe/Berlin")
@@ -81,7 +81,7 @@ def test_a_connection_is_the_one_behind_the_bodies():
 
 
 def test_the_text_is_kept_on_request():
-    """And by default no line is."""
+    """By default, the tables keep no text of a line."""
     lines = [line_of(document()), "garbage"]
     assert [row["raw"] for row in kept(lines, KeptLines.WHOLE)] == lines
     assert kept(lines, KeptLines.NONE) == []

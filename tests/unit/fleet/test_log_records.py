@@ -39,7 +39,7 @@ def parse(
 
 
 def test_a_line_whose_broker_nobody_knows_is_in_quarantine():
-    """With its topic, partition and offset."""
+    """The row has the topic, the partition and the offset."""
     said = [None, b"", b"kafka-1", b"01", b"\xff", b"1"]
     tables = parse([(URI, offset, broker, LINE) for offset, broker in enumerate(said)])
     found = sorted((row["uri"], row["at"], row["reason"], row["broker"]) for row in tables["quarantine"])
@@ -70,7 +70,7 @@ def test_each_line_of_each_record_is_a_row_or_in_quarantine(records: list[tuple[
 
 @pytest.mark.parametrize("size", [1, 10])
 def test_a_partition_was_read_up_to_the_offset_behind_its_last_record(size: int):
-    """From there a new checkpoint goes on."""
+    """A new checkpoint goes on at that offset."""
     tables = parse([(URI, 7, b"1", LINE), (URI, 9, b"2", LINE), (URI, 12, b"1", LINE)], size)
     assert {row["broker"]: row["size"] for row in tables["evidence_files"]} == {"1": 13, "2": 10}
 
@@ -89,6 +89,6 @@ def test_a_refused_request_may_be_one_record_or_two(values: Sequence[bytes]):
 
 
 def test_each_broker_has_its_time_zone():
-    """As with files."""
+    """The time zones of records are chosen by broker, as those of files."""
     tables = parse([(URI, 0, b"1", LINE), (URI, 1, b"2", LINE)], zones={"others": "UTC", "2": "Europe/Berlin"})
     assert {row["broker"]: row["last_seen"].hour for row in tables["api_usage"]} == {"1": 21, "2": 20}

@@ -163,7 +163,7 @@ def test_a_level_that_needs_another_one_names_it():
 
 
 def test_a_broker_that_does_not_answer_is_unknown():
-    """Nobody knows what it supports."""
+    """The levels that the silent broker supports are unknown."""
     found = report(Finalize("transaction.version", 2), of=view(missing=True))
     assert found.verdict is Verdict.UNKNOWN
     assert verdicts(found, "brokers") == {"broker 2 (b2:9092)": Verdict.UNKNOWN}
@@ -171,7 +171,7 @@ def test_a_broker_that_does_not_answer_is_unknown():
 
 @pytest.mark.parametrize("move", [Finalize("transaction.version", 2), Deprecate("group.version", 0), down("4.1")])
 def test_levels_that_were_read_long_ago_are_stale(move: Move):
-    """They may be others now."""
+    """The cluster may have other levels now."""
     assert report(move, of=view(seen=NOW - 2 * WEEK)).verdict is Verdict.STALE
 
 
@@ -230,7 +230,7 @@ def test_the_row_names_the_group_its_clients_and_the_number_of_records():
 
 @pytest.mark.parametrize(("read", "verdict"), [(None, Verdict.UNKNOWN), (NOW - 2 * WEEK, Verdict.STALE)])
 def test_records_that_were_not_read_lately_say_nothing(read: datetime | None, verdict: Verdict):
-    """No evidence is not ok."""
+    """A group without evidence is not ok."""
     found = report(down("4.1.1"), of=view(), read=read)
     assert set(verdicts(found, "coordinator-records").values()) == {verdict}
 

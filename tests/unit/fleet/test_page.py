@@ -121,7 +121,7 @@ def test_text_from_the_network_cannot_become_markup():
 
 
 def test_the_page_of_a_hundred_clients_is_small():
-    """It goes into a mail."""
+    """The page is small enough for a mail."""
     page = to_html(fleet(100, old=30, brokers=30, silent=2), "orders")
     assert len(page.encode()) < MOST_BYTES
     assert "left out" not in page

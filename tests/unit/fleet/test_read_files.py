@@ -36,7 +36,7 @@ def lists(checkpoint: Path, log: str, *entries: tuple[int, str]) -> None:
 
 
 def test_a_file_that_was_listed_and_not_read_is_missed(tmp_path: Path):
-    """Whichever way Spark spells its name."""
+    """Both ways in which Spark spells a name count as that file."""
     lists(tmp_path, "0", (0, "a"), (0, "b%2520c"), (0, "gone"))
     assert read("a", "b%20c").missed(tmp_path, []) == [uri_of("gone")]
 

@@ -253,14 +253,14 @@ def test_requests_in_quarantine_are_missing_evidence(quarantined: dict[tuple[str
 
 
 def test_the_worst_verdict_counts():
-    """And no verdict at all is unknown."""
+    """A report without any verdict is unknown."""
     assert worst([Verdict.OK, Verdict.BLOCK, Verdict.UNKNOWN]) is Verdict.BLOCK
     assert worst([Verdict.OK, Verdict.STALE, Verdict.WARN]) is Verdict.STALE
     assert worst([]) is Verdict.UNKNOWN
 
 
 def test_the_report_as_json_has_the_documented_fields():
-    """Pipelines read it."""
+    """Pipelines read the JSON."""
     printed = json.loads(json.dumps(report(usage(LIST_OFFSETS, 0), lines_quarantined=2).to_json()))
     assert {"verdict", "rows", "coverage", "lines"} <= printed.keys()
     assert printed["lines"] == {"read": 1000, "rows": 1000, "quarantined": 2}

@@ -145,7 +145,7 @@ def test_a_broker_that_fails_gets_one_line_and_is_taken_back_too(
 
 
 def test_a_broker_that_is_down_does_not_hide_the_others(cluster: Loggers, capsys: pytest.CaptureFixture[str]) -> None:
-    """The list has it, and nobody answers."""
+    """The broker list names a broker that does not answer."""
     cluster.shut(3)
     with pytest.raises(CommandError, match="brokers that failed: 3"):
         logging(cluster, "status")
@@ -194,7 +194,7 @@ def test_an_answer_without_a_known_level_is_a_failure(
 
 
 def test_an_empty_answer_does_not_count_as_a_change(cluster: Loggers) -> None:
-    """The broker has to say that it did it."""
+    """The change counts only if the broker confirms it."""
     cluster.says = lambda *_: IncrementalAlterConfigsResponse()
     (one,) = LogLevels(cluster.bootstrap).change({2: "DEBUG"})
     assert (one.broker, one.level) == (2, None)
@@ -202,7 +202,7 @@ def test_an_empty_answer_does_not_count_as_a_change(cluster: Loggers) -> None:
 
 
 def test_a_failure_is_that_of_the_broker(cluster: Loggers) -> None:
-    """Shut before the request."""
+    """A broker that was shut before the request has a failure, and the other has none."""
     cluster.shut(1)
     failures = {one.broker: one.failure for one in LogLevels(cluster.bootstrap).read()}
     assert isinstance(failures[1], NetError)
@@ -218,7 +218,7 @@ def test_a_failure_is_that_of_the_broker(cluster: Loggers) -> None:
     ],
 )
 def test_options_that_mean_nothing_are_refused(argv: tuple[str, ...], says: str) -> None:
-    """Before anything is asked."""
+    """The command fails before it sends a request."""
     with pytest.raises(CommandError, match=says) as error:
         logging(ScriptedCluster(0), *argv)
     assert error.value.exit_code == USAGE

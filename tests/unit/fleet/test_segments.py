@@ -222,7 +222,7 @@ def test_a_process_that_is_killed_loses_and_doubles_nothing(log: Path, folder: P
 
 
 def test_a_second_process_is_refused(log: Path, folder: Path):
-    """Two would write the same segments."""
+    """Two processes would write the same segments."""
     from filelock import FileLock  # noqa: PLC0415
 
     from featuregate_fleet import command  # noqa: PLC0415

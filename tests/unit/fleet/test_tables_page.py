@@ -26,7 +26,7 @@ def type_of(kind: pa.DataType) -> str:
 
 
 def test_the_page_has_the_columns_of_all_tables():
-    """Their names and their types."""
+    """The page names each column and its type."""
     sections = PAGE.read_text(encoding="utf-8").split("\n## ")[1:]
     on_page = {text.partition("\n")[0]: found for text in sections if (found := COLUMN.findall(text))}
     schemas = {

@@ -27,7 +27,7 @@ GROUPS = replace(KNOWN, records=(use("ConsumerGroupMemberMetadata", 5, client_id
 
 
 def test_an_update_is_judged_as_finalize_is():
-    """By the same checks."""
+    """The same checks judge an update and --finalize."""
     assert verdict_on(KNOWN, [UP], NOW) == ("ok", ())
     said = verdict_on(GROUPS, [DISABLED], NOW)
     assert said.verdict == "block"
@@ -41,7 +41,7 @@ def test_without_evidence_no_update_is_safe():
 
 
 def test_one_update_that_blocks_blocks_all():
-    """They are sent together."""
+    """One request carries all updates."""
     said = verdict_on(GROUPS, [UP, DISABLED], NOW)
     assert said.verdict == "block"
     assert len(said.findings) == len(set(said.findings))
@@ -56,7 +56,7 @@ def test_what_the_controller_says_of_one_of_several_updates_is_left_out():
 
 
 def test_tables_that_are_not_there_are_wrong_usage(tmp_path: Path):
-    """A typing error is no unknown."""
+    """A typing error does not give the verdict unknown."""
     with pytest.raises(CommandError, match="no such folder of tables"):
         update_evidence.check_updates(str(tmp_path / "no"), "orders", [UP], cluster_id="c", reports_expected=True)
 

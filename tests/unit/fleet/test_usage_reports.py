@@ -71,7 +71,7 @@ def test_a_report_is_a_row_for_each_gate():
 
 
 def test_an_app_without_gates_reports_too():
-    """It is no app that is missed."""
+    """An app that reports no gates is not a silent app."""
     (row,) = parsed(replace(REPORT, gates=(), cluster_id=None).to_json().encode())
     assert (row["feature_usage"]["app"], row["feature_usage"]["gate"]) == ("orders", None)
 
@@ -147,7 +147,7 @@ def test_a_move_that_takes_what_an_app_is_latched_on_blocks_and_names_the_app(mo
     "move", [HIGHER, Finalize("group.version", 0), Deprecate("transaction.version", 1), DropApi(FETCH, 12)]
 )
 def test_a_move_that_takes_nothing_from_a_gate_is_ok(move: Move):
-    """The row says so, for each app."""
+    """The report has a row for each app."""
     assert only(move, gate_use()).verdict is Verdict.OK
 
 
@@ -164,7 +164,7 @@ def test_a_gate_that_only_its_latch_holds_is_no_reason_against_the_move():
 
 
 def test_gates_that_open_or_wait_are_told():
-    """They are information: nothing breaks."""
+    """Such a row is ok: the move breaks nothing."""
     waiting = gate_use("transaction.version>=3", states=("closed",), latched=False)
     assert "opens with the move" in only(HIGHER, waiting).why
     assert "is closed, and waits" in only(LOWER, waiting).why

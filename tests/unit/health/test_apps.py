@@ -63,7 +63,7 @@ BOTH = pytest.mark.parametrize("ask", [ask_asgi, ask_wsgi])
 
 @BOTH
 def test_a_process_is_ready_when_it_has_a_view(ask) -> None:
-    """It is alive before."""
+    """Without a view, the process is alive and not ready."""
     features = StaticFeatures()
     assert ask(features, "/healthz").json == {"status": "ok"}
     waiting = ask(features, "/readyz")
@@ -92,7 +92,7 @@ def test_a_process_stays_ready_when_its_brokers_vanish(ask) -> None:
 
 @BOTH
 def test_other_paths_and_methods_are_refused(ask) -> None:
-    """HEAD is what some balancers send."""
+    """The app answers HEAD, which some balancers send."""
     features = StaticFeatures(release_view("4.2"))
     assert ask(features, "/metrics").status == 404
     refused = ask(features, "/readyz", method="POST")

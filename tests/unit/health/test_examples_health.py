@@ -126,7 +126,7 @@ def waited():
 
 
 def test_a_worker_writes_its_health(brokers: FakeCluster, tmp_path: Path) -> None:
-    """And ends with 0 at SIGTERM."""
+    """SIGTERM ends the worker with 0."""
     file = tmp_path / "worker.json"
     environment = os.environ | {"KAFKA": brokers.bootstrap, "HEALTH_FILE": str(file)}
     with subprocess.Popen([sys.executable, FOLDER / "worker.py"], env=environment, stdout=subprocess.PIPE) as worker:

@@ -59,7 +59,7 @@ def test_nothing_but_the_file_is_left(tmp_path: Path) -> None:
     ],
 )
 def test_another_file_is_refused(tmp_path: Path, text: str, problem: str) -> None:
-    """With what is wrong."""
+    """The error says what is wrong with the file."""
     path = tmp_path / "app.json"
     path.write_text(text)
     with pytest.raises(ConfigError, match=problem):
@@ -67,7 +67,7 @@ def test_another_file_is_refused(tmp_path: Path, text: str, problem: str) -> Non
 
 
 def test_a_probe_reads_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """0 ready, 1 not ready, 2 nothing says."""
+    """The probe exits with 0 if the app is ready, 1 if not, and 2 without a file."""
     path = tmp_path / "app.json"
     assert main(["health", str(path)]) == 2
     assert "cannot be read: No such file" in capsys.readouterr().err
@@ -89,7 +89,7 @@ def test_a_probe_reads_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 @responses.activate
 def test_a_probe_asks_a_url(capsys: pytest.CaptureFixture[str]) -> None:
-    """For images without curl."""
+    """An image without curl can use the probe."""
     for status, exit_code in ((200, 0), (503, 1), (302, 1)):
         responses.reset()
         responses.get("http://127.0.0.1:8080/readyz", status=status)

@@ -170,7 +170,7 @@ def test_kerberos_is_a_keytab_or_a_ticket() -> None:
 
 
 def test_kerberos_of_another_client_is_refused() -> None:
-    """librdkafka cannot be told."""
+    """librdkafka has no property for it."""
     with pytest.raises(ConfigError, match="no ticket cache but the system's"):
         kerberos('useTicketCache=true ticketCache="/t"')
 

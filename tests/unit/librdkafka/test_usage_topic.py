@@ -61,7 +61,7 @@ def test_a_producer_whose_callbacks_nobody_serves_times_out(kafka: MockKafka) ->
 
 
 def test_a_report_that_no_broker_takes_is_an_error() -> None:
-    """Health counts it."""
+    """The health counts the error."""
     with pytest.raises(KafkaException):
         UsageTopic({"bootstrap.servers": "127.0.0.1:1"}, timeout=1.0)(b"report")
 

@@ -82,7 +82,7 @@ def test_a_check_is_an_evaluation_where_the_app_says_so() -> None:
 
 
 def test_numbers_are_those_of_now() -> None:
-    """And none after the end."""
+    """A gauge reads the current view, and reports nothing after the end."""
     features = StaticFeatures(release_view("3.9", "3.9"))
     features.gate("groups", fg.presets.kip848)
     backend = Backend(features)
@@ -108,7 +108,7 @@ def test_before_the_first_view_there_is_no_age() -> None:
 
 
 def test_polls_have_durations() -> None:
-    """Failed ones apart."""
+    """Failed polls have an error.type."""
     with FakeCluster(1) as brokers, fg.Discoverer(brokers.bootstrap, interval=3600) as features:
         backend = Backend(features)
         features.refresh(BOUND)

@@ -63,7 +63,7 @@ def test_the_page_names_each_metric_with_its_labels() -> None:
 
 
 def test_failed_polls_are_counted() -> None:
-    """Beside all that have ended."""
+    """A counter has the failed polls, and another one has all polls."""
     with FakeCluster(1) as brokers, fg.Discoverer(brokers.bootstrap, interval=3600) as features:
         registry, _ = scrape(features)
         features.refresh(BOUND)

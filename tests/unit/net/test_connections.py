@@ -173,7 +173,7 @@ async def test_a_connection_whose_use_failed_is_not_kept(probing, node):
 
 
 async def test_a_probe_that_is_cancelled_leaves_no_connection(probing, node, monkeypatch):
-    """Neither the kept one nor the new one."""
+    """The cancelled probe closes the kept connection and the new one."""
     monkeypatch.setattr(connections, "_HALF_OPEN", 0.01)
     async with probing() as probe:
         await probe.ask()

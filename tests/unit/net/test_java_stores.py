@@ -186,7 +186,7 @@ text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20
 
 @given(key=st.binary(min_size=1, max_size=300), password=text, other=text, salt=st.binary(min_size=20, max_size=20))
 def test_a_key_comes_out_as_it_went_in(key: bytes, password: str, other: str, salt: bytes) -> None:
-    """For any password, and for no other."""
+    """The right password opens the key, and no other password does."""
     found = read_jks(jks(keys=[(protected(key, password, salt=salt), [b"c"])], password=password), password).keys[0]
     assert ssl.PEM_cert_to_DER_cert(found.private_key(password).replace("PRIVATE KEY", "CERTIFICATE")) == key
     if other != password:

@@ -213,13 +213,13 @@ async def test_a_broker_that_does_not_show_who_it_is_is_refused(library: Library
     ],
 )
 async def test_a_failure_of_kerberos_is_told_in_its_words(library: Library, login: Any, place: str, says: str) -> None:
-    """With what to do."""
+    """The error also says what to do."""
     library.fail_at = place
     assert says in str(await failure(login, **{"sasl.kerberos.keytab": "/k"}))
 
 
 async def test_a_kerberos_without_stores_is_told(library: Library, login: Any) -> None:
-    """That of macOS has none."""
+    """The Kerberos of macOS has no credential stores."""
     library.fail_at = "stores"
     assert "leave it out, and run kinit" in str(await failure(login, **{"sasl.kerberos.keytab": "/k"}))
 

@@ -121,7 +121,7 @@ def test_each_type_has_a_value_a_variant_and_a_reason_and_no_error(backend: Back
 
 
 def test_what_is_asked_wrongly_gives_the_default_and_says_why(backend: Backend) -> None:
-    """2.2.7; nothing is raised."""
+    """The provider raises nothing (2.2.7)."""
     wrong = [
         ("string", "groups", "x"),
         ("integer", "groups", 5),
@@ -181,7 +181,7 @@ def test_losing_the_cluster_is_stale_and_finding_it_again_is_ready(backend: Back
 
 
 def test_a_provider_has_a_name_and_is_ready_once_it_has_a_view(backend: Backend) -> None:
-    """2.1.1 and 2.4.1."""
+    """The provider meets 2.1.1 and 2.4.1."""
     assert backend.client.provider.get_metadata().name == "featuregate"
     assert backend.client.get_provider_status() is ProviderStatus.READY
     assert backend.events()(ProviderEvent.PROVIDER_READY).provider_name == "featuregate"
@@ -189,7 +189,7 @@ def test_a_provider_has_a_name_and_is_ready_once_it_has_a_view(backend: Backend)
 
 @pytest.mark.parametrize("source", ["127.0.0.1:9", fg.HttpSource("http://127.0.0.1:9")], ids=["brokers", "relay"])
 def test_a_cluster_that_is_not_there_is_an_error_soon_and_gives_defaults(source: fg.HttpSource | str) -> None:
-    """2.4.2.1; the app is not held up."""
+    """The provider does not delay the app (2.4.2.1)."""
     with discoverer(source, [0.0]) as features:
         began = time.monotonic()
         with pytest.raises(ProviderNotReadyError):
@@ -203,7 +203,7 @@ def test_a_cluster_that_is_not_there_is_an_error_soon_and_gives_defaults(source:
 
 
 def test_a_shutdown_ends_soon_without_the_cluster_and_may_come_twice(backend: Backend) -> None:
-    """2.5.1 and 2.5.2."""
+    """The provider meets 2.5.1 and 2.5.2."""
     provider = backend.client.provider
     for broker in (1, 2):
         backend.brokers.broker(broker).stop()

@@ -43,7 +43,7 @@ def test_a_feature_that_is_absent_has_the_level_0() -> None:
 
 
 def test_a_range_says_that_a_broker_is_silent() -> None:
-    """It may look better than it is."""
+    """The range of a silent broker may be smaller."""
     flag = view_flags(release_view("4.2", "4.2", silent=[2]))["api.Produce"]
     assert flag.value == {"min": 3, "max": 13, "incomplete": True}
     assert flag.variant == "3..13, incomplete"

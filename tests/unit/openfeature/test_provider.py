@@ -149,7 +149,7 @@ def test_a_flag_without_a_value_has_a_type_too() -> None:
 
 
 def test_a_flag_that_does_not_exist_gives_the_default(client) -> None:
-    """With keys that resemble it."""
+    """The error names keys that resemble the missing one."""
     found = details(client, "integer", "level.group.versions", 5)
     assert (found.value, found.reason, found.error_code) == (5, Reason.ERROR, ErrorCode.FLAG_NOT_FOUND)
     assert "level.group.version" in found.error_message
@@ -162,13 +162,13 @@ def test_a_context_disturbs_nothing(client) -> None:
 
 
 def test_an_app_may_change_the_object_that_it_gets(client) -> None:
-    """The next one is not changed."""
+    """The next evaluation returns an unchanged object."""
     details(client, "object", "supported.group.version", {}).value["min"] = 99
     assert details(client, "object", "supported.group.version", {}).value == {"min": 0, "max": 1}
 
 
 def test_a_gate_must_not_hide_another_flag() -> None:
-    """Which of the two would a key mean?"""
+    """One key must not mean two flags."""
     features = StaticFeatures()
     with pytest.raises(ConfigError, match="would hide another flag"):
         KafkaFeatureProvider(features, [features.gate("level.mine", "release>=4.2")])
@@ -178,7 +178,7 @@ def test_a_gate_must_not_hide_another_flag() -> None:
 
 
 def test_a_provider_is_ready_when_there_is_a_view() -> None:
-    """The SDK says so, once."""
+    """The SDK reports this once."""
     with FakeCluster(1, release="4.2") as brokers:
         client = ready_client(fg.Discoverer(brokers.bootstrap, interval=HOUR))
         emitted = Emitted(client)
@@ -238,7 +238,7 @@ def test_a_broker_of_another_release_changes_ranges() -> None:
 
 
 def test_an_epoch_that_moves_is_no_change() -> None:
-    """KRaft's moves all the time."""
+    """The epoch of KRaft moves all the time."""
     features = StaticFeatures(release_view("4.2", epoch=5))
     emitted = Emitted(ready_client(features))
     emitted.next(ProviderEvent.PROVIDER_READY)
@@ -282,7 +282,7 @@ def test_losing_the_brokers_is_stale_and_finding_them_again_is_ready() -> None:
 
 
 def test_a_live_gate_that_closes_with_age_is_a_change() -> None:
-    """The provider says which."""
+    """The event names the gate."""
     with late_discoverer() as (brokers, features, ahead):
         client = ready_client(features, features.gate(GATE, fg.presets.kip848, policy="live"))
         emitted = Emitted(client)
@@ -327,7 +327,7 @@ def test_a_discoverer_that_was_closed_is_fatal() -> None:
 
 
 def test_another_provider_ends_the_one_before() -> None:
-    """The SDK shuts down what nobody uses."""
+    """The SDK shuts down a provider that has been replaced."""
     before, after = StaticFeatures(release_view("3.9")), StaticFeatures(release_view("4.2"))
     client = ready_client(before)
     ready_client(after)
