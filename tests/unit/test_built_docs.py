@@ -107,7 +107,7 @@ def test_no_link_is_dead(site: Path) -> None:
 
 
 def test_no_code_is_cut_on_a_screen(browser: Browser, site: Path) -> None:
-    """On any page, at 1,280 px."""
+    """Each page shows its code whole at a width of 1,280 px."""
     context = browser.new_context(viewport={"width": SCREEN, "height": 900}, java_script_enabled=True)
     try:
         page = context.new_page()

@@ -11,7 +11,7 @@ from featuregate.errors import UnknownApi
 
 
 def test_names_and_keys_are_each_others_inverse() -> None:
-    """For every API of the table."""
+    """Each API of the table has one name and one key."""
     assert all(catalog.api_key(name) == key for key, name in catalog.API_NAMES.items())
     assert [catalog.api_name(key) for key in range(95)] == list(catalog.API_NAMES.values())
 
@@ -55,7 +55,7 @@ def test_level_names_are_those_of_kafkas_own_tool() -> None:
     ("version", "level"), [("3.9", 21), ("3.8.1", 20), ("3.3-IV0", 4), ("3.3", 7), ("4.4", 33), ("4.4-IV0", 31)]
 )
 def test_a_level_is_found_by_name_or_release(version: str, level: int) -> None:
-    """Of a release it is the last one."""
+    """A release stands for its last level."""
     found = catalog.level_named(version)
     assert found is not None
     assert found.level == level
@@ -159,7 +159,7 @@ def test_what_a_release_needs_is_what_later_ones_still_have() -> None:
 
 
 def test_captured_releases_come_oldest_first() -> None:
-    """By number: 4.10 is newer than 4.9."""
+    """The order is that of numbers: 4.10 is newer than 4.9."""
     releases = catalog.captured_releases()
     assert releases
     assert list(releases) == sorted(releases, key=lambda release: [int(part) for part in release.split(".")])

@@ -30,7 +30,7 @@ def test_there_are_differences_exactly_where_the_content_differs(before: View, a
 
 @given(views())
 def test_invariant_4_an_epoch_that_moved_is_no_difference(before: View) -> None:
-    """Nor are times."""
+    """Times that moved are no difference, either."""
     brokers = tuple(
         replace(known, epoch=known.epoch + 7, answered_at=known.answered_at + 1) if known.epoch >= 0 else known
         for known in before.brokers
@@ -49,12 +49,12 @@ def test_a_level_that_moved() -> None:
 
 
 def test_a_level_that_went() -> None:
-    """A downgrade to 0."""
+    """A downgrade to 0 is a difference."""
     assert told(view(broker(1, group_version=1)), view(broker(1)))[0] == "group.version is finalized at 0 (was 1)"
 
 
 def test_levels_that_became_known_or_unknown() -> None:
-    """Unknown is not 0."""
+    """An unknown level differs from level 0."""
     unknown, known = view(broker(1, epoch=-1)), view(broker(1, group_version=1))
     assert told(unknown, known)[:2] == [
         "finalized features are known now",
@@ -66,7 +66,7 @@ def test_levels_that_became_known_or_unknown() -> None:
 
 
 def test_a_level_that_moved_everywhere_is_one_difference() -> None:
-    """Not one more for each broker."""
+    """The brokers add no further differences."""
     before = view(*(broker(at) for at in range(3)))
     after = view(*(broker(at, epoch=11, group_version=1) for at in range(3)))
     assert told(before, after) == ["group.version is finalized at 1 (was 0)"]
@@ -99,7 +99,7 @@ def test_ranges_that_moved() -> None:
 
 
 def test_supported_ranges_that_moved() -> None:
-    """The sign that a roll is complete."""
+    """A supported range that has moved is the sign of a complete roll."""
     after = replace(broker(1), supported={"group.version": SupportedRange(0, 1)})
     assert told(view(broker(1)), view(after)) == [
         "all brokers can run group.version 0..1 (was none)",
@@ -108,7 +108,7 @@ def test_supported_ranges_that_moved() -> None:
 
 
 def test_brokers_that_came_and_went() -> None:
-    """By id and address."""
+    """A difference names a broker by id and address."""
     found = differences(view(broker(1)), view(broker(2)))
     assert [(difference.kind, difference.subject, str(difference)) for difference in found] == [
         ("broker came", "broker 2 (b2:9092)", "broker 2 (b2:9092) came"),
@@ -117,14 +117,14 @@ def test_brokers_that_came_and_went() -> None:
 
 
 def test_a_broker_that_came_silent() -> None:
-    """Known, and deaf from the start."""
+    """The broker is listed, and has not answered since."""
     assert told(view(broker(1)), view(broker(1), deaf(2))) == [
         "broker 2 (b2:9092) came, and does not answer: said nothing for 5 s"
     ]
 
 
 def test_a_broker_that_fell_silent_and_returned() -> None:
-    """In that order."""
+    """The two differences have that order."""
     speaking, silent = view(broker(1), broker(2)), view(broker(1), deaf(2))
     assert told(speaking, silent) == ["broker 2 (b2:9092) does not answer: said nothing for 5 s"]
     assert told(silent, speaking) == ["broker 2 (b2:9092) answers again"]

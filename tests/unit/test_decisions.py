@@ -37,13 +37,13 @@ def texts(decision: Decision) -> list[str]:
 
 
 def test_invariant_3_open_when_every_broker_answered_and_qualifies() -> None:
-    """Not before the last one."""
+    """The gate opens with the last broker."""
     assert verdict(view(broker(1, txn=3), broker(2, txn=4)), TXN) == "open"
     assert verdict(view(broker(1, txn=3), broker(2, txn=2)), TXN) == "closed"
 
 
 def test_invariant_3_one_deaf_broker_means_unknown() -> None:
-    """It may be the one that lacks it."""
+    """The silent broker may lack the API."""
     assert verdict(view(broker(1), deaf(2)), TXN) == "unknown"
 
 
@@ -66,7 +66,7 @@ def test_a_raised_minimum_does_not_close() -> None:
 
 @pytest.mark.parametrize(("lowest", "highest", "expected"), [(0, 1, "closed"), (1, 2, "open"), (6, 9, "closed")])
 def test_a_range_must_overlap(lowest: int, highest: int, expected: Verdict) -> None:
-    """With what every broker serves."""
+    """The required range must overlap what every broker serves."""
     seen = view(BrokerAnswer(node_id=1, host="b", port=9092, api_ranges={1: ApiRange(2, 5)}))
     assert verdict(seen, Api("Fetch").between(lowest, highest)) == expected
 
@@ -116,7 +116,7 @@ def test_invariant_3_a_deaf_broker_never_opens_an_api_condition(seen: View, cond
 
 
 def test_a_feature_goes_by_the_finalized_level() -> None:
-    """Of the cluster."""
+    """The finalized level of the cluster decides."""
     assert verdict(view(broker(1, group_version=1)), GROUP) == "open"
     assert verdict(view(broker(1)), GROUP) == "closed"
     assert verdict(view(broker(1, epoch=-1)), GROUP) == "unknown"
@@ -136,7 +136,7 @@ def test_a_finalized_feature_needs_no_broker_to_answer_again() -> None:
 
 
 def test_brokers_without_an_epoch_are_explained() -> None:
-    """Why the level is unknown."""
+    """The reasons say why the level is unknown."""
     old = replace(broker(3, epoch=-1), asked_version=2)
     decision = evaluate(view(broker(2, epoch=-1, metadata_version=7), broker(1, epoch=-1), old), GROUP)
     why = "Kafka before 2.7, or no feature was ever finalized"
@@ -150,7 +150,7 @@ def test_brokers_without_an_epoch_are_explained() -> None:
 
 
 def test_a_stale_broker_is_shown_as_stale() -> None:
-    """It is outvoted, and told so."""
+    """The reason says that the broker still reports the older level."""
     wanted = Feature("group.version") >= 2
     decision = evaluate(view(broker(3, epoch=500, group_version=1), broker(1, epoch=5613, group_version=2)), wanted)
     assert decision.verdict == "open"
@@ -162,7 +162,7 @@ def test_a_stale_broker_is_shown_as_stale() -> None:
 
 
 def test_a_level_that_nobody_says_any_more_is_told_to_be_kept() -> None:
-    """From the view before."""
+    """The reason says that an earlier view has the level."""
     before = view(broker(1, epoch=10, group_version=1))
     decision = evaluate(view(broker(1, epoch=9), previous=before), GROUP)
     assert texts(decision)[0] == "the finalized level is 1 at epoch 10, kept from an earlier view"
@@ -170,7 +170,7 @@ def test_a_level_that_nobody_says_any_more_is_told_to_be_kept() -> None:
 
 
 def test_a_silent_broker_is_shown_with_its_failure() -> None:
-    """Also where it does not decide."""
+    """The reasons have its failure also where it decides nothing."""
     decision = evaluate(view(broker(1, group_version=1), deaf(2)), GROUP)
     assert texts(decision)[1:] == [
         "broker 1 (b1:9092) says 1 at epoch 10, without a supported range",
@@ -229,7 +229,7 @@ def captured_broker(release: str, node_id: int = 1, **more: object) -> BrokerAns
 
 @pytest.mark.parametrize("release", catalog.captured_releases())
 def test_a_captured_broker_is_of_its_release_and_of_older_ones(release: str) -> None:
-    """Every one of them."""
+    """The broker meets the conditions of all of these releases."""
     seen = view(captured_broker(release))
     older = catalog.captured_releases()[: catalog.captured_releases().index(release) + 1]
     assert {verdict(seen, Release(each)) for each in older} == {"open"}
@@ -244,7 +244,7 @@ def test_real_brokers_show_the_produce_quirk_since_4(release: str, lowest: int) 
 
 
 def test_a_release_opens_with_the_last_broker() -> None:
-    """A roll from 3.9 to 4.2."""
+    """The condition opens when the last broker runs 4.2."""
     mixed = view(captured_broker("3.9", 1), captured_broker("4.2", 2))
     decision = evaluate(mixed, Release("4.2"))
     assert decision.verdict == "closed"
@@ -286,7 +286,7 @@ BY_VERDICT: dict[str, Requirement] = {"open": OPEN, "closed": CLOSED, "unknown":
 @pytest.mark.parametrize("left", ORDER)
 @pytest.mark.parametrize("right", ORDER)
 def test_and_takes_the_worse_and_or_the_better(left: str, right: str) -> None:
-    """Kleene's strong logic, all nine rows."""
+    """The verdicts follow Kleene's strong logic in all nine rows."""
     one, other = BY_VERDICT[left], BY_VERDICT[right]
     assert (verdict(SEEN, one), verdict(SEEN, other)) == (left, right)
     assert verdict(SEEN, one & other) == min(left, right, key=ORDER.index)
@@ -346,7 +346,7 @@ def test_a_decision_shows_who_lacks_it_first() -> None:
 
 
 def test_a_broker_without_the_api_is_told_so() -> None:
-    """In words."""
+    """The reason names the broker and the API."""
     assert texts(evaluate(view(broker(1, txn=None)), TXN)) == ["broker 1 (b1:9092) does not serve TxnOffsetCommit"]
 
 
@@ -406,7 +406,7 @@ def test_a_condition_that_a_requirement_names_twice_has_one_line_for_the_cluster
 
 
 def test_the_summary_is_the_first_reason_for_the_verdict() -> None:
-    """One line for a log."""
+    """The summary fits in one line of a log."""
     seen = view(broker(1, txn=2, group_version=1), broker(2, txn=1, group_version=1), deaf(3))
     assert evaluate(seen, GROUP & TXN).summary == (
         "closed: TxnOffsetCommit>=3: broker 1 (b1:9092) serves TxnOffsetCommit 0..2 (and 1 more)"
@@ -427,7 +427,7 @@ def test_invariant_2_a_held_decision_is_open_and_says_why() -> None:
 
 
 def test_before_any_view_a_decision_is_unknown() -> None:
-    """And says so."""
+    """The reason says that there is no view yet."""
     unseen = Decision.unseen(TXN, policy="live")
     assert (unseen.verdict, unseen.open, unseen.policy, unseen.epoch) == ("unknown", False, "live", -1)
     assert unseen.summary == "unknown: TxnOffsetCommit>=3: no broker has answered yet"
@@ -456,7 +456,7 @@ def test_decisions_survive_pickling() -> None:
 
 
 def test_text_is_evaluated_like_the_requirement_that_it_says() -> None:
-    """The name of a preset, too."""
+    """The name of a preset is evaluated, too."""
     seen = view(broker(txn=3))
     assert evaluate(seen, "TxnOffsetCommit>=3") == evaluate(seen, Api("TxnOffsetCommit") >= 3)
     assert evaluate(seen, "kip447") == evaluate(seen, presets.kip447)

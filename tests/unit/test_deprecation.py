@@ -170,7 +170,7 @@ def test_a_served_level_lies_between_both_ends_of_every_view(seen: View, feature
 
 
 def test_nothing_is_known_of_a_level_without_an_epoch() -> None:
-    """Kafka before 2.7."""
+    """Brokers before 2.7 report no epoch."""
     assert verdict(view(answer(epoch=-1, x=(1, 2))), "feature:x serves 1") == "unknown"
 
 
@@ -184,7 +184,7 @@ def test_a_level_that_a_broker_dropped_is_closed_before_the_controller_says_so()
 
 
 def test_the_reason_names_what_is_deprecated() -> None:
-    """First of all, and for each broker."""
+    """The summary and the reason of each broker name the levels."""
     decision = evaluate(view(answer(x=(2, 3))), Feature("x").serves(1))
     assert decision.summary.startswith(
         "closed: feature:x serves 1: levels below 2 are deprecated: the finalized level is 3"
@@ -210,7 +210,7 @@ def test_a_level_that_is_not_there_yet_is_closed() -> None:
     ],
 )
 def test_it_reads(text: str, means: fg.Requirement) -> None:
-    """As a feature and one level."""
+    """The parser reads a feature and one level."""
     assert parse(text) == means
     assert parse(str(means)) == means
 

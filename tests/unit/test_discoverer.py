@@ -74,7 +74,7 @@ def poll_threads() -> list[threading.Thread]:
 
 
 def test_discover_looks_once(new: FakeCluster) -> None:
-    """Every broker, merged."""
+    """The view has the answer of every broker."""
     view = fg.discover(new.bootstrap)
     assert [broker.node_id for broker in view.brokers] == [1, 2, 3]
     assert view.cluster_id == new.cluster_id
@@ -83,12 +83,12 @@ def test_discover_looks_once(new: FakeCluster) -> None:
 
 
 async def test_discover_works_where_a_loop_runs(new: FakeCluster) -> None:
-    """As in a notebook."""
+    """A notebook runs an event loop."""
     assert fg.discover(new.bootstrap).cluster_id == new.cluster_id
 
 
 async def test_adiscover_looks_once(new: FakeCluster) -> None:
-    """The same for coroutines."""
+    """The coroutine returns the same view."""
     view = await fg.adiscover({"bootstrap.servers": new.bootstrap})
     assert view.cluster_id == new.cluster_id
 
@@ -228,7 +228,7 @@ def test_invariant_3_a_fenced_broker_is_known_from_the_first_look(new: FakeClust
 
 
 def test_new_brokers_are_picked_up(new: FakeCluster) -> None:
-    """Without a restart."""
+    """The app needs no restart."""
     with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
         features.refresh(BOUND)
         new.add_broker()
@@ -339,7 +339,7 @@ def test_invariant_7_brokers_that_lie_in_bytes_are_failed_answers(new: FakeClust
 
 
 def test_refresh_asks_now(new: FakeCluster) -> None:
-    """Whatever the interval."""
+    """The refresh does not wait for the interval."""
     with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
         features.refresh(BOUND)
         new.finalize({"transaction.version": 2})
@@ -347,7 +347,7 @@ def test_refresh_asks_now(new: FakeCluster) -> None:
 
 
 def test_refresh_raises_when_nobody_answers(new: FakeCluster) -> None:
-    """And what was seen stays."""
+    """The view stays as it was."""
     with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
         before = features.refresh(BOUND)
         for broker in new.brokers:
@@ -398,7 +398,7 @@ def test_what_is_no_requirement_is_refused_at_once(new: FakeCluster, wrong: obje
 
 
 def test_pins_are_taken_at_one_instant(new: FakeCluster) -> None:
-    """All gates by name."""
+    """The result has all gates by name."""
     with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
         gates = [features.gate("tv2", TV2, policy="live"), features.gate("txn", NEW_TXN)]
         features.refresh(BOUND)
@@ -425,7 +425,7 @@ def test_events_tell_what_happened(new: FakeCluster) -> None:
 
 
 def test_a_live_gate_closes_when_the_view_is_stale(new: FakeCluster) -> None:
-    """A sticky one stays."""
+    """A sticky gate stays open."""
     now = [0.0]
     with fg.Discoverer(new.bootstrap, interval=HOUR, stale_after=10, clock=lambda: now[0]) as features:
         live, sticky = features.gate("live", NEW_TXN, policy="live"), features.gate("sticky", NEW_TXN)
@@ -567,7 +567,7 @@ def test_a_cluster_of_another_id_than_the_app_gives_is_not_asked(new: FakeCluste
 
 
 def test_a_cluster_that_tells_no_id_gets_the_one_that_the_app_gives(tmp_path: Path) -> None:
-    """Kafka before 0.10.1."""
+    """Kafka before 0.10.1 reports no cluster id."""
     with (
         FakeCluster(1, release="0.10.0") as ancient,
         fg.Discoverer(ancient.bootstrap, interval=HOUR, cluster_id="orders", latch_store=tmp_path) as features,
@@ -601,7 +601,7 @@ def test_health_names_a_gate_that_requires_a_misspelt_feature(new: FakeCluster) 
 @pytest.mark.parametrize("option", ["interval", "stale_after", "forget_after"])
 @pytest.mark.parametrize("value", [0, -1, float("nan"), "60", True])
 def test_a_wrong_option_is_one_clear_error(option: str, value: object) -> None:
-    """At once, not in the poll loop."""
+    """The constructor raises it, not the poll loop."""
     with pytest.raises(ConfigError, match=option):
         fg.Discoverer("localhost:9092", **{option: value})
 
@@ -648,7 +648,7 @@ def test_invariant_8_what_is_closed_stays_closed(new: FakeCluster) -> None:
 
 
 async def test_what_is_closed_cannot_be_entered_as_a_task(new: FakeCluster) -> None:
-    """The same for coroutines."""
+    """The async context manager refuses it, too."""
     features = fg.Discoverer(new.bootstrap, interval=HOUR)
     features.close()
     with pytest.raises(ClosedError):
@@ -704,7 +704,7 @@ def test_a_gate_that_is_held_keeps_its_discoverer(new: FakeCluster) -> None:
 
 
 def test_invariant_8_a_discoverer_does_not_travel(new: FakeCluster) -> None:
-    """It says what does."""
+    """The error says to send the View instead."""
     features = fg.Discoverer(new.bootstrap)
     with pytest.raises(NotPicklable, match="send the View instead"):
         pickle.dumps(features)
@@ -822,7 +822,7 @@ async def test_waiting_in_the_loop_that_polls_is_refused_from_the_first_line_on(
 
 
 def test_invariant_8_a_callback_cannot_wait_for_the_poll_it_runs_in(new: FakeCluster) -> None:
-    """The same in a thread."""
+    """A thread refuses the wait as a task does."""
     caught: list[BaseException] = []
 
     def callback(_change: Changed) -> None:

@@ -92,7 +92,7 @@ def test_commands_of_a_newcomer_find_the_sandbox_well(sandbox: FakeCluster, argu
 def test_the_first_decision_is_printed_as_the_page_shows_it(
     page: Path, sandbox: FakeCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """But for the id of the cluster."""
+    """Only the id of the cluster differs."""
     text = page.read_text()
     shown = re.search(r"^```text\n(open: .*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert shown is not None
@@ -101,7 +101,7 @@ def test_the_first_decision_is_printed_as_the_page_shows_it(
 
 
 def test_the_first_command_prints_what_the_page_shows(sandbox: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
-    """But for the id of the cluster."""
+    """Only the id of the cluster differs."""
     shown = re.search(r"^\$ featuregate check (\w+) .*\n((?:[^$`].*\n)+)```$", FIRST[0].read_text(), re.MULTILINE)
     assert shown is not None
     assert main(["check", shown[1], "--bootstrap-server", sandbox.bootstrap]) == 0

@@ -10,7 +10,7 @@ EXAMPLES = {path.stem: runpy.run_path(str(path)) for path in sorted(FOLDER.glob(
 
 
 def test_there_are_three_of_them() -> None:
-    """Each has tests."""
+    """Each of the three examples has tests."""
     assert len(EXAMPLES) == 3
     assert all(any(name.startswith("test_") for name in names) for names in EXAMPLES.values())
 

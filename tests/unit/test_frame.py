@@ -64,7 +64,7 @@ def test_import_waits_for_the_first_use() -> None:
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
-    """As at any other module."""
+    """The lazy package behaves as any other module."""
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         featuregate.nothing  # noqa: B018 - the read is the test
     assert set(featuregate.__all__) <= set(dir(featuregate))

@@ -60,7 +60,7 @@ def gate(store: Store, owner: Owner) -> Gate:
 
 
 def test_a_new_gate_is_closed_and_says_that_nothing_is_known(gate: Gate) -> None:
-    """Before the first view."""
+    """The gate has no view yet."""
     assert not gate.open
     assert not gate
     assert gate.decision.verdict == "unknown"
@@ -115,7 +115,7 @@ def test_waiting_is_bounded_by_the_caller(gate: Gate, owner: Owner, store: Store
 
 
 def test_a_pin_stays_while_the_gate_moves(owner: Owner, store: Store) -> None:
-    """One decision for one unit of work."""
+    """A unit of work has one decision."""
     gate = bind(store, owner, "live")
     store.update(view(broker()))
     pin = gate.pin()
@@ -128,7 +128,7 @@ def test_a_pin_stays_while_the_gate_moves(owner: Owner, store: Store) -> None:
 
 @pytest.mark.parametrize("send", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_invariant_8_a_gate_does_not_travel(gate: Gate, send: Callable[[object], object]) -> None:
-    """It says what does."""
+    """The error says to send gate.pin() instead."""
     with pytest.raises(NotPicklable, match=r"gate\.pin\(\)"):
         send(gate)
 
@@ -249,7 +249,7 @@ async def test_a_guard_stands_before_a_coroutine_function(gate: Gate, store: Sto
 
 
 async def test_a_guarded_coroutine_function_falls_back_or_raises(gate: Gate) -> None:
-    """As a plain one does."""
+    """The guard treats it like a plain function."""
 
     async def old() -> str:
         return "old"

@@ -311,7 +311,7 @@ def test_processes_begin_with_different_relays(relay):
 
 
 def test_when_no_relay_gives_a_view_the_error_names_each(relay):
-    """In one line."""
+    """The error is one line."""
     relay.get(PATH, status=503, json={"error": "no broker"})
     relay.get(OTHER_PATH, body=requests.ConnectionError("refused"))
     with pytest.raises(RelayError) as raised:
@@ -400,7 +400,7 @@ def test_certificates_are_those_of_the_source_and_not_of_the_environment(relay, 
 
 @pytest.mark.parametrize("token", ["", " t", "two\nlines", "kö", 5])
 def test_a_token_that_no_header_can_carry_is_refused_at_once(token):
-    """And not shown."""
+    """The error does not show the token."""
     with pytest.raises(ConfigError, match=r"^token: must be printable ASCII text"):
         HttpSource(URL, token=token)
 
@@ -434,7 +434,7 @@ def test_when_brokers_do_not_answer_either_that_is_the_error(relay):
 
 
 def test_a_source_without_a_relay_is_refused_at_once():
-    """As one with a relay that cannot be."""
+    """The constructor raises ConfigError."""
     with pytest.raises(ConfigError, match=r"^url: must name at least one"):
         HttpSource([])
 
@@ -443,13 +443,13 @@ def test_a_source_without_a_relay_is_refused_at_once():
     "url", ["relay:8080", "ftp://relay", "http://", "http://relay:x", "http://relay/?a=b", None, "http://me:pw@relay"]
 )
 def test_a_url_that_cannot_be_used_is_refused_at_once(url):
-    """And a password in it is not shown."""
+    """The error does not show a password in the URL."""
     with pytest.raises(ConfigError, match=r"^url: must"):
         HttpSource(url)
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("inf"), "5", True])
 def test_a_timeout_that_cannot_be_used_is_refused_at_once(timeout):
-    """As a discoverer's."""
+    """The rules are those of a discoverer's timeout."""
     with pytest.raises(ConfigError, match=r"^timeout: must"):
         HttpSource(URL, timeout=timeout)

@@ -40,7 +40,7 @@ def test_nothing_is_kept_of_a_cluster_never_seen(latch_store: FileLatchStore) ->
 
 
 def test_clusters_do_not_mix(latch_store: FileLatchStore) -> None:
-    """One file for each cluster id."""
+    """The latch store has one file for each cluster id."""
     latch_store.save(kept("eos"))
     latch_store.save(kept("zstd", cluster_id="other"))
     assert latch_store.load(CLUSTER) == kept("eos")
@@ -198,13 +198,13 @@ def test_invariant_2_what_is_latched_is_read_without_a_turn(latch_store: FileLat
 
 
 def test_looking_at_an_empty_shelf_makes_no_folder(latch_store: FileLatchStore) -> None:
-    """Only a latch does."""
+    """The first latch makes the folder."""
     assert latch_store.load(CLUSTER) is None
     assert not latch_store.folder.exists()
 
 
 def test_a_file_that_cannot_be_read_is_one_clear_error(latch_store: FileLatchStore) -> None:
-    """Whatever stands in its place."""
+    """A folder stands in place of the file here."""
     latch_store.path(CLUSTER).mkdir(parents=True)
     with pytest.raises(LatchStoreError, match="directory"):
         latch_store.load(CLUSTER)
@@ -239,5 +239,5 @@ def test_a_full_disk_leaves_the_old_file_whole(latch_store: FileLatchStore, monk
 
 
 def test_it_shows_its_folder() -> None:
-    """In logs and debuggers."""
+    """Logs and debuggers show the repr."""
     assert repr(FileLatchStore("latches")) == "FileLatchStore('latches')"

@@ -40,13 +40,13 @@ records = st.builds(
 
 @given(records, records)
 def test_joining_knows_no_order(one: LatchState, other: LatchState) -> None:
-    """Whichever process comes first."""
+    """Any process may write first."""
     assert join(one, other) == join(other, one)
 
 
 @given(records, records, records)
 def test_joining_knows_no_grouping(one: LatchState, two: LatchState, three: LatchState) -> None:
-    """Through however many hands."""
+    """Any number of processes may pass the states on."""
     assert join(join(one, two), three) == join(one, join(two, three))
 
 

@@ -32,12 +32,12 @@ def health(polls: PollState, seen: View | None, now: float, *, troubles: tuple[s
 
 
 def test_before_the_first_poll_it_is_starting() -> None:
-    """Neither well nor ill."""
+    """The health is neither good nor bad."""
     assert health(make(), None, 0)["status"] == "starting"
 
 
 def test_failures_before_the_first_view_are_failing() -> None:
-    """With the last error in words."""
+    """The health has the text of the last error."""
     polls = make()
     polls.fail(DiscoveryError([("b:9092", OSError("refused"))]))
     found = health(polls, None, 0)
@@ -56,7 +56,7 @@ def test_all_answered_is_ok() -> None:
 
 
 def test_a_deaf_broker_degrades_and_is_named() -> None:
-    """By id and address."""
+    """The health has its id and its address."""
     polls = make()
     found = health(polls, succeed(polls, view(broker(1), deaf(2)), 0), 0)
     assert found["status"] == "degraded"
@@ -64,7 +64,7 @@ def test_a_deaf_broker_degrades_and_is_named() -> None:
 
 
 def test_a_failure_after_a_view_degrades_and_then_grows_stale() -> None:
-    """The view stays; its age tells."""
+    """The view stays until its age makes it stale."""
     polls = make()
     seen = succeed(polls, view(broker()), 0)
     polls.fail(DiscoveryError([]))
@@ -74,7 +74,7 @@ def test_a_failure_after_a_view_degrades_and_then_grows_stale() -> None:
 
 
 def test_a_success_ends_the_failures() -> None:
-    """Nothing of them is left."""
+    """The health shows no earlier failure."""
     polls = make()
     seen = succeed(polls, view(broker()), 0)
     polls.fail(DiscoveryError([]))
@@ -90,7 +90,7 @@ def test_a_shelf_error_degrades() -> None:
 
 
 def test_closed_is_closed() -> None:
-    """Whatever was before."""
+    """The state before does not matter."""
     polls = make()
     polls.closed = True
     assert health(polls, None, 0)["status"] == "closed"
@@ -98,7 +98,7 @@ def test_closed_is_closed() -> None:
 
 
 def test_invariant_2_a_clock_that_jumps_back_gives_no_negative_age() -> None:
-    """Even where a monotonic clock is not."""
+    """Some monotonic clocks do jump back."""
     polls = make()
     succeed(polls, view(broker()), 100)
     assert polls.age(50) == 0
@@ -152,7 +152,7 @@ def test_brokers_that_differ_are_a_roll() -> None:
 
 
 def test_a_level_that_was_just_raised_is_a_roll_until_it_settles() -> None:
-    """Five intervals."""
+    """The roll lasts for five intervals."""
     polls = make()
     before = succeed(polls, view(broker(a=1)), 0)
     after = succeed(polls, view(broker(epoch=11, a=2)), 10, before)
@@ -197,7 +197,7 @@ def test_a_broker_that_comes_back_is_forgiven() -> None:
 
 
 def test_brokers_of_another_cluster_have_not_vanished() -> None:
-    """They were never this cluster's."""
+    """They never belonged to this cluster."""
     assert make().vanished(view(broker(1), broker(2)), "d", {1}, now=0, registered=False) == ()
     assert make().vanished(None, "c", {1}, now=0, registered=False) == ()
 
@@ -236,7 +236,7 @@ def test_invariant_10_levels_that_no_broker_reports_any_more_grow_old(epoch: int
 
 
 def test_a_cluster_without_an_epoch_has_no_levels_to_grow_old() -> None:
-    """Kafka before 2.7."""
+    """Kafka before 2.7 has no epoch."""
     polls = make()
     seen = succeed(polls, view(broker(epoch=-1)), 0)
     succeed(polls, view(broker(epoch=-1), previous=seen), 1000, seen)

@@ -62,7 +62,7 @@ def test_invariant_1_a_view_of_a_lower_epoch_is_refused_from_any_source() -> Non
 
 
 def test_a_source_that_returns_nothing_fails_the_poll_and_the_view_stays() -> None:
-    """As where no broker answers."""
+    """The poll fails as one without any answer does."""
     with fg.Discoverer(source=Views(NEW, None), interval=HOUR) as features:
         assert features.wait(BOUND)
         with pytest.raises(DiscoveryError):

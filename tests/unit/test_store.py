@@ -337,7 +337,7 @@ def test_invariant_4_content_that_moves_is_a_change() -> None:
 
 
 def test_a_listener_can_be_taken_off() -> None:
-    """Once is enough, twice is harmless."""
+    """A second removal does nothing."""
     store, _ = make()
     heard: list[Changed] = []
     off = store.listen(heard.append)
@@ -348,7 +348,7 @@ def test_a_listener_can_be_taken_off() -> None:
 
 
 def test_a_listener_that_fails_is_logged_and_survived(caplog: pytest.LogCaptureFixture) -> None:
-    """The others are told all the same."""
+    """The store still calls the other listeners."""
     store, _ = make()
     heard: list[Changed] = []
 
@@ -380,7 +380,7 @@ def test_listeners_run_outside_the_lock() -> None:
 
 
 def test_metrics_are_told_of_gates_that_move() -> None:
-    """Not of gates that stay."""
+    """A gate that stays gives no event."""
     store, events = make()
     gate = add(store)
     events.clear()
@@ -479,7 +479,7 @@ def test_a_shelf_that_could_not_be_read_is_read_again() -> None:
 
 
 def test_a_cluster_without_an_id_latches_in_memory() -> None:
-    """Where no latch store was asked for."""
+    """The discoverer has no latch store."""
     store, _ = make()
     gate = add(store)
     store.update(view(broker(txn=3), cluster_id=None))

@@ -202,7 +202,7 @@ def made(send: Callable[[bytes], None], clock: list[float], *, seen: bool = True
 
 
 def test_there_is_one_report_a_minute_at_most() -> None:
-    """However often the thread wakes."""
+    """The thread may wake more often."""
     topic, clock = Topic(), [0.0]
     reporting, _ = made(topic, clock)
     assert reporting.report_when_due() == 60
@@ -304,7 +304,7 @@ def test_without_a_reporter_no_thread_runs(cluster: FakeCluster) -> None:
 
 
 def test_invariant_8_the_thread_ends_with_a_forgotten_discoverer(cluster: FakeCluster) -> None:
-    """As its poll thread does."""
+    """The poll thread ends then, too."""
     topic = Topic()
     features = fg.Discoverer(cluster.bootstrap, usage=fg.UsageReporter(topic, app="orders")).start()
     gone = weakref.ref(features)

@@ -322,7 +322,7 @@ def test_a_view_introduces_itself() -> None:
 
 @given(views(), times)
 def test_a_view_is_of_the_same_content_as_itself(one: View, at: float) -> None:
-    """Whenever it was seen."""
+    """The time of the view is no content."""
     again = merge(
         one.brokers,
         cluster_id=one.cluster_id,

@@ -79,12 +79,12 @@ def test_it_is_one_line() -> None:
 
 @given(views())
 def test_what_was_written_is_read_back(one: View) -> None:
-    """All of it, lies of brokers included."""
+    """The view keeps all fields, wrong answers of brokers included."""
     assert View.from_json(one.to_json()) == one
 
 
 def test_a_failure_is_read_back() -> None:
-    """Kind and text."""
+    """The failure keeps its kind and its text."""
     assert View.from_json(view(deaf(2)).to_json()).missing == (deaf(2),)
 
 

@@ -63,7 +63,7 @@ def test_it_polls_at_once_and_when_it_is_rung() -> None:
 
 
 def test_it_polls_again_after_the_delay() -> None:
-    """No bell is needed."""
+    """The worker needs no bell for that."""
     poller = Counting(delay=0.001)
     worker = Worker.in_thread(poller)
     assert poller.wait_for(5)
@@ -110,7 +110,7 @@ def test_a_thread_waits_not_in_the_callers_loop() -> None:
 
 
 async def test_a_task_polls_in_the_callers_loop() -> None:
-    """The same coroutine, another shell."""
+    """The task runs the same coroutine as the thread."""
     poller = Counting(delay=0.001)
     worker = Worker.in_task(poller)
     assert worker.is_here()  # also before the task has begun
@@ -243,7 +243,7 @@ def test_news_that_fail_are_logged_and_the_next_poll_comes_in_its_time(caplog: p
 
 
 async def test_a_task_leaves_nothing_that_waits_for_news() -> None:
-    """When it is stopped."""
+    """Stopping the worker cancels the wait."""
     poller = Counting()
     began, waiting = asyncio.Event(), []
 

@@ -86,7 +86,7 @@ def test_nothing_is_served_without_credentials(url: str, path: str) -> None:
 
 
 def test_a_client_learns_nothing_of_a_view_that_it_may_not_read(url: str) -> None:
-    """Not by an entity tag, either."""
+    """The entity tag of the view opens nothing, either."""
     for key, status in ((KEY, 403), ("admin", 304), ("wrong", 401)):
         headers = {"X-API-Key": key, "If-None-Match": "*"}
         assert requests.get(f"{url}/v1/clusters/stock/view", headers=headers, timeout=BOUND).status_code == status
@@ -317,7 +317,7 @@ def test_a_key_belongs_to_one_client(tmp_path: Path) -> None:
 
 
 def test_certificates_that_cannot_be_used_are_a_mistake(tmp_path: Path) -> None:
-    """Before the socket is bound."""
+    """The relay reports the mistake before it binds the socket."""
     config = read_config(written(tmp_path, "[tls]\ncertificate = 'none.pem'\nkey = 'none.key'\n"))
     with pytest.raises(ConfigMistakes, match=r"tls: .*No such file"):
         config.certificates(anonymous=False)
@@ -540,7 +540,7 @@ def test_a_relay_that_asks_nobody_leaves_credentials_to_a_proxy(tmp_path: Path) 
 
 
 def test_a_relay_that_asks_nobody_listens_elsewhere_only_where_that_is_wanted() -> None:
-    """By the name of the option."""
+    """The error names --allow-anonymous."""
     arguments = [sys.executable, "-m", "featuregate", "serve", "--bootstrap-server", "a:1", "--listen", "0.0.0.0:0"]
     for extra, code in ((["--check-config"], 64), (["--check-config", "--allow-anonymous"], 0)):
         done = subprocess.run([*arguments, *extra], check=False, capture_output=True, text=True, timeout=BOUND)

@@ -107,7 +107,7 @@ def test_flags_are_those_of_the_routes(case: tuple[Starlette, dict[str, Any], Cl
 @pytest.mark.parametrize("query", [b"", b"epoch=1", b"epoch=99999&notOlderThan=0&clusterId=x", b"epoch=x", b"wait=x"])
 @pytest.mark.parametrize("app", RELAYS)
 def test_a_view_is_that_of_the_route(app: Starlette, query: bytes, client: Client) -> None:
-    """304, and what it is not."""
+    """The short cut and the route give the same responses, 304 and others."""
     path = "/v1/clusters/orders/view"
     for tag in tags(app, path, "GET", ANYONE):
         for more in ([], [GZIP]):

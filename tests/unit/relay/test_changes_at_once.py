@@ -87,7 +87,7 @@ def blocking_calls() -> list[threading.Thread]:
 
 
 def test_a_refresh_does_not_wait_for_the_request_that_waits() -> None:
-    """It ends that request, and polls."""
+    """The refresh ends that request, and polls."""
     with (
         serving({"default": StaticFeatures(OLD)}) as url,
         fg.Discoverer(source=fg.HttpSource(url), interval=HOUR) as features,
@@ -168,7 +168,7 @@ def test_no_request_waits_where_none_is_wanted(relay, wait, within) -> None:
 
 
 def test_a_relay_without_revisions_is_not_asked_to_wait() -> None:
-    """An older one."""
+    """A relay of an older release sends no revisions."""
     with responses.RequestsMock() as mock:
         mock.get(PATH, body=OLD.to_json(), headers={"ETag": '"one"', "Featuregate-Age": "0"})
         assert never_returns(fg.HttpSource(URL))
@@ -176,7 +176,7 @@ def test_a_relay_without_revisions_is_not_asked_to_wait() -> None:
 
 @pytest.mark.parametrize("wait", [-1, float("inf"), True, "30"])
 def test_a_wait_that_cannot_be_used_is_refused_at_once(wait) -> None:
-    """In a sentence."""
+    """The error names the parameter and what it must be."""
     with pytest.raises(ConfigError, match="wait: must be a number of seconds"):
         fg.HttpSource(URL, wait=wait)
 
@@ -223,7 +223,7 @@ async def test_after_a_failure_nothing_shortens_the_wait() -> None:
 
 
 def test_a_source_without_news_has_none() -> None:
-    """Brokers tell nothing by themselves."""
+    """A broker does not report a change by itself."""
 
     class Plain:
         timeout = 1.0

@@ -81,7 +81,7 @@ def test_a_cluster_need_not_keep_the_connections_of_its_polls(tmp_path: Path) ->
 
 
 def test_each_mistake_is_a_line_with_its_place(tmp_path: Path) -> None:
-    """All of them at once."""
+    """The error lists all mistakes of the file."""
     found = mistakes(
         tmp_path,
         """
@@ -123,13 +123,13 @@ def test_each_mistake_is_a_line_with_its_place(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_says_what_is_wrong(tmp_path: Path, text: str, line: str) -> None:
-    """Before a broker is asked."""
+    """The relay checks the file before it asks a broker."""
     (found,) = mistakes(tmp_path, text)
     assert found.startswith(line)
 
 
 def test_a_mistake_shows_no_value(tmp_path: Path) -> None:
-    """It may be a password."""
+    """The value may be a password."""
     text = "[clusters.a]\nproperties.bootstrap.servers = 'a:1'\nproperties.ssl.key.password = ['hunter2']"
     assert "hunter2" not in str(mistakes(tmp_path, text))
 
@@ -190,7 +190,7 @@ def serve(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_configuration_is_checked_without_serving(tmp_path: Path) -> None:
-    """64 and a line for each mistake, or 0."""
+    """The command exits with 64 and a line for each mistake, or with 0."""
     file = tmp_path / "relay.toml"
     file.write_text("[clusters.a]\nintervall = 1\n[clusters.b]\ninterval = 0\n")
     done = serve("--config", str(file), "--check-config")
@@ -261,7 +261,7 @@ def health(url: str) -> dict[str, dict[str, object]]:
 
 @pytest.mark.parametrize("name", ["a/b", "", "-x", "a b"])
 def test_the_name_of_a_cluster_is_a_part_of_a_path(name: str) -> None:
-    """From options, too."""
+    """The command checks a name from its options, too."""
     from featuregate_relay import command  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(exit_on_error=False)

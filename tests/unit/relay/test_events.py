@@ -58,7 +58,7 @@ def test_a_client_that_comes_back_hears_whether_it_missed_a_change() -> None:
 
 
 def test_a_gate_that_closes_without_a_change_of_the_view_is_an_event() -> None:
-    """The revision stays."""
+    """The event has the same revision as the one before."""
     features = StaticFeatures(VIEW)
     gate = features.gate("groups", "release>=3.9", policy="live")
     with serving({"default": features}, gate) as url, listening(url + PATH) as events:
@@ -198,7 +198,7 @@ def test_streams_are_limited_for_each_client_and_for_all() -> None:
 
 
 def test_a_relay_with_too_many_streams_says_when_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before it opens another one."""
+    """The relay answers 429 with Retry-After, and opens no stream."""
     monkeypatch.setattr("featuregate_relay.views.event_stream.OpenStreams.problem", lambda *_: "enough")
     with serving({"default": StaticFeatures(VIEW)}) as url:
         answer = requests.get(url + PATH, timeout=BOUND)

@@ -85,7 +85,7 @@ def test_all_flags_name_a_stream_that_needs_no_header(relay: Relay) -> None:
 
 
 def test_a_relay_that_asks_nobody_needs_no_ticket() -> None:
-    """At either base path."""
+    """Neither base path needs a ticket."""
     with serving({"orders": StaticFeatures(VIEW)}) as url:
         for path, stream in (
             (FLAGS, "/v1/clusters/orders/ofrep/v1/events"),
@@ -121,7 +121,7 @@ def test_an_expired_ticket_opens_nothing(relay: Relay, hours: int) -> None:
 
 
 def test_a_ticket_opens_the_stream_of_one_cluster_only(relay: Relay) -> None:
-    """Not another path, and not the flags."""
+    """The ticket opens no other path, and not the flags."""
     url = relay.stream(relay.bulk())
     ticket = url.partition("?")[2]
     assert requests.get(url.replace("/orders/", "/stock/"), timeout=BOUND).status_code == 403

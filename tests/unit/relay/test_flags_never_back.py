@@ -174,7 +174,7 @@ def test_replicas_with_the_same_flags_have_each_others_tags() -> None:
 
 
 def test_a_replica_that_is_behind_or_has_no_view_says_so() -> None:
-    """And when to come back."""
+    """The response has Retry-After."""
     newer = Replica(release_view("4.2", finalized={"group.version": 1}, epoch=9)).ask(None).headers["etag"]
     behind = Replica(release_view("4.2", finalized={"group.version": 0}, epoch=8)).ask(newer)
     assert (behind.status, behind.headers["retry-after"]) == (503, "1")

@@ -51,7 +51,7 @@ def test_answers_at_the_floor_are_not_above_it() -> None:
 
 @pytest.mark.parametrize("query", ["notOlderThan=old", "notOlderThan=-1", "notOlderThan=nan", "notOlderThan=1&epoch=x"])
 def test_a_floor_that_is_no_number_is_refused(query: str) -> None:
-    """In a sentence."""
+    """The error is a sentence."""
     app = make_app({"default": Cluster(StaticFeatures(VIEW))})
     status, _, body = asyncio.run(call(app, f"{PATH}?{query}"))
     assert (status, b"must be" in body) == (400, True)

@@ -151,7 +151,7 @@ def test_a_client_that_comes_back_hears_nothing_of_a_relay_that_is_behind() -> N
 
 
 def test_a_stream_begins_when_the_relay_is_not_behind_any_more() -> None:
-    """With the state of then."""
+    """The first event has the state of that moment."""
     ident, _ = Replica(DOWNGRADED).listen()
     late = Replica(UPGRADED, floor_seconds=BOUND)
 

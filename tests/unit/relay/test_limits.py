@@ -118,7 +118,7 @@ def test_the_time_counts_again_for_the_next_request(url: str, monkeypatch: pytes
 
 
 def test_the_time_is_that_of_the_request_and_not_of_the_response(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long poll outlasts it."""
+    """A long poll may last longer than the time for a request."""
     monkeypatch.setattr(f"{LIMITS}.RECEIVE_SECONDS", SOON)
     with connected(url) as client:
         client.sendall(f"GET {PATH}?wait=1 HTTP/1.1\r\nIf-None-Match: *\r\nConnection: close\r\n\r\n".encode())
@@ -281,7 +281,7 @@ def test_requests_that_do_not_wait_for_responses_are_bounded(url: str) -> None:
 
 
 def test_a_few_requests_at_a_time_are_all_answered(url: str) -> None:
-    """In their order."""
+    """The responses have the order of the requests."""
     with connected(url) as client:
         client.sendall(WHOLE * 3 + b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n")
         answer = read_to_the_end(client)

@@ -126,7 +126,7 @@ def test_a_long_poll_ends_when_the_server_stops() -> None:
 
 @pytest.mark.parametrize("wait", ["-1", "1.5", "long", "1e3"])
 def test_a_wait_that_is_no_number_of_seconds_is_refused(wait: str) -> None:
-    """In a sentence."""
+    """The error is a sentence."""
     app = make_app({"default": Cluster(StaticFeatures(VIEW))})
     status, _, body = asyncio.run(call(app, f"{PATH}?wait={wait}"))
     assert (status, b"wait must be a whole number" in body) == (400, True)

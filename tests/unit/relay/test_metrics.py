@@ -94,7 +94,7 @@ def test_the_page_names_each_metric_with_its_labels() -> None:
 
 
 def test_a_broker_that_does_not_answer_is_one_of_the_metrics() -> None:
-    """By its id."""
+    """A label of the metric has the id of the broker."""
     with FakeCluster(2) as brokers, fg.Discoverer(brokers.bootstrap, interval=3600.0) as features:
         features.refresh(BOUND)
         brokers.broker(2).stop()

@@ -43,7 +43,7 @@ def text_of(page: BeautifulSoup, selector: str) -> str:
 
 
 def test_the_page_says_which_brokers_of_a_roll_are_done() -> None:
-    """And what the others lack."""
+    """The page also lists what the other brokers lack."""
     page = page_of(StaticFeatures(release_view("3.9", "3.9", "4.2", silent=[2])))
     roll = text_of(page, "#roll")
     assert "1 of 3 brokers have release 4.2" in roll
@@ -227,7 +227,7 @@ def test_brokers_lack_versions_that_only_others_have() -> None:
 
 
 def test_the_timeline_is_on_the_page_newest_first() -> None:
-    """With the epoch of each entry."""
+    """The page shows the epoch of each entry."""
     features = StaticFeatures(release_view("3.9", epoch=7))
     with serving({"orders": features}) as url:
         requests.get(url, timeout=BOUND)  # the relay runs

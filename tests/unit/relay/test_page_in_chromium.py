@@ -141,7 +141,7 @@ def test_the_age_of_what_is_shown_grows_while_nothing_comes(browser: Browser, mo
 
 
 def test_a_page_whose_relay_is_gone_says_so(browser: Browser) -> None:
-    """And keeps what it has shown."""
+    """The page keeps what it has shown."""
     context = browser.new_context()
     page = context.new_page()
     page.set_default_timeout(MILLISECONDS)

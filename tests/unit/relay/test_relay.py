@@ -138,7 +138,7 @@ def test_a_relay_is_not_ready_while_the_latches_of_its_first_view_are_written() 
 
 
 def test_a_cluster_that_the_relay_does_not_have_is_named() -> None:
-    """With those that it has."""
+    """The error lists the clusters that the relay has."""
     with serving({"orders": StaticFeatures(release_view("4.2"))}) as url:
         source = fg.HttpSource(url, cluster="order")
         with fg.Discoverer(source=source, interval=HOUR) as features, pytest.raises(RelayError, match="it has orders"):
@@ -183,7 +183,7 @@ def post(url: str, body: object = CONTEXT, **headers: str) -> requests.Response:
 
 
 def test_a_requirement_or_a_preset_is_decided_with_reasons() -> None:
-    """Nothing is latched by it."""
+    """A check latches nothing."""
     features = StaticFeatures(release_view("3.9"))
     with serving({"default": features}) as url:
         check = f"{url}/v1/clusters/default/check?require="
@@ -293,7 +293,7 @@ def test_a_request_that_the_protocol_does_not_allow_says_why(path: str, body: by
 
 
 def test_a_flag_that_is_not_there_is_named() -> None:
-    """OFREP knows 404 for one flag."""
+    """OFREP has 404 for one missing flag."""
     with serving({"default": StaticFeatures(release_view("4.2"))}) as url:
         strange = post(f"{url}/{FLAGS}/a%0Ab%0A")
         assert (strange.status_code, strange.json()["key"]) == (404, "a\nb\n")

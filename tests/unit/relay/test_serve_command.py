@@ -96,7 +96,7 @@ def test_a_client_that_never_ends_its_request_does_not_hold_up_the_end() -> None
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:8080", "10.0.0.1:8080", "[::]:8080", "relay.example:80"])
 def test_it_listens_on_loopback_only(listen: str) -> None:
-    """Nobody is asked who they are."""
+    """By default, the relay does not authenticate clients."""
     arguments = ["--bootstrap-server", "localhost:9092", "--listen", listen]
     done = subprocess.run([sys.executable, "-c", SERVE, *arguments], check=False, capture_output=True, timeout=BOUND)
     assert done.returncode != 0
@@ -108,19 +108,19 @@ def test_it_listens_on_loopback_only(listen: str) -> None:
     [("127.0.0.1:0", ("127.0.0.1", 0)), ("localhost:80", ("localhost", 80)), ("[::1]:8080", ("::1", 8080))],
 )
 def test_loopback_addresses_are_understood(listen: str, address: tuple[str, int]) -> None:
-    """Of both families."""
+    """The relay knows the loopback addresses of IPv4 and IPv6."""
     assert parse("--listen", listen).listen == address
 
 
 @pytest.mark.parametrize("listen", ["8080", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:65536"])
 def test_what_is_no_address_is_refused(listen: str) -> None:
-    """In one line."""
+    """The error is one line."""
     with pytest.raises(argparse.ArgumentError, match="is not"):
         parse("--listen", listen)
 
 
 def test_a_port_that_is_taken_is_one_clear_line() -> None:
-    """It says which, and why."""
+    """The line names the port and the cause."""
     with FakeCluster(1) as brokers, socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         arguments = ["--bootstrap-server", brokers.bootstrap, "--listen", f"127.0.0.1:{port}"]
@@ -138,14 +138,14 @@ def test_a_port_that_is_taken_is_one_clear_line() -> None:
 
 
 def test_a_gate_is_a_name_and_a_requirement_or_a_preset() -> None:
-    """As for check."""
+    """--gate takes what the check command takes."""
     gates = gate_requirements(parse("--gate", "groups=kip848", "--gate", "zstd=Produce>=7 & Fetch>=10"))
     assert gates == {"groups": fg.presets.kip848, "zstd": fg.parse("Produce>=7 & Fetch>=10")}
 
 
 @pytest.mark.parametrize("gate", ["groups", "=kip848", "groups="])
 def test_a_gate_without_a_name_or_a_requirement_is_refused(gate: str) -> None:
-    """In one line."""
+    """The error is one line."""
     with pytest.raises(argparse.ArgumentError, match="argument --gate: "):
         parse("--gate", gate)
 
@@ -158,13 +158,13 @@ def test_a_gate_without_a_name_or_a_requirement_is_refused(gate: str) -> None:
     ],
 )
 def test_gates_that_cannot_be_served_together_are_refused(gates: list[str], problem: str) -> None:
-    """Before a broker is asked."""
+    """The command fails before it asks a broker."""
     with pytest.raises(CommandError, match=problem):
         command.run(parse(*(argument for gate in gates for argument in ("--gate", gate))))
 
 
 def test_a_requirement_that_does_not_parse_is_refused() -> None:
-    """Before a broker is asked."""
+    """The command fails before it asks a broker."""
     with pytest.raises(RequirementError):
         command.run(parse("--gate", "groups=kip 848"))
 

@@ -60,7 +60,7 @@ def test_a_roll_is_told_with_releases_and_levels() -> None:
 
 
 def test_an_epoch_that_merely_moved_is_no_entry() -> None:
-    """In KRaft it moves all the time."""
+    """The epoch of KRaft moves all the time."""
     timeline = followed(release_view("4.2", epoch=5), release_view("4.2", epoch=6))
     assert len(timeline.entries) == 1
 
@@ -84,7 +84,7 @@ def test_brokers_come_and_go_and_answer_again() -> None:
 
 
 def test_another_cluster_begins_anew() -> None:
-    """Its brokers are others."""
+    """The other cluster has other brokers."""
     timeline = followed(view(broker(1), cluster_id="a"), view(broker(2), cluster_id="b"))
     assert texts(timeline)[1].startswith("another cluster (was a): cluster b: broker 2")
 
@@ -99,7 +99,7 @@ def test_an_outage_is_told_once_with_its_end() -> None:
 
 
 def test_a_relay_follows_its_discoverer_and_its_gates() -> None:
-    """With each event."""
+    """Each event of the discoverer may add an entry."""
     features = StaticFeatures(release_view("3.9"))
     gate = features.gate("heartbeats", "ConsumerGroupHeartbeat>=1", policy="live")
     cluster = ServedCluster("orders", Cluster(features, (gate,)))
@@ -229,7 +229,7 @@ def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path, caplog: pytes
 
 
 def test_a_file_that_cannot_be_read_is_left_as_it_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """What is in it is not lost."""
+    """The relay does not overwrite what is in the file."""
     file = tmp_path / "orders.timeline"
     file.mkdir()
     timeline = followed(view(broker(1)), view(broker(2)), file=file)

@@ -106,7 +106,7 @@ class Checking:
 
 
 def test_a_token_of_the_issuer_is_valid(issuer: Issuer) -> None:
-    """Its keys are fetched once."""
+    """The relay fetches the keys of the issuer once."""
     checking = Checking(issuer)
     assert checking.subject(issuer.token()) == "app"
     assert checking.subject(issuer.token(sub="other")) == "other"
@@ -126,7 +126,7 @@ def test_a_key_of_rsa_that_names_no_algorithm_is_for_each_that_is_accepted(
 
 
 def test_a_key_that_names_its_algorithm_is_for_that_one_alone(issuer: Issuer) -> None:
-    """Also where the relay accepts others."""
+    """The relay refuses the other algorithms that it accepts elsewhere."""
     issuer.keys = {"a": RSA_KEY}
     issuer.named_algorithm = "RS512"
     checking = Checking(issuer, "RS256", "RS512")
@@ -177,7 +177,7 @@ def test_a_token_is_wrong_a_minute_after_its_end_and_an_hour_before_its_beginnin
     "token", ["", "..", "a.b.c", "e30.e30.e30", "e30.e30", "é.é.é", "a" * 9000, "eyJhbGciOiJub25lIn0.e30."]
 )
 def test_a_malformed_token_is_refused(issuer: Issuer, token: str) -> None:
-    """In a sentence."""
+    """The problem is a sentence."""
     assert Checking(issuer).problem(token)
     assert issuer.asked == []
 
@@ -201,7 +201,7 @@ def test_a_signature_by_another_key_is_refused(issuer: Issuer) -> None:
 
 
 def test_a_new_key_is_fetched_and_an_invented_one_at_most_twice_a_minute(issuer: Issuer) -> None:
-    """Whatever ids tokens name."""
+    """Tokens with many invented ids cause no more requests."""
     checking = Checking(issuer)
     checking.subject(issuer.token())
     issuer.keys = {"a": EC_KEY, "b": RSA_KEY}
@@ -214,7 +214,7 @@ def test_a_new_key_is_fetched_and_an_invented_one_at_most_twice_a_minute(issuer:
 
 
 def test_a_key_that_was_withdrawn_opens_nothing_after_a_while(issuer: Issuer) -> None:
-    """And one key needs no id."""
+    """A token needs no key id while the issuer has one key."""
     checking = Checking(issuer)
     assert checking.subject(issuer.token(kid=None)) == "app"
     issuer.keys = {"b": RSA_KEY}
@@ -223,7 +223,7 @@ def test_a_key_that_was_withdrawn_opens_nothing_after_a_while(issuer: Issuer) ->
 
 
 def test_an_issuer_that_is_down_locks_nobody_out(issuer: Issuer) -> None:
-    """For a day."""
+    """The last keys of the issuer stay valid for a day."""
     checking = Checking(issuer)
     checking.subject(issuer.token())
     issuer.status = 500
@@ -259,7 +259,7 @@ def test_certificates_that_are_away_are_no_answer(tmp_path: Path) -> None:
 
 
 def test_a_provider_that_names_another_issuer_is_not_trusted(issuer: Issuer) -> None:
-    """Its keys are not even fetched."""
+    """The relay does not even fetch its keys."""
     issuer.named = "https://other.example"
     assert Checking(issuer).problem(issuer.token())
     assert issuer.asked == ["/.well-known/openid-configuration"]
@@ -275,7 +275,7 @@ def test_documents_are_fetched_without_redirects(issuer: Issuer, status: int) ->
 
 
 def test_documents_have_a_size(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And must be JSON objects."""
+    """A document must be a JSON object, too."""
     monkeypatch.setattr(fetching, "_MOST_BYTES", 10)
     with pytest.raises(FetchError, match="too large"):
         fetch_json(f"{issuer.url}/keys", None)
@@ -295,7 +295,7 @@ def test_documents_have_a_size(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_addresses_are_https(url: str, *, trusted: bool) -> None:
-    """Or of this machine."""
+    """An address of this machine may be HTTP."""
     assert is_trusted_url(url) is trusted
     if not trusted:
         with pytest.raises(FetchError):

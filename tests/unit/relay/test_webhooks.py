@@ -317,7 +317,7 @@ def test_attempts_are_as_far_apart_as_is_recommended() -> None:
 
 
 def test_an_endpoint_that_is_gone_gets_nothing_more(caplog: pytest.LogCaptureFixture) -> None:
-    """410."""
+    """The endpoint answers 410 once, and the sender drops later messages."""
     with receiving(410) as receiver, closing(Endpoint("chat", receiver.url, [SECRET], LOCAL)) as sender:
         sender.send(MESSAGE)
         eventually(lambda: "the endpoint is gone (410)" in caplog.text)
@@ -491,7 +491,7 @@ def test_endpoints_are_shown_to_clients_that_may_read_all_clusters() -> None:
 
 
 def test_a_message_is_small_however_much_has_changed() -> None:
-    """Below 20 kB."""
+    """A message stays below 20 kB."""
     features, served, noting, notifier = replica()
     for release in ("3.9", "4.2"):
         one = release_view(*[release] * 200)
@@ -559,7 +559,7 @@ def test_a_relay_tells_of_an_upgrade(tmp_path: Path) -> None:
     ],
 )
 def test_a_webhook_that_cannot_be_used_is_a_mistake(tmp_path: Path, text: str, secret: str | None, line: str) -> None:
-    """Before anything is served."""
+    """The relay reports the mistake before it serves."""
     if secret is not None:
         (tmp_path / "secret").write_text(secret)
     file = tmp_path / "relay.toml"

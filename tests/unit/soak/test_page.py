@@ -42,7 +42,7 @@ def test_the_page_of_the_docs_is_that_of_the_ledger() -> None:
 
 
 def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """One line for each run, oldest first."""
+    """The ledger has one line for each run, the oldest first."""
     ledger = tmp_path / "soak.jsonl"
     assert read(ledger) == []
     for run in (PASSED, CUT_OFF):
@@ -78,7 +78,7 @@ def test_a_ledger_without_failures_says_so(runs: list[Run]) -> None:
 
 
 def test_every_version_is_named_once() -> None:
-    """In the order in which they came."""
+    """The versions have the order in which they came."""
     text = page([PASSED, replace(PASSED, commit="def5678", versions={"kafka": "4.2.0", "pyspark": "4.0.0"})])
     assert row(text, "commit") == ["abc1234, def5678"]
     assert row(text, "kafka") == ["3.9.2, 4.2.0"]

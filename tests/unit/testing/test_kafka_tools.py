@@ -31,7 +31,7 @@ from featuregate.testing.local_kafka.zookeeper import registered_in
     ],
 )
 def test_the_version_of_java_is_read(printed, major):
-    """Old and new version numbers."""
+    """The parser reads old and new version numbers."""
     assert java_major(printed) == major
 
 

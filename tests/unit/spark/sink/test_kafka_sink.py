@@ -59,7 +59,7 @@ def test_a_first_batch_has_a_shard_for_each_core(kafka: MockKafka) -> None:
 
 
 def test_a_batch_follows_the_gates_of_now(kafka: MockKafka) -> None:
-    """The gates are those of the session."""
+    """The batch uses the current gates of the session."""
     batch = sink_on(kafka, stable_offsets=False, zstd=True).batch(0, cores=1)
     assert (batch.stable_offsets, batch.producer["compression.type"]) == (False, "zstd")
 

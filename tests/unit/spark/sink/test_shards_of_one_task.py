@@ -71,7 +71,7 @@ def test_producers_of_batches_that_other_workers_wrote_are_replaced(
 def test_a_shard_that_has_committed_is_skipped_beside_one_that_has_not(
     kafka: MockKafka, batch: Batch, kept: KeptClients
 ) -> None:
-    """Its rows are not written again (P7)."""
+    """The task does not write its rows again (P7)."""
     shards = shards_of(batch)
     commit_progress(shards[0], 1)
     done = write_shards(shards, iter([mixed(shards, b"a")]), kept)
