@@ -28,7 +28,7 @@ class JsonError(ValueError):
 
 def parse_json(text: str | bytes, name: str) -> JsonValue:
     """Parse a document, which errors call ``name``; raises `JsonError`."""
-    import json  # noqa: PLC0415 - only once somebody asks
+    import json  # noqa: PLC0415 - only at the first use
 
     try:
         return JsonValue(name, json.loads(text, parse_constant=_no_constant))

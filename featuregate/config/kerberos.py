@@ -20,7 +20,7 @@ _MODULE: Final = "Krb5LoginModule"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kerberos:
-    """Who the client is, and the service to which it shows that."""
+    """The identity of the client, and the service to which the client proves it."""
 
     service: str = _SERVICE
     """The first part of the brokers' principals: ``kafka`` of ``kafka/host@REALM``."""

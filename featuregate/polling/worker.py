@@ -131,7 +131,7 @@ class Worker:
                 source.close()
 
     async def _rest(self, delay: float, news: Callable[[float], Coroutine[Any, Any, None]] | None) -> None:
-        """Wait for so many seconds, or until someone wakes, or until there is news."""
+        """Wait for so many seconds, or until a thread wakes this worker, or until there is news."""
         import asyncio  # noqa: PLC0415 - see in_task
 
         assert self._wake is not None

@@ -45,7 +45,7 @@ class ViewFields(_Levels):
 
 def text_of(fields: ViewFields, *, incomplete: bool) -> str:
     """Write the fields of a view as one line of JSON. ``incomplete`` is for readers in other languages."""
-    import json  # noqa: PLC0415 - only once somebody asks
+    import json  # noqa: PLC0415 - only at the first use
 
     content = {
         "schema_version": SCHEMA_VERSION,

@@ -85,7 +85,7 @@ def make_app(
     Nothing below the floor of a request is sent: it waits ``floor_seconds`` for a newer view. Views, events, checks and
     pages have floors.
     With ``?wait=SECONDS`` a request waits, 30 seconds at the most, for other content than ``If-None-Match`` names.
-    ``access`` says who may read what; without it, everybody may read everything.
+    ``access`` says which client may read what; without it, every client may read everything.
     ``origins`` are those of the pages whose scripts may read the responses.
     ``notifier`` looks at each cluster once a second.
     ``app.state.stop_waiting()`` ends every wait, before the server drains.

@@ -112,7 +112,7 @@ def test_dependencies_are_known() -> None:
     ("current", "target", "safe"), [(27, 23, True), (27, 22, False), (30, 29, False), (7, 7, True)]
 )
 def test_safe_downgrades_are_those_that_controllers_allow(current, target, safe) -> None:
-    """Seen on real controllers (KIP-778)."""
+    """The expected values were seen on real controllers (KIP-778)."""
     assert catalog.is_safe_downgrade(current, target) is safe
 
 

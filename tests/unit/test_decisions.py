@@ -191,7 +191,7 @@ def test_brokers_that_could_not_run_the_level_come_first() -> None:
 
 
 def test_levels_of_metadata_version_have_names() -> None:
-    """People know 3.9-IV0, not 21."""
+    """Operators know 3.9-IV0, not 21."""
     decision = evaluate(view(broker(1, metadata_version=21)), Feature("metadata.version") >= 25)
     assert texts(decision)[0] == "the finalized level is 21 (3.9-IV0) at epoch 10"
 
@@ -205,7 +205,7 @@ def test_a_feature_that_nobody_knows_is_called_a_likely_mistake() -> None:
 
 
 def test_a_new_feature_that_brokers_support_is_no_mistake() -> None:
-    """They are newer than our table."""
+    """The brokers are newer than the table of features."""
     new = replace(broker(1), supported={"brand.new.version": SupportedRange(0, 1)})
     decision = evaluate(view(new), Feature("brand.new.version") >= 1)
     assert texts(decision)[0] == "the finalized level is 0 (absent) at epoch 10"

@@ -68,7 +68,7 @@ def test_a_new_gate_is_closed_and_says_that_nothing_is_known(gate: Gate) -> None
 
 
 def test_a_gate_is_as_true_as_it_is_open(gate: Gate, store: Store) -> None:
-    """`if gate:` is not a trap."""
+    """`if gate:` asks whether the gate is open."""
     store.update(view(broker()))
     assert gate
     assert "open" in repr(gate)
@@ -202,7 +202,7 @@ def test_a_guard_without_a_fallback_raises(gate: Gate, store: Store) -> None:
 
 
 def test_a_guard_keeps_the_signature_and_the_name(gate: Gate) -> None:
-    """Frameworks look at them."""
+    """Frameworks look at the signature and the name."""
 
     @gate.guard()
     def new(number: int, *, word: str = "a") -> str:

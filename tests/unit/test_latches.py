@@ -125,7 +125,7 @@ def test_invariant_2_a_latched_gate_is_held_open_while_nothing_is_known() -> Non
 
 
 def test_a_proved_gate_needs_no_holding() -> None:
-    """Latched and proved: nothing is held."""
+    """A latched gate that the view proves is not held."""
     decision = decide(latched("eos", TXN), view(broker(txn=3)), name="eos", requirement=TXN, policy="sticky")
     assert (decision.open, decision.held) == (True, None)
 

@@ -111,7 +111,7 @@ def test_a_poll_that_is_given_up_leaves_no_connection() -> None:
 
 
 def test_a_source_that_was_closed_opens_another_connection() -> None:
-    """Closing twice is closing once."""
+    """A second close does nothing."""
     with relay(ANSWER) as peer:
         source = HttpSource(peer.url)
         fetch(source)

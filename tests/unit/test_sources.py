@@ -98,7 +98,7 @@ def test_a_source_stands_alone(more) -> None:
 
 
 def test_a_discoverer_needs_a_config_or_a_source() -> None:
-    """And says so."""
+    """The error says so."""
     with pytest.raises(ConfigError, match=r"^config: is missing"):
         fg.Discoverer()
 

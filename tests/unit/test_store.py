@@ -74,7 +74,7 @@ def add(store: Store, requirement: Requirement = TXN, *, name: str = "eos", poli
 
 
 def test_a_gate_opens_when_a_view_proves_it() -> None:
-    """And not before."""
+    """Before that view, the gate is closed."""
     store, _ = make()
     gate = add(store)
     assert not gate.open

@@ -131,7 +131,7 @@ def test_a_report_of_any_size_is_refused_before_it_is_parsed() -> None:
 
 @given(st.binary() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps))
 def test_invariant_7_no_bytes_crash_the_reader(value: bytes | str) -> None:
-    """They parse, or raise the one error."""
+    """The bytes parse, or the reader raises its one error."""
     with pytest.raises(UsageReportError):
         UsageReport.from_json(value)
 

@@ -129,7 +129,7 @@ def test_invariant_1_over_any_sequence_of_looks(looks) -> None:
 
 
 def test_api_ranges_are_the_intersection() -> None:
-    """KIP-35: what every broker speaks."""
+    """A client can use what every broker serves (KIP-35)."""
     merged = view(answer(1, api_ranges={0: ApiRange(0, 3)}), answer(2, api_ranges={0: ApiRange(1, 2)}))
     assert merged.api("Produce") == (1, 2)
 
@@ -196,7 +196,7 @@ def test_apis_go_by_any_of_their_names(api: str | int) -> None:
 
 
 def test_a_misspelled_api_is_an_error_with_close_names() -> None:
-    """None would mean that brokers lack it."""
+    """None would mean that brokers lack the API."""
     with pytest.raises(UnknownApi, match=r"no API is called 'TxnOfsetCommit'; did you mean TxnOffsetCommit or"):
         view(broker(1)).api("TxnOfsetCommit")
 

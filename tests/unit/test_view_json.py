@@ -73,7 +73,7 @@ def test_the_document_is_as_documented() -> None:
 
 
 def test_it_is_one_line() -> None:
-    """Logs and JSON lines take it as it is."""
+    """Logs and JSON lines take the text as it is."""
     assert "\n" not in view(broker(1), deaf(2)).to_json()
 
 

@@ -260,7 +260,7 @@ class _Connection(asyncio.Protocol):
 
 
 def _require_unused(port: int) -> None:
-    """Raise OSError where somebody listens: two listeners of `_bind` would share a port, and its clients."""
+    """Raise OSError if another process listens: two listeners of `_bind` would share a port, and its clients."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as lone:
         lone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         lone.bind((HOST, port))

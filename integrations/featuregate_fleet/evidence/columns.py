@@ -253,7 +253,7 @@ READINESS: Final = pa.schema(
         ("last_seen", _TIME),
     ]
 )
-"""What was found when somebody asked whether a move is safe, a row for each finding of a report that is kept."""
+"""The findings of the reports of `fleet readiness --keep`, a row for each finding."""
 
 ORIGIN: Final = pa.schema(
     [

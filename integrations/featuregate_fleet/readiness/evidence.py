@@ -184,7 +184,7 @@ class Evidence:
     node_usage: tuple[Usage, ...] = ()
     """The requests of brokers and controllers, without those of clients."""
     refused_clients: Mapping[Refused, frozenset[RefusedClient]] = field(default_factory=dict)
-    """Who sent refused requests, where lines are kept and the connection shows it. Others may have sent some, too."""
+    """The clients of refused requests, where lines are kept and the connection shows the client. Others may exist."""
     brokers: Mapping[str, BrokerLog] = field(default_factory=dict)
     """By broker; a broker that logged deprecated requests alone is missing."""
     hourly: Mapping[str, Mapping[datetime, int]] = field(default_factory=dict)

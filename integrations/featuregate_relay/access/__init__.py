@@ -1,1 +1,1 @@
-"""Who sends a request, and what the relay serves to each client."""
+"""The identity of the client of a request, and what the relay serves to each client."""

@@ -52,7 +52,7 @@ _SIGNS: Final = {
     "failing": ("bad", "✕"),
     "closed": ("bad", "✕"),
 }
-"""The tone and the sign of each state: colour alone does not reach everybody."""
+"""The tone and the sign of each state: some readers do not see the colour."""
 
 
 class Shown(NamedTuple):

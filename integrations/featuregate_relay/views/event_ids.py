@@ -30,7 +30,7 @@ class EventId:
     epoch: int
     """The last one at which the content was known to be this."""
     seen_at: float
-    """`View.seen_at` of then, to a millisecond."""
+    """`View.seen_at` of that view, to a millisecond."""
     latched: frozenset[str]
     """The gates that are latched, each by :func:`featuregate_relay.seen.latch_of`."""
 

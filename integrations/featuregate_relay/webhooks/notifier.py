@@ -24,7 +24,7 @@ class Notifier:
     Parameters
     ----------
     senders
-        Each with the names of the clusters that it wants to hear of; None: of all.
+        Each with the names of the clusters whose changes it gets; None: those of all.
     """
 
     def __init__(self, senders: Sequence[tuple[Sender, frozenset[str] | None]]) -> None:

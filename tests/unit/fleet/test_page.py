@@ -142,7 +142,7 @@ def test_a_crowded_page_says_how_much_it_leaves_out():
 
 
 def test_each_chart_has_a_text_and_each_table_its_heads():
-    """Screen readers read these."""
+    """Screen readers read the texts and the heads."""
     tags = Tags(to_html(fleet(3), "orders")).seen
     charts = [attributes for tag, attributes in tags if tag == "svg"]
     assert len(charts) == 8

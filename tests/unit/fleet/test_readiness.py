@@ -65,7 +65,7 @@ def test_a_version_that_the_target_dropped_blocks(key: int, version: int, served
     ],
 )
 def test_a_row_names_the_release_that_stops_serving_the_oldest_version(used: Usage, move: Move, release: str | None):
-    """Until then the client need not move."""
+    """The client need not be upgraded before that release."""
     row = only(report(used, move=move), "api-versions")
     assert (row.verdict, row.stop_serving_release) == (Verdict.BLOCK, release)
 

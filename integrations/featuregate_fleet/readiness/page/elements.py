@@ -17,7 +17,7 @@ __all__ = ["latest", "left_out", "listed", "marked", "minute", "plain", "strong"
 
 _LONGEST: Final = 300
 _SIGNS: Final = {Verdict.BLOCK: "✕", Verdict.UNKNOWN: "?", Verdict.STALE: "◷", Verdict.WARN: "!", Verdict.OK: "✓"}
-"""Each verdict has a sign, because colour alone does not reach everybody."""
+"""Each verdict has a sign, because some readers do not see the colour."""
 
 
 def plain(text: str | None) -> str:

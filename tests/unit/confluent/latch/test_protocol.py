@@ -143,7 +143,7 @@ def test_a_process_that_has_committed_in_v2_stays() -> None:
 
 
 def test_pinned_v2_needs_the_same_proof() -> None:
-    """To pin a model does not make it safe."""
+    """A pinned model is not safe by itself."""
     assert decide(V2, READY, None).model is V2
     for seen in (CLOSED, *NOT_READY.values()):
         with pytest.raises(ModelRefused):
