@@ -90,8 +90,8 @@ _SUMMARIES: Final = {
     Verdict.BLOCK: "The move breaks at least one client, group or app.",
     Verdict.UNKNOWN: "No evidence blocks the move, but evidence is missing: the move may be unsafe.",
     Verdict.STALE: "The evidence is too old to say whether the move is safe.",
-    Verdict.WARN: "Nothing was seen to block the move. Look at the warnings first.",
-    Verdict.OK: "Nothing was seen to block the move. Clients that did not connect meanwhile were not seen.",
+    Verdict.WARN: "No evidence blocks the move. Look at the warnings first.",
+    Verdict.OK: "No evidence blocks the move. The evidence lacks clients that did not connect meanwhile.",
 }
 
 
@@ -122,7 +122,7 @@ def _movers(report: Report, most: int) -> str:
         for found in clients.values()
     ]
     if not rows:
-        return "<h2>Who must move</h2>\n<p>Nothing was seen to block the move.</p>"
+        return "<h2>Who must move</h2>\n<p>No evidence blocks the move.</p>"
     head = ("Who", "Software", "Why, and what to do", "#Times seen", "Last seen (UTC)")
     apis = report.move.apis
     step = f"Upgrade each client, or stop it, before the brokers {plain(apis.step)}." if apis else ""
