@@ -17,7 +17,7 @@ from local_spark import local_spark
 from measuring import Row, Sample, Section, announce, as_fast_as, beside, each, take_turns
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
-from request_logs import Mix, write_logs
+from request_logs import GARBAGE, LINES_A_SECOND, REFUSED, Mix, write_logs
 
 from featuregate.testing.local_kafka.jars import delta_lake
 from featuregate_fleet.stream.request_logs import drain
@@ -31,6 +31,8 @@ __all__ = ["run"]
 
 SIZES = tuple(int(size) for size in os.environ.get("FLEET_LINES", "1000000,10000000").split(","))
 """Lines. All contestants read the first size on each number of cores; two of them read the others on all cores."""
+DISTINCT = 10_000_000
+"""Up to so many lines are made one by one; more are the same files, linked, so that they fit into memory."""
 WARM = 100_000
 CORES = (1, 2)
 BAR = 1.25
@@ -50,6 +52,7 @@ def run(rounds: int) -> Section:
         logs, skewed = Path(folder, "logs"), Path(folder, "skewed")
         announce(f"  making {first:,} lines, twice")
         files = write_logs(logs, first)
+        last = first, logs
         write_logs(skewed, first, mix=Mix(first=SKEWED))
         write_logs(warm := Path(folder, "warm"), WARM)
         bytes_a_line = sum(file.stat().st_size for file in files) / first
@@ -63,18 +66,24 @@ def run(rounds: int) -> Section:
                 rows += found
                 if cores == max(CORES):
                     for size in larger:
-                        copies = linked(logs, Path(folder, str(size)), size // first)
-                        rows += grown(spark, copies, size, found[0].ours)
-    note = f"Lines of {bytes_a_line:,.0f} bytes, of 200 clients and 3 brokers; FLEET_LINES has other numbers of lines."
+                        last = size, larger_logs(Path(folder, str(size)), size, *last)
+                        rows += grown(spark, last[1], size, found[0].ours)
+    note = (
+        f"Lines of {bytes_a_line:,.0f} bytes on average, of 200 clients and 3 brokers; FLEET_LINES has other numbers."
+    )
     return Section(name="fleet", title="The fleet pipeline", rows=tuple(rows), notes=(note, *NOTES))
 
 
 NOTES = (
     (
-        "featuregate writes all tables, with quarantine and refused requests. The bare from_json reads the text, "
-        "parses each line once and counts six fields; nothing is written. The Python script parses each line by json "
-        "and counts by client, API and version, in one process. More lines than the first size are the same files, "
-        "linked as often as needed, so that they fit into the memory of the system."
+        f"{100 * GARBAGE:g} % of the lines is garbage, and one request of {1 / REFUSED:,.0f} is refused, of which a "
+        "broker logs four lines. All tables are those that files of request logs fill: api_usage, with the refused "
+        "requests, quarantine and evidence_files, by Delta Lake; log_lines is off by default. The bare from_json reads "
+        "the same text, parses each line once and counts six fields; nothing is written. The Python script parses each "
+        "line that it can by json, and counts by client, API and version, in one process. All of them find the same "
+        f"number of requests. {LINES_A_SECOND:,} lines are a second of a log, so that more lines are more hours, and "
+        f"more rows of api_usage. Beyond {DISTINCT / 1e6:g} million lines, the same files are linked as often as "
+        "needed, so that they fit into the memory of the system."
     ),
 )
 
@@ -84,19 +93,33 @@ class _Reading:
 
     def __init__(self, spark: SparkSession, logs: Path, lines: int) -> None:
         self._spark, self._logs, self._lines = spark, logs, lines
+        self._requests: int | None = None
         self._peaks: list[float] = []
         self._costs: dict[str, list[float]] = {"featuregate": [], "bare from_json": []}
 
     def ours(self) -> float:
         """Write all tables; lines a second."""
-        with tempfile.TemporaryDirectory(prefix="featuregate-fleet-tables-") as tables, watched() as seen:
-            rate = self._rate("featuregate", lambda: drain(self._spark, self._logs, self._tables(Path(tables))))
+        with tempfile.TemporaryDirectory(prefix="featuregate-fleet-tables-") as folder:
+            tables = DeltaTables(self._spark, Path(folder), "bench")
+            with watched() as seen:
+                rate = self._rate("featuregate", lambda: drain(self._spark, self._logs, tables))
+            self.check(written(tables, self._lines))
         self._peaks.append(seen[0] / 1e6)
         return rate
 
     def bare(self) -> float:
         """Parse all lines by Spark; lines a second."""
-        return self._rate("bare from_json", lambda: bare(self._spark, self._logs, self._lines))
+        return self._rate("bare from_json", lambda: self.check(bare(self._spark, self._logs)))
+
+    def python(self) -> float:
+        """Parse all lines by a script; lines a second."""
+        return self._lines / clocked(lambda: self.check(script(self._logs)))
+
+    def check(self, requests: int) -> None:
+        """Check that all find the same number of requests."""
+        assert requests
+        assert self._requests in {None, requests}, (self._requests, requests)
+        self._requests = requests
 
     def cost(self, name: str) -> Sample:
         """Return the lines for each second of processor time."""
@@ -105,9 +128,6 @@ class _Reading:
     def peak(self) -> Sample:
         """Return the memory of ours."""
         return Sample("peak memory", "MB", tuple(self._peaks))
-
-    def _tables(self, folder: Path) -> DeltaTables:
-        return DeltaTables(self._spark, folder, "bench")
 
     def _rate(self, name: str, work: Callable[[], object]) -> float:
         before = processor_time()
@@ -121,7 +141,7 @@ def measured(spark: SparkSession, logs: Path, skewed: Path, rounds: int, cores: 
     ours, other = _Reading(spark, logs, size), _Reading(spark, skewed, size)
     all_of_them = {**contestants(ours), "one client with 90 %": other.ours}
     if cores == 1:
-        all_of_them["Python"] = lambda: size / clocked(lambda: script(logs, size))
+        all_of_them["Python"] = ours.python
     words = f"{size / 1e6:g} million lines, {of_cores(cores)}"
     took = take_turns(words, rounds, all_of_them, "lines/s")
     mine = took["featuregate"]
@@ -160,6 +180,18 @@ def compared(words: str, mine: Sample, peer: Sample, reading: _Reading) -> list[
     ]
 
 
+def larger_logs(folder: Path, size: int, made: int, logs: Path) -> Path:
+    """Return a folder with so many lines: others, or too many of them, links to the files that were made last."""
+    if size <= DISTINCT:
+        announce(f"  making {size:,} lines")
+        write_logs(folder, size)
+        os.sync()  # so that nothing is written while something is measured
+        return folder
+    times, left = divmod(size, made)
+    assert not left, f"{size:,} lines are no multiple of {made:,}"
+    return linked(logs, folder, times)
+
+
 def linked(logs: Path, folder: Path, times: int) -> Path:
     """Make a folder with so many copies of the logs, which take no room."""
     for file in logs.rglob("kafka-request.log.*"):
@@ -189,13 +221,23 @@ def clocked(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def bare(spark: SparkSession, logs: Path, lines: int) -> None:
+def written(tables: DeltaTables, lines: int) -> int:
+    """Check that all lines are in the tables, and some in each of them; return the number of requests."""
+    files = tables.read("evidence_files").agg(f.sum("read"), f.sum("quarantined")).collect()[0]
+    by_outcome = tables.read("api_usage").groupBy("outcome").agg(f.sum("count").alias("requests"))
+    usage = {row.outcome: row.requests for row in by_outcome.collect()}
+    assert files[0] == lines
+    assert files[1] == tables.read("quarantine").count() > 0
+    assert usage["refused"] > 0
+    return int(usage["completed"])
+
+
+def bare(spark: SparkSession, logs: Path) -> int:
     text = spark.read.option("recursiveFileLookup", "true").text(str(logs))
     body = f.from_json(f.substring_index("value", "Completed request:", -1), SIX).alias("r")
     fields = ("requestHeader.requestApiKey", "requestHeader.requestApiVersion", "requestHeader.clientId")
     six = [f.count(f"r.{name}") for name in (*fields, "principal", "listener", "clientInformation.softwareName")]
-    counted = text.select(body).agg(*six).collect()[0]
-    assert counted[0] == lines
+    return int(text.select(body).agg(*six).collect()[0][0])
 
 
 SCRIPT = """
@@ -205,16 +247,19 @@ found = Counter()
 for file in pathlib.Path(sys.argv[1]).rglob("kafka-request.log.*"):
     with file.open() as lines:
         for line in lines:
-            made, _ = json.JSONDecoder().raw_decode(line, line.index("Completed request:") + 18)
+            try:
+                made, _ = json.JSONDecoder().raw_decode(line, line.index("Completed request:") + 18)
+            except ValueError:
+                continue
             head = made["requestHeader"]
             found[made["principal"], head["clientId"], head["requestApiKey"], head["requestApiVersion"]] += 1
 print(sum(found.values()))
 """
 
 
-def script(logs: Path, lines: int) -> None:
+def script(logs: Path) -> int:
     done = subprocess.run([sys.executable, "-c", SCRIPT, str(logs)], check=True, capture_output=True, text=True)
-    assert int(done.stdout) == lines
+    return int(done.stdout)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Made-up request logs of any size, whose lines come from real brokers.
 
 A line is one of a captured log (tests/data/request_logs) with another time, correlation id, port and client. How often
-each API and version comes, and how long its bodies are, is as it was captured. The same seed makes the same lines.
+each API and version comes, and how long its bodies are, is as it was captured. Some requests are refused, and some
+lines are garbage. The same seed makes the same lines.
 """
 
 from __future__ import annotations
@@ -25,13 +26,19 @@ LINES_A_SECOND = 1000
 LINES_A_FILE = 100_000
 ZIPF = 1.1
 """The n-th client sends 1/n^1.1 of what the first one sends."""
+GARBAGE = 0.01
+"""So many of the requests are lines that nobody can read."""
+REFUSED = 0.001
+"""So many of the requests are refused, and the broker logs four lines of each."""
 
+_REASONS = ("and unsupported version", "which is not enabled")
 _SLOTS = re.compile(
     r"(?P<time>^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d,\d{3})"
     r'|(?<="correlationId":)(?P<correlation>\d+)'
     r'|(?<="clientId":")(?P<client>[^"\\]*(?:\\.[^"\\]*)*)(?=")'
     r"|(?<=-127\.0\.0\.1:)(?P<port>\d+)"
-    r'|(?<="principal":")(?P<principal>[^"]*)(?=")'
+    r'|(?<="principal":")(?P<principal>[^"]*)(?=")',
+    re.MULTILINE,
 )
 
 
@@ -44,6 +51,8 @@ class Mix(NamedTuple):
 
 
 class _Template(NamedTuple):
+    """The text of a request that is served, or of one that is refused."""
+
     parts: tuple[str, ...]
     slots: tuple[str, ...]
     between_nodes: bool
@@ -53,7 +62,7 @@ class _Template(NamedTuple):
 def made_lines(seed: int, mix: Mix) -> Iterator[str]:
     """Make lines for ever."""
     chance = random.Random(seed)
-    templates = _templates()
+    served, refused = _templates()
     names = [f"client-{number:04}" for number in range(mix.clients)]
     weights = [1 / (rank + 1) ** ZIPF for rank in range(mix.clients)]
     if mix.first is not None and mix.clients > 1:
@@ -63,10 +72,17 @@ def made_lines(seed: int, mix: Mix) -> Iterator[str]:
     number = 0
     while True:
         for template, name in zip(
-            chance.choices(templates, k=1000), chance.choices(names, cum_weights=total, k=1000), strict=True
+            chance.choices(served, k=1000), chance.choices(names, cum_weights=total, k=1000), strict=True
         ):
             number += 1
-            yield _filled(template, name, number)
+            line = _filled(template, name, number)
+            drawn = chance.random()
+            if drawn < GARBAGE:
+                yield _garbage(line, chance)
+            elif drawn < GARBAGE + REFUSED:
+                yield from _filled(chance.choice(refused), name, number).splitlines(keepends=True)
+            else:
+                yield line
 
 
 def write_logs(folder: Path, count: int, *, seed: int = 7, mix: Mix | None = None, brokers: int = 3) -> list[Path]:
@@ -82,19 +98,34 @@ def write_logs(folder: Path, count: int, *, seed: int = 7, mix: Mix | None = Non
     return files
 
 
-def _templates() -> Sequence[_Template]:
-    captured = [line for release in RELEASES for line in (CAPTURES / f"{release}.log").read_text().splitlines()]
-    return [_template(f"{line}\n") for line in captured if "DEBUG Completed request:{" in line]
+def _templates() -> tuple[Sequence[_Template], Sequence[_Template]]:
+    """Return the requests that were served, and those that were refused."""
+    served, refused = [], []
+    for release in RELEASES:
+        lines = (CAPTURES / f"{release}.log").read_text().splitlines(keepends=True)
+        for number, line in enumerate(lines):
+            if "DEBUG Completed request:{" in line:
+                served.append(_template(line))
+            elif "ERROR Closing socket for" in line and any(reason in lines[number + 1] for reason in _REASONS):
+                refused.append(_template("".join(lines[number : number + 4])))
+    return served, refused
 
 
-def _template(line: str) -> _Template:
+def _garbage(line: str, chance: random.Random) -> str:
+    """Return noise, or less than half of a line."""
+    if chance.random() < 0.5:
+        return f"{chance.randbytes(chance.randrange(200)).hex()}\n"
+    return f"{line[: chance.randrange(len(line) // 2)]}\n"
+
+
+def _template(text: str) -> _Template:
     parts, slots, at, between_nodes = [], [], 0, False
-    for match in _SLOTS.finditer(line):
-        parts.append(line[at : match.start()])
+    for match in _SLOTS.finditer(text):
+        parts.append(text[at : match.start()])
         slots.append(match.lastgroup or "")
         at = match.end()
         between_nodes |= match.lastgroup == "client" and match[0].isdecimal()
-    return _Template((*parts, line[at:]), tuple(slots), between_nodes)
+    return _Template((*parts, text[at:]), tuple(slots), between_nodes)
 
 
 def _filled(template: _Template, name: str, number: int) -> str:
