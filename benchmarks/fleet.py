@@ -1,4 +1,7 @@
-"""The fleet pipeline: request logs into tables, beside a bare `from_json` on the same Spark and a Python script."""
+"""The fleet pipeline: request logs into tables, beside a bare `from_json` on the same Spark and a Python script.
+
+Records of coordinators stand beside a bare read.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
+from coordinators import NOTE as OF_COORDINATORS
+from coordinators import coordinators
 from local_spark import local_spark
 from measuring import Row, Sample, Section, announce, as_fast_as, beside, each, take_turns
 from pyspark.sql import SparkSession
@@ -71,7 +76,8 @@ def run(rounds: int) -> Section:
     note = (
         f"Lines of {bytes_a_line:,.0f} bytes on average, of 200 clients and 3 brokers; FLEET_LINES has other numbers."
     )
-    return Section(name="fleet", title="The fleet pipeline", rows=tuple(rows), notes=(note, *NOTES))
+    rows += coordinators(rounds)
+    return Section(name="fleet", title="The fleet pipeline", rows=tuple(rows), notes=(note, *NOTES, OF_COORDINATORS))
 
 
 NOTES = (

@@ -31,6 +31,7 @@ __all__ = [
     "beside",
     "each",
     "loop",
+    "reaches",
     "take_turns",
 ]
 
@@ -155,6 +156,12 @@ def beside(what: str, ours: Sample, peer: Sample) -> Row:
     """Ours and the peer's, for information."""
     ratio = Sample("ratio", "x", tuple(mine / other for mine, other in zip(ours.values, peer.values, strict=True)))
     return Row(what=what, ours=ours, peer=peer, score=ratio)
+
+
+def reaches(limit: float, what: str, ours: Sample, peer: Sample) -> Row:
+    """Ours must reach a rate; the peer's is for information."""
+    bar = Bar(limit, f">= {limit:,.0f} {ours.unit}", upwards=True)
+    return Row(what=what, ours=ours, peer=peer, score=ours, bar=bar)
 
 
 def each(limit: float | None, what: str, ours: Sample) -> Row:
