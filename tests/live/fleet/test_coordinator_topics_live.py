@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from fleet_clients import TOPIC, commit_offsets
-from printed_records import documents
+from fleet_reference import messages
+from printed_records import as_printed, camel_case, documents
 from waiting import BOUND
 
 from featuregate.records.transactions import TransactionState
 from featuregate.testing import LocalKafka
 from featuregate_fleet.errors import TablesBroken
-from featuregate_fleet.evidence.coordinator_records import kinds, model_of_mark
+from featuregate_fleet.evidence.coordinator_records import TOPICS, kinds, model_of_mark
 from featuregate_fleet.stream import coordinator_topics
 from featuregate_fleet.stream.coordinator_topics import drain_coordinators
 from featuregate_fleet.stream.removal import Removal, remove, retention
@@ -25,6 +27,7 @@ from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.delta import DeltaTables
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -56,15 +59,19 @@ def identity(key: Any, value: Any) -> tuple[Any, ...]:
 
 
 @pytest.mark.usefixtures("jvm")
-@pytest.mark.parametrize("kafka", ["3.9.2", "4.2.0"], indirect=True)
+@pytest.mark.parametrize("kafka", ["3.9.2", "4.2.0", "4.3.1"], indirect=True)
 def test_tables_have_what_kafkas_own_formatters_print(kafka: LocalKafka, tmp_path: Path) -> None:
-    """Record by record: what was overwritten is counted, and what a transaction did not commit is left out."""
+    """Record by record, with all values: what was overwritten is counted, and what was not committed is left out."""
     commit_offsets(kafka)
     with local_session() as spark:
         rows = drained(spark, DeltaTables(spark, tmp_path, "c"), kafka)
     assert all(row.kind == kinds()[row.topic][row.record_type] for row in rows)
     (mark,) = [row for row in rows if row.group == "records-group" and row.kind == "OffsetCommit"]
     assert (mark.model, mark.version) == ("v2", 3 if kafka.node(1).version.startswith("3.") else 4)
+    ends: dict[tuple[str, int], int] = {}
+    for row in rows:
+        ends[row.topic, row.partition] = max(ends.get((row.topic, row.partition), -1), row.offset)
+    values = decoded_values(kafka, ends)
     for topic, formatters in FORMATTERS.items():
         ours: Counter[tuple[Any, ...]] = Counter()
         for row in rows:
@@ -75,6 +82,8 @@ def test_tables_have_what_kafkas_own_formatters_print(kafka: LocalKafka, tmp_pat
             theirs = Counter(identity(key, value) for key, value in printed)
             types = {kind for kind, _, _ in theirs}
             assert {found: count for found, count in ours.items() if found[0] in types} == theirs
+            for text, found in by_key(printed).items():
+                assert [as_printed(mine, other) for mine, other in zip(values[text], found, strict=True)] == found
             last = {json.dumps(key): value and value["data"] for key, value in printed}
             for key, value in last.items():
                 assert value is None or says_the_same(rows, json.loads(key)["data"], value), (key, value)
@@ -143,8 +152,28 @@ def says_the_same(rows: list[Any], key: Any, value: Any) -> bool:
     of_group = [row for row in rows if row.group == key["group"] and not row.tombstone]
     if "metadata" in value:
         return any(row.kind == "OffsetCommit" and row.model == model_of_mark(value["metadata"]) for row in of_group)
-    clients = {member["clientId"] for member in value["members"]}
-    return any(row.kind == "GroupMetadata" and {of.client_id for of in row.members} == clients for row in of_group)
+    names = ("memberId", "groupInstanceId", "clientId", "clientHost")
+    members = {tuple(member[name] for name in names) for member in value["members"]}
+    return any(row.kind == "GroupMetadata" and {tuple(of)[:4] for of in row.members} == members for row in of_group)
+
+
+def by_key(printed: list[tuple[Any, Any]]) -> dict[str, list[Any]]:
+    """Return what was printed of the values of each key, in order; None of a tombstone."""
+    found = defaultdict[str, list[Any]](list)
+    for key, value in printed:
+        found[json.dumps(key["data"])].append(value and value["data"])
+    return found
+
+
+def decoded_values(kafka: LocalKafka, ends: Mapping[tuple[str, int], int]) -> dict[str, list[Any]]:
+    """Decode what a plain consumer reads; return the values of each key, in order."""
+    found = defaultdict[str, list[Any]](list)
+    for message in messages(kafka, ends):
+        record = TOPICS[message.topic()].decode(message.key(), message.value())
+        found[
+            json.dumps({camel_case(field.name): getattr(record.key, field.name) for field in fields(record.key)})
+        ].append(record.value)
+    return found
 
 
 def counted(rows: list[Any]) -> Counter[tuple[Any, ...]]:
