@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,6 +30,12 @@ FEATURE = re.compile(
 )
 METADATA_VERSIONS = {"3.3-IV3": "7", "4.2-IV1": "29"}
 """The tool prints releases in place of the levels that 4.2.0 supports first and last."""
+LEVELS_OF_3_9 = {"kraft.version": range(2), "metadata.version": range(1, 22)}
+"""What brokers of 3.9.2 advertise: no other feature, and metadata.version up to 3.9-IV0."""
+READ_BY_3_9 = range(3)
+"""The types of records that group coordinators of 3.9.2 read: of offsets and classic groups. They skip the others."""
+MEMBERS = {5, 10, 19}
+"""The types of records of members: of KIP-848, of share groups (KIP-932), and of streams groups (KIP-1071)."""
 REQUEST_LOG = re.compile(r"^\s*(root|kafka|kafka\.request\.logger)=(\w+)", re.MULTILINE)
 
 
@@ -153,6 +159,44 @@ def without_old(usage: Mapping[tuple[str, str, Client], Seen], api_key: int, low
             found.add(Finding("block", *who, software, versions, total(seen for _, seen in old)))
         elif of_api:
             found.add(Finding("ok", *who, software, (), total(seen for _, seen in of_api)))
+    return found
+
+
+class Skipped(NamedTuple):
+    """A row of a report about a group whose records coordinators skip."""
+
+    verdict: str
+    subject: str
+    versions: tuple[int, ...]
+    count: int
+
+
+def skipped_by_3_9(kafka: LocalKafka, ends: Mapping[tuple[str, int], int]) -> set[Skipped]:
+    """Say which groups have records that 3.9.2 skips, by the first bytes of keys and values: it loses their members."""
+    of_groups = {place: end for place, end in ends.items() if place[0] == "__consumer_offsets"}
+    last = {(each.partition(), each.key()): each.value() for each in messages(kafka, of_groups)}
+    found = defaultdict[str, list[tuple[int, int]]](list)
+    for (_, key), value in last.items():
+        record_type, length = (int.from_bytes(key[at : at + 2], "big", signed=True) for at in (0, 2))
+        if value is not None and record_type not in READ_BY_3_9:
+            version = int.from_bytes(value[:2], "big", signed=True)
+            found[key[4 : 4 + length].decode()].append((record_type, version))
+    skipped = set[Skipped]()
+    for group, its in found.items():
+        verdict = "warn" if MEMBERS.isdisjoint(record_type for record_type, _ in its) else "block"
+        versions = tuple(sorted({version for _, version in its}))
+        skipped.add(Skipped(verdict, f"group {group!r}", versions, len(its)))
+    return skipped
+
+
+def levels_in_3_9(kafka: LocalKafka) -> set[tuple[str, str]]:
+    """Say of each finalized level whether brokers of 3.9.2 start with it."""
+    names = {number: name for name, number in METADATA_VERSIONS.items()}
+    found = set[tuple[str, str]]()
+    for feature, _, _, level in levels(kafka):
+        if level != "0":
+            verdict = "ok" if int(level) in LEVELS_OF_3_9.get(feature, ()) else "block"
+            found.add((verdict, f"{feature}={names[level] if feature == 'metadata.version' else level}"))
     return found
 
 

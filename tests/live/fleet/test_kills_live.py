@@ -19,7 +19,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from fleet_reference import Client, Finding, Seen, levels, log_levels, records, reports, said_of, total, without_old
+from fleet_reference import (
+    Client,
+    Finding,
+    Seen,
+    Skipped,
+    levels,
+    levels_in_3_9,
+    log_levels,
+    records,
+    reports,
+    said_of,
+    skipped_by_3_9,
+    total,
+    without_old,
+)
 from real_fleet import APPS, BROKERS, CLIENTS, REPORTS, real_fleet
 from waiting import BOUND, eventually
 
@@ -28,7 +42,7 @@ from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.delta import DeltaTables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from fleet_reference import Said
@@ -143,14 +157,40 @@ def check_clients(said: Said) -> None:
 
 def check_report(said: Said, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Hold the rows of a report against a plain program: who uses versions of Fetch that only the oldest client has."""
-    place = ["--tables", str(folder), "--cluster", "c"]
-    capsys.readouterr()
-    assert main(["fleet", "readiness", *place, "--drop-api", "Fetch<12", "--output", "json"]) == 1
-    rows = [row for row in json.loads(capsys.readouterr().out)["rows"] if row["check"] == "api-versions"]
+    rows = reported(folder, capsys, "--drop-api", "Fetch<12")["api-versions"]
     found = {Finding(*(row[name] for name in Finding._fields[:4]), tuple(row["versions"]), seen(row)) for row in rows}
     assert len(found) == len(rows)
     assert found == without_old(said.usage, FETCH, 12)
     assert {row.client_id for row in found if row.verdict == "block"} == {"consumer-0.11.0.3"}
+
+
+def check_downgrade(
+    kafka: LocalKafka, ends: Mapping[tuple[str, int], int], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Hold what a report says of records, levels and apps against a plain program, if brokers go to 3.9.2."""
+    rows = reported(folder, capsys, "--downgrade-to", "3.9.2")
+    skipped = [row for row in rows["coordinator-records"] if "goes on without these records" in row["why"]]
+    found = {Skipped(row["verdict"], row["subject"], tuple(row["versions"]), row["count"]) for row in skipped}
+    assert len(found) == len(skipped)
+    assert found == skipped_by_3_9(kafka, ends)
+    blocked = {row["subject"]: row["client_id"] for row in rows["coordinator-records"] if row["verdict"] == "block"}
+    assert blocked == {"group 'fleet-consumer'": "fleet-consumer-1"}
+
+    told = sorted((row["verdict"], row["subject"]) for row in rows["feature-levels"])
+    assert told == sorted(levels_in_3_9(kafka))
+    gates = {(row["verdict"], row["subject"], row["app"]) for row in rows["app-gates"]}
+    assert gates == {("block", f"gate 'eos' of app {app!r}", app) for app in APPS}  # 3.9.2 has no transaction.version
+
+
+def reported(folder: Path, capsys: pytest.CaptureFixture[str], *move: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of a report on a move that is blocked, by their check."""
+    place = ["--tables", str(folder), "--cluster", "c"]
+    capsys.readouterr()
+    assert main(["fleet", "readiness", *place, *move, "--output", "json"]) == 1
+    rows = defaultdict[str, list[dict[str, Any]]](list)
+    for row in json.loads(capsys.readouterr().out)["rows"]:
+        rows[row["check"]].append(row)
+    return rows
 
 
 def seen(row: dict[str, Any]) -> Seen:
@@ -159,8 +199,11 @@ def seen(row: dict[str, Any]) -> Seen:
     return Seen(row["count"], *(time.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] for time in times))
 
 
-def check_records(tables: DeltaTables, kafka: LocalKafka) -> None:
-    """Hold records of coordinators and usage reports against a plain consumer."""
+def check_records(tables: DeltaTables, kafka: LocalKafka) -> dict[tuple[str, int], int]:
+    """Hold records of coordinators and usage reports against a plain consumer; return the last offsets that were read.
+
+    They are by topic and partition.
+    """
     ours: Counter[tuple[Any, ...]] = Counter()
     ends: dict[tuple[str, int], int] = {}
     for row in tables.read("coordinator_records").where(f"topic in {COORDINATORS}").collect():
@@ -184,6 +227,7 @@ def check_records(tables: DeltaTables, kafka: LocalKafka) -> None:
     assert sum(row.read for row in read) == garbage + sum(said.values())  # each app has one gate
     latched = tables.read("feature_usage").where("latched and state = 'open'").select("app").distinct().collect()
     assert {row.app for row in latched} == set(APPS)
+    return ends
 
 
 def check_snapshots(tables: DeltaTables, kafka: LocalKafka) -> int:
@@ -244,11 +288,12 @@ def test_killed_runs_lose_and_double_nothing(
     with local_session() as spark:
         tables = DeltaTables(spark, folder, "c")
         said = check_lines(tables, source)
-        check_records(tables, kafka)
+        ends = check_records(tables, kafka)
         views = check_snapshots(tables, kafka)
         brokers = {(row.broker, row.source) for row in tables.read("brokers").collect()}
     check_clients(said)
     check_report(said, folder, capsys)
+    check_downgrade(kafka, ends, folder, capsys)
     assert brokers == {("1", "folder"), ("2", "folder"), *((broker, "cluster") for broker in BROKERS)}
     with capsys.disabled():
         print(f"{done} of {number} runs killed, {len(source.written)} lines, {views} views")  # noqa: T201 - likewise
