@@ -165,10 +165,20 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def require_topics(producer: dict[str, str], names: list[str]) -> None:
-    """Raise an error if a topic does not exist: otherwise the app would wait for it for ever."""
-    known = Producer(producer, logger=logging.getLogger("client")).list_topics(timeout=FIRST_ANSWER_SECONDS).topics
-    if missing := sorted(name for name in names if name not in known and not name.startswith("^")):
-        raise LookupError(f"no such topic, or this user must not see it: {', '.join(missing)}")
+    """Raise an error if a topic does not exist: otherwise the app would wait for it for ever.
+
+    The controller has created a topic before each broker knows it, so that a missing one is asked for again.
+    """
+    client = Producer(producer, logger=logging.getLogger("client"))
+    ends = time.monotonic() + FIRST_ANSWER_SECONDS
+    while True:
+        known = client.list_topics(timeout=FIRST_ANSWER_SECONDS).topics
+        missing = sorted(name for name in names if name not in known and not name.startswith("^"))
+        if not missing:
+            return
+        if time.monotonic() > ends:
+            raise LookupError(f"no such topic, or this user must not see it: {', '.join(missing)}")
+        client.poll(0.5)  # a pause
 
 
 def copy_until_stopped(options: argparse.Namespace) -> None:
