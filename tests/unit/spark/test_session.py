@@ -10,9 +10,7 @@ import pytest
 from mock_kafka import MockKafka
 from waiting import eventually
 
-from featuregate.config import Settings
 from featuregate.errors import ClosedError, ConfigError, NotPicklable
-from featuregate_librdkafka.core_settings import librdkafka_properties
 from featuregate_spark import FeatureSession, WrongSession
 from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE
 
@@ -91,7 +89,11 @@ def test_a_sink_writes_to_the_cluster_of_the_session(fake_kafka: FakeCluster) ->
     """As the same user; the app may name other brokers; the gates of the sink are gates of the session."""
     with FeatureSession(spark(), fake_kafka.bootstrap) as features:
         sink = features.kafka_sink("copies", "output")
-        assert sink._options.connection == librdkafka_properties(Settings.parse(fake_kafka.bootstrap))
+        assert sink._options.connection == {
+            "bootstrap.servers": fake_kafka.bootstrap,
+            "security.protocol": "PLAINTEXT",
+            "broker.address.family": "any",
+        }
         assert features.snapshot().opened.keys() == {STABLE_OFFSETS_GATE, ZSTD_GATE}
         given: dict[str, Any] = {"producer": {"bootstrap.servers": "b:9092"}}
         for other in (given, {"bootstrap": "b:9092"}):
