@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 from apps_in_process import serving
+from schedules import carried_out
 
 from featuregate import HttpSource
 from featuregate.errors import FeatureGateError
@@ -129,9 +130,7 @@ class World:
     def run(self, schedule: list[tuple]) -> Self:
         """Do one step after the other: each is the name of a method with its arguments."""
         with serving(self.apps, self.delay):
-            for step, *arguments in schedule:
-                getattr(self, step)(*arguments)
-        return self
+            return carried_out(self, schedule)
 
     def delay(self) -> None:
         self.now += self.delays.pop() if self.delays else 0.0

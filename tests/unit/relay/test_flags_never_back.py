@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import hypothesis.strategies as st
 import pytest
 from apps_in_process import call
-from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import HealthCheck, find, given, settings
+from schedules import ANY_EXAMPLE, carried_out
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.app import Cluster, make_app
@@ -127,18 +128,11 @@ def steps() -> st.SearchStrategy[tuple]:
 SCHEDULES = st.lists(steps(), min_size=8, max_size=40)
 
 
-def run(schedule: list[tuple], *, keeps_tag: bool = True) -> World:
-    world = World(keeps_tag=keeps_tag)
-    for step, *arguments in schedule:
-        getattr(world, step)(*arguments)
-    return world
-
-
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(SCHEDULES)
 def test_invariant_10_no_replica_closes_a_gate_of_a_client_or_takes_its_levels_back(schedule: list[tuple]) -> None:
     """Whichever replica it meets, however far behind or newly started."""
-    world = run(schedule)
+    world = carried_out(World(keeps_tag=True), schedule)
     assert world.closed == []
     assert world.falls == []
 
@@ -146,8 +140,7 @@ def test_invariant_10_no_replica_closes_a_gate_of_a_client_or_takes_its_levels_b
 @pytest.mark.parametrize("seen", ["closed", "falls"])
 def test_a_client_that_sends_no_tag_is_taken_back(seen: str) -> None:
     """The property above would notice, and OFREP has no other place for a floor."""
-    quick = settings(max_examples=1000, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
-    find(SCHEDULES, lambda schedule: getattr(run(schedule, keeps_tag=False), seen), settings=quick)
+    find(SCHEDULES, lambda schedule: getattr(carried_out(World(keeps_tag=False), schedule), seen), settings=ANY_EXAMPLE)
 
 
 def test_a_replica_learns_from_the_client_what_another_one_has_latched() -> None:
@@ -240,7 +233,7 @@ def test_a_replica_whose_flags_did_not_change_for_long_is_behind_like_any_other(
 def test_a_replica_that_says_the_same_leaves_the_floor_of_the_client() -> None:
     """Flags can be as they were before: one, two, and one again. Who has seen the end must not see the middle."""
     schedule = [("upgrade",), ("downgrade",), ("poll", 0, 0), ("ask", 0), ("poll", 1, 2), ("ask", 1), ("poll", 1, 1)]
-    world = run([*schedule, ("ask", 1)])
+    world = carried_out(World(keeps_tag=True), [*schedule, ("ask", 1)])
     assert (world.falls, world.answered) == ([], 2)
 
 

@@ -13,7 +13,8 @@ import hypothesis.strategies as st
 import pytest
 from apps_in_process import call
 from bs4 import BeautifulSoup
-from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import HealthCheck, find, given, settings
+from schedules import ANY_EXAMPLE, carried_out
 from waiting import BOUND
 
 from featuregate.sources.floor import Floor
@@ -324,18 +325,11 @@ def steps() -> st.SearchStrategy[tuple]:
 SCHEDULES = st.lists(steps(), min_size=8, max_size=40)
 
 
-def run(schedule: list[tuple], *, sends_id: bool = True) -> World:
-    world = World(sends_id=sends_id)
-    for step, *arguments in schedule:
-        getattr(world, step)(*arguments)
-    return world
-
-
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(SCHEDULES)
 def test_invariant_10_no_replica_takes_a_client_of_events_back(schedule: list[tuple]) -> None:
     """Whichever replica it meets, however far behind or newly started."""
-    world = run(schedule)
+    world = carried_out(World(sends_id=True), schedule)
     assert world.closed == []
     assert world.falls == []
 
@@ -343,5 +337,4 @@ def test_invariant_10_no_replica_takes_a_client_of_events_back(schedule: list[tu
 @pytest.mark.parametrize("seen", ["closed", "falls"])
 def test_a_client_that_sends_no_id_is_taken_back(seen: str) -> None:
     """The property above would notice."""
-    quick = settings(max_examples=1000, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
-    find(SCHEDULES, lambda schedule: getattr(run(schedule, sends_id=False), seen), settings=quick)
+    find(SCHEDULES, lambda schedule: getattr(carried_out(World(sends_id=False), schedule), seen), settings=ANY_EXAMPLE)

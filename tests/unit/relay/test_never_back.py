@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import hypothesis.strategies as st
-from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import HealthCheck, find, given, settings
 from relay_world import CLIENTS, REPLICAS, World
+from schedules import ANY_EXAMPLE
 
 from featuregate.sources.floor import Floor
 from featuregate.sources.source import BrokerAnswers
@@ -97,8 +98,7 @@ def test_no_answer_takes_a_client_back(schedule: list[tuple]) -> None:
 def test_without_the_floor_answers_do_take_clients_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """The property above would notice."""
     monkeypatch.setattr(Floor, "above", lambda *_: None)
-    quick = settings(max_examples=1000, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
-    find(SCHEDULES, lambda schedule: PlainWorld().run(schedule).falls, settings=quick)
+    find(SCHEDULES, lambda schedule: PlainWorld().run(schedule).falls, settings=ANY_EXAMPLE)
 
 
 def test_clients_get_answers_from_replicas_that_are_not_behind() -> None:
