@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from featuregate_relay.seen import cluster_of
 from featuregate_relay.views.event_ids import EventId
 from featuregate_relay.views.event_stream import Telling, event
 
@@ -33,14 +32,7 @@ class ClusterEvents(Telling):
             return None
         if view is None or state is None:
             return "no broker has answered yet, and the client has seen answers"
-        found = EventId(
-            revision=state.revision,
-            cluster=cluster_of(view.cluster_id),
-            epoch=view.epoch,
-            seen_at=view.seen_at,
-            latched=frozenset(),
-        )
-        behind = found.is_below(self._seen, datetime.now(UTC).timestamp())
+        behind = EventId.of(view, state.revision).is_below(self._seen, datetime.now(UTC).timestamp())
         return "this relay is behind: the client has seen newer answers" if behind else None
 
     def tell(self, state: ClusterState) -> bytes:
@@ -60,11 +52,4 @@ class ClusterEvents(Telling):
     def _id(self, latched: frozenset[str]) -> EventId:
         view = self.cluster.features.view  # after the state, which is not newer then
         assert view is not None
-        found = EventId(
-            revision=self._revision,
-            cluster=cluster_of(view.cluster_id),
-            epoch=view.epoch,
-            seen_at=view.seen_at,
-            latched=latched,
-        )
-        return found.joined(self._seen)
+        return EventId.of(view, self._revision, latched).joined(self._seen)

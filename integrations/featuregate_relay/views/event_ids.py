@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
-from featuregate_relay.seen import DIGITS, FLOOR_SECONDS
+from featuregate_relay.seen import DIGITS, FLOOR_SECONDS, cluster_of
+
+if TYPE_CHECKING:
+    from featuregate import View
 
 __all__ = ["EventId"]
 
@@ -36,6 +39,17 @@ class EventId:
 
     def __str__(self) -> str:
         return f"{self.revision}.{self.cluster}.{self.epoch}.{self.seen_at:.3f}.{''.join(sorted(self.latched))}"
+
+    @classmethod
+    def of(cls, view: View, revision: str, latched: frozenset[str] = frozenset()) -> Self:
+        """Return the id of a view with this revision."""
+        return cls(
+            revision=revision,
+            cluster=cluster_of(view.cluster_id),
+            epoch=view.epoch,
+            seen_at=view.seen_at,
+            latched=latched,
+        )
 
     @classmethod
     def read(cls, last_event_id: str | None) -> Self | None:
