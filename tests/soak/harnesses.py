@@ -38,6 +38,7 @@ SPARK = ("confluent-kafka", "pyspark")
 PATIENT = {"EOS_BOUND": "180"}
 """A soak goes on beside other work, and a busy machine is no failure."""
 LONG = {"EOS_ROUNDS": "10", "EOS_RATE": "250", **PATIENT}
+SINK = {"SINK_FAULTS": "16", "SINK_RATE": "300", **PATIENT}
 
 HARNESSES = (
     Harness(
@@ -50,14 +51,14 @@ HARNESSES = (
         name="Spark sink",
         test="tests/live/spark/test_sink_faults.py::test_each_row_is_written_once_under_all_faults",
         bound=4500,
-        settings={"SINK_FAULTS": "16", "SINK_RATE": "300", **PATIENT},
+        settings=SINK,
         libraries=SPARK,
     ),
     Harness(
         name="Spark sink, one task",
         test="tests/live/spark/test_sink_faults.py::test_one_task_writes_each_row_of_all_shards_once_under_all_faults",
         bound=4500,
-        settings={"SINK_FAULTS": "16", "SINK_RATE": "300", **PATIENT},
+        settings=SINK,
         libraries=SPARK,
     ),
     Harness(name="switch, 3.9 to 4.2", test=f"{UPGRADE}[3.9.2-4.2.0]", bound=4500, settings=LONG),
