@@ -12,6 +12,7 @@ from hashlib import sha256
 from secrets import token_hex
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
+from featuregate.files import replace_file
 from featuregate_fleet.errors import LogTruncated
 
 if TYPE_CHECKING:
@@ -162,9 +163,7 @@ class Segmenter:
     def _keep(self, file: IO[bytes], progress: _Progress, end: int) -> _Progress:
         head = min(end, _HEAD)
         kept = progress._replace(end=end, head=head, digest=_digest(file, head))
-        hidden = self._folder / f"{_PROGRESS}.new"
-        hidden.write_text(json.dumps(kept._asdict()))
-        hidden.replace(self._folder / _PROGRESS)
+        replace_file(self._folder / _PROGRESS, json.dumps(kept._asdict()))
         return kept
 
     def _anew(self) -> str:
