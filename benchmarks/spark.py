@@ -250,7 +250,7 @@ NOTES = (
         f"{PARTITIONS} partitions on one node, uncompressed; the broker shares the machine's cores with Spark. Spark's "
         "own sink is at least once; ours hands rows to one Python worker, which commits a transaction for each shard. "
         "From three cores on, a shuffle leads them to a worker for each shard. Processor time is that of Spark, its "
-        "workers and the broker together. A batch of one row shows what a batch costs by itself, once a few were written."
+        "workers and the broker together. A batch of one row, after a few others, shows what a batch costs by itself."
     ),
     (
         "A pin is timed from the call of the batch's function until the pin is durable and was read again. What a "
