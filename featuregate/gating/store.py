@@ -11,7 +11,7 @@ import logging
 import threading
 import weakref
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from featuregate.catalog import close_to, features
@@ -112,10 +112,9 @@ class Store:
     def troubles(self) -> list[str]:
         """Return what is wrong with latches, and with gates that no view may ever open, in sentences."""
         said = [] if self.latch_store_error is None else [self.latch_store_error]
-        listed: set[str] = set()
-        if self.view is not None:
-            listed.update(self.view.finalized, *(broker.supported for broker in self.view.answering))
-        return said + [text for gate in self.gates() for name, text in _misspelt(gate) if name not in listed]
+        misspelt = [found for gate in self.gates() for found in _misspelt(gate)]
+        listed = _listed(self.view) if misspelt else frozenset()
+        return said + [text for name, text in misspelt if name not in listed]
 
     def last(self, cluster_id: str | None) -> View | None:
         """Return what was last seen of this cluster, also where another one was seen since."""
@@ -269,8 +268,21 @@ class Store:
         return [GateMoved(gate=gate.name, open=decision.open, decision=decision)]
 
 
+def _listed(view: View | None) -> frozenset[str]:
+    """Return the features of a cluster, which may be newer than the catalog."""
+    if view is None:
+        return frozenset()
+    return frozenset(view.finalized).union(*(broker.supported for broker in view.answering))
+
+
+@lru_cache(maxsize=128)
+def _resembling(name: str) -> tuple[str, ...]:
+    """Return the features of the catalog that a name may mean: `health` asks for the same names again and again."""
+    return close_to(name, features())
+
+
 def _misspelt(gate: Gate) -> Iterator[tuple[str, str]]:
     """Yield each feature that the catalog lacks and that resembles a known one, which may keep the gate closed."""
     for name in features_in(gate.requirement):
-        if name not in features() and (close := close_to(name, features())):
+        if name not in features() and (close := _resembling(name)):
             yield name, f"gate {gate.name}: no feature is known as {name}; did you mean {' or '.join(close)}?"
