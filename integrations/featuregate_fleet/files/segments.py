@@ -155,10 +155,15 @@ class Segmenter:
         return name
 
     def _progress(self) -> _Progress | None:
+        kept = self._folder / _PROGRESS
         try:
-            return _Progress(**json.loads((self._folder / _PROGRESS).read_text()))
+            return _Progress(**json.loads(kept.read_text()))
         except FileNotFoundError:
             return None
+        except (ValueError, TypeError) as error:
+            raise LogTruncated(
+                f"{kept} is damaged, so that it is not known which lines of {self._log} are collected. {self._anew()}"
+            ) from error
 
     def _keep(self, file: IO[bytes], progress: _Progress, end: int) -> _Progress:
         head = min(end, _HEAD)

@@ -133,6 +133,17 @@ def test_copytruncate_is_refused(log: Path, folder: Path, segmenter: Segmenter, 
     assert collected(folder) == "one\ntwo\n"
 
 
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"inode": 1}', '{"other": 1}'])
+def test_a_damaged_progress_is_an_error_with_its_file(log: Path, folder: Path, segmenter: Segmenter, content: str):
+    """A collector that began again would write the lines of its segments twice."""
+    append(log, "one\n")
+    segmenter.collect()
+    (folder / ".progress.json").write_text(content)
+    with pytest.raises(LogTruncated, match=r"\.progress\.json is damaged, .* take another folder"):
+        restarted(log, folder)
+    assert collected(folder) == "one\n"
+
+
 def test_a_log_that_was_deleted_meanwhile_is_said(log: Path, folder: Path, segmenter: Segmenter):
     """Its last lines may be lost."""
     append(log, "one\n")
