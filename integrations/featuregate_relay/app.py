@@ -208,8 +208,8 @@ class _Relay:
         """Stream the changes of a cluster. A client that comes back says what it has seen."""
         cluster = self.cluster_of(request)
         await self.floors.reached(request, cluster)
-        telling = ClusterEvents(cluster, request.headers.get("Last-Event-ID"))
-        return open_stream(request, self.streams, telling, self.floors.seconds)
+        events = ClusterEvents(cluster, request.headers.get("Last-Event-ID"))
+        return open_stream(request, self.streams, events, self.floors.seconds)
 
     async def check(self, request: Request) -> Response:
         """Decide a requirement. The headers and the cluster id of the decision are the floor of the next request."""

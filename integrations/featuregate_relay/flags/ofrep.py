@@ -20,7 +20,7 @@ from featuregate_relay.flags.cluster_flags import AllFlags, ClusterFlags, encode
 from featuregate_relay.flags.flag_tags import FlagTag, stream_of
 from featuregate_relay.flags.flags import LEVEL
 from featuregate_relay.refusals import Refused, refusal
-from featuregate_relay.views.event_stream import OpenStreams, Telling, event, open_stream
+from featuregate_relay.views.event_stream import ClientEvents, OpenStreams, event, open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -184,10 +184,10 @@ def _encoded(status: int, headers: RawHeaders, body: bytes = b"") -> ASGIApp:
     return respond
 
 
-class _Refetching(Telling):
+class _Refetching(ClientEvents):
     """Tells a client to fetch all flags: on each connect, since it may have missed a change, and on each change."""
 
-    def tell(self, state: ClusterState) -> bytes:
+    def of(self, state: ClusterState) -> bytes:
         """Return the event; the client says what it has seen when it fetches."""
         return event("message", {"type": "refetchEvaluation"}, ident=state.revision)
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from featuregate_relay.views.event_ids import EventId
-from featuregate_relay.views.event_stream import Telling, event
+from featuregate_relay.views.event_stream import ClientEvents, event
 
 if TYPE_CHECKING:
     from featuregate_relay.clusters import ServedCluster
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["ClusterEvents"]
 
 
-class ClusterEvents(Telling):
-    """Tells of the view, the status and the gates. A gate that the client has seen latched is open for it."""
+class ClusterEvents(ClientEvents):
+    """Events with the view, the status and the gates. A gate that the client has seen latched is open for it."""
 
     def __init__(self, cluster: ServedCluster, last_event_id: str | None) -> None:
         super().__init__(cluster)
@@ -35,7 +35,7 @@ class ClusterEvents(Telling):
         behind = EventId.of(view, state.revision).is_below(self._seen, datetime.now(UTC).timestamp())
         return "this relay is behind: the client has seen newer answers" if behind else None
 
-    def tell(self, state: ClusterState) -> bytes:
+    def of(self, state: ClusterState) -> bytes:
         """Return the event of a state."""
         kind, self._revision = "view" if state.revision != self._revision else "health", state.revision
         latches = self.cluster.latches(state.cluster_id)
@@ -43,7 +43,7 @@ class ClusterEvents(Telling):
         gates = {name: is_open or latches.get(name) in self._seen.latched for name, is_open in state.gates.items()}
         return event(kind, {"cluster": self.cluster.name, **state.to_dict(), "gates": gates}, ident=str(self._seen))
 
-    def alive(self) -> bytes:
+    def heartbeat(self) -> bytes:
         """Return a heartbeat. The last poll has confirmed what the client has seen."""
         if self._seen is not None and self._seen.revision == self._revision:
             self._seen = self._id(self._seen.latched)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from featuregate_relay.clusters import ServedCluster
     from featuregate_relay.states import ClusterState
 
-__all__ = ["EventStream", "OpenStreams", "Telling", "event", "open_stream"]
+__all__ = ["ClientEvents", "EventStream", "OpenStreams", "event", "open_stream"]
 
 MOST_STREAMS: Final = 10_000
 """Streams that are open at a time."""
@@ -106,21 +106,21 @@ def event(kind: str, data: object, *, ident: str | None = None) -> bytes:
     return f"{known}event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-class Telling:
-    """What the streams of one client say of a cluster."""
+class ClientEvents:
+    """The events of a cluster for the stream of one client."""
 
     def __init__(self, cluster: ServedCluster) -> None:
         self.cluster = cluster
 
     def problem(self) -> str | None:
-        """Say why the client must hear nothing yet."""
+        """Return why the client must get no event yet; None if it may."""
         return None
 
-    def tell(self, state: ClusterState) -> bytes:
+    def of(self, state: ClusterState) -> bytes:
         """Return the event of a state."""
         raise NotImplementedError
 
-    def alive(self) -> bytes:
+    def heartbeat(self) -> bytes:
         """Return a heartbeat."""
         return event("heartbeat", self.health())
 
@@ -130,32 +130,32 @@ class Telling:
         return {"status": health["status"], "age_seconds": health["age_seconds"]}
 
 
-async def _changes(telling: Telling, floor_seconds: float) -> AsyncIterator[bytes]:
+async def _changes(events: ClientEvents, floor_seconds: float) -> AsyncIterator[bytes]:
     """Yield an event for the state at hand and for each further one, and heartbeats between them.
 
     Where the relay is behind the client, the stream ends without an event: a browser comes back then, perhaps to
     another replica, and would not after an error.
     """
     loop = asyncio.get_running_loop()
-    cluster, change = telling.cluster, telling.cluster.next_state
+    cluster, change = events.cluster, events.cluster.next_state
     ends = loop.time() + _AGE_SECONDS * (1 - _JITTER * _RANDOM.random())
     yield f"retry: {_RANDOM.randint(*_RETRY_MILLISECONDS)}\n\n".encode()
-    if await problem_after(floor_seconds, cluster, telling.problem) is not None:
+    if await problem_after(floor_seconds, cluster, events.problem) is not None:
         return
     state, sent = cluster.state(), None
     while not change.stopped and (left := ends - loop.time()) > 0:
         if state is not None and state is not sent:
-            yield telling.tell(state)
+            yield events.of(state)
             sent = state
         if await change.after(sent, min(_HEARTBEAT_SECONDS, left)):
             await asyncio.sleep(_RANDOM.random() * _SPREAD_SECONDS)
         elif not change.stopped:
             # Scripts in browsers do not see comments, so that the heartbeat is an event, too.
-            yield b": heartbeat\n" + telling.alive()
+            yield b": heartbeat\n" + events.heartbeat()
         state = change.latest()
 
 
-def open_stream(request: Request, streams: OpenStreams, telling: Telling, floor_seconds: float) -> EventStream:
+def open_stream(request: Request, streams: OpenStreams, events: ClientEvents, floor_seconds: float) -> EventStream:
     """Return the stream that this request opens.
 
     Raises
@@ -166,4 +166,4 @@ def open_stream(request: Request, streams: OpenStreams, telling: Telling, floor_
     client = client_of(request).name
     if problem := streams.problem(client):
         raise Refused(429 if streams.has_room else 503, problem, retry_after=_RETRY_SECONDS)
-    return EventStream(_changes(telling, floor_seconds), streams, client)
+    return EventStream(_changes(events, floor_seconds), streams, client)
