@@ -19,8 +19,6 @@ from featuregate.view.merging import merge
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["run"]
-
 REQUIREMENT = "TxnOffsetCommit>=3"
 
 

@@ -23,8 +23,6 @@ from featuregate.testing.local_kafka.releases import recipe_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["run"]
-
 COMMANDS = (
     "describe",
     "upgrade --feature group.version=1",

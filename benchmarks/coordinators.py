@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["NOTE", "coordinators"]
-
 COMMITS = 600_000
 KEYS = 50_000
 CORES = 2

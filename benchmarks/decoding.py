@@ -18,8 +18,6 @@ from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
 from featuregate.records.transactions import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from featuregate.wire.api_versions import ApiVersionsResponse
 
-__all__ = ["run"]
-
 FRAMES = Path(__file__).parents[1] / "tests" / "data" / "frames"
 VERSION = 4
 CORRELATION_ID_SIZE = 4

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["raise_file_limit", "running"]
-
 BOOTSTRAP = 3
 """So many addresses stand in the client's configuration, as apps have it."""
 

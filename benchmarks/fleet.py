@@ -32,8 +32,6 @@ from featuregate_fleet.tables.delta import DeltaTables
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["run"]
-
 SIZES = tuple(int(size) for size in os.environ.get("FLEET_LINES", "1000000,10000000").split(","))
 """Lines. All contestants read the first size on each number of cores; two of them read the others on all cores."""
 DISTINCT = 10_000_000

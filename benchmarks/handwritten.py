@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from switching import Meter, Options
 
-__all__ = ["V2", "Bridge", "Legacy"]
-
 SECONDS = 30.0
 """Nothing that a broker is asked for may take longer."""
 

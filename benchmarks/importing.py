@@ -12,8 +12,6 @@ from functools import partial
 
 from measuring import Bar, Row, Sample, Section, each, take_turns
 
-__all__ = ["process", "run"]
-
 HEAVY = (
     "asyncio",
     "ssl",

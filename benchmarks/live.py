@@ -26,8 +26,6 @@ from featuregate.testing.local_kafka.releases import recipe_for
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
-__all__ = ["AS_THE_SCRIPT", "KAFKA", "LOGGING", "TOOL", "describe", "poll"]
-
 KAFKA = "4.2.0"
 TOOL = "org.apache.kafka.tools.FeatureCommand"
 AS_THE_SCRIPT = [

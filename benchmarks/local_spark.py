@@ -13,8 +13,6 @@ from pyspark.sql import SparkSession
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["local_spark"]
-
 SECONDS = 60.0
 
 

@@ -15,8 +15,6 @@ from live import KAFKA
 from featuregate.errors import LocalKafkaError
 from featuregate.testing.local_kafka.java import find_java
 
-__all__ = ["facts"]
-
 
 def facts() -> dict[str, str]:
     """Name the machine and the software."""

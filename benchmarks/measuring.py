@@ -17,24 +17,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = [
-    "Bar",
-    "Growth",
-    "Line",
-    "Row",
-    "Sample",
-    "Section",
-    "Table",
-    "as_fast_as",
-    "at_least",
-    "at_most",
-    "beside",
-    "each",
-    "loop",
-    "reaches",
-    "take_turns",
-]
-
 LOOP_SECONDS = 0.01
 """How long one round of a loop takes, about."""
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from switching import Options
 
-__all__ = ["Feed", "Held", "Process", "topics"]
-
 SECONDS = 60.0
 """No answer takes that long; a machine that is busy with something else must not end a run."""
 VALUE = 100

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from relay_load.processes import Server
 
-__all__ = ["run"]
-
 REQUESTS = 10_000
 """Of one round."""
 STREAMS, POLLS = 5000, 10_000

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from measuring import Growth, Row, Section
 
-__all__ = ["show", "write"]
-
 DOCS = Path(__file__).parents[1] / "docs"
 HEADER = ("what", "featuregate", "peer", "score", "bar", "met")
 _DASHES = ' stroke-dasharray="6 4"'

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Mix", "made_lines", "write_logs"]
-
 CAPTURES = Path(__file__).parents[1] / "tests/data/request_logs"
 RELEASES = ("3.9.2", "4.2.0")
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)

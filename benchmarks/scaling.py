@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from featuregate.sources.source import BrokerAnswers
 
-__all__ = ["run"]
-
 BROKERS = (1, 3, 10, 30, 100, 300, 1000)
 MOST, HUNDRED = 1000, 100
 SECONDS = 60.0

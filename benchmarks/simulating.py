@@ -27,8 +27,6 @@ from featuregate.testing.simulator import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["run"]
-
 EVENTS, BROKERS, SEED = 1000, 1000, 7
 
 

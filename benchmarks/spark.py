@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-__all__ = ["run"]
-
 CONNECTOR = "4.0.0"
 ROWS = 200_000
 VALUE = 100

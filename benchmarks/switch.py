@@ -24,8 +24,6 @@ from featuregate.testing import LocalKafka
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["run"]
-
 PARTITIONS = (1, 8, 64)
 OUTPUTS = 8
 """Partitions of the output topic."""

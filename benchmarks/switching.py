@@ -8,8 +8,6 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Self
 
-__all__ = ["LOOPS", "MODELS", "QUIET", "Meter", "Options", "Turn"]
-
 LOOPS = ("featuregate", "hand-written")
 MODELS = ("legacy", "bridge", "v2")
 QUIET = {"log_level": 3}

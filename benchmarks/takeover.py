@@ -18,8 +18,6 @@ from switching import LOOPS, QUIET, Options
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Takeovers", "takeovers"]
-
 SESSION = 6.0
 """Seconds without a heartbeat after which a member is gone: the least that brokers allow by default."""
 BATCH = 16

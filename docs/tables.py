@@ -20,16 +20,6 @@ from featuregate_confluent.error_actions import BY_FLAG, BY_NAME, ErrorAction
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "action_table",
-    "configuration_keys",
-    "coordinator_table",
-    "field_table",
-    "flag_table",
-    "preset_table",
-    "record_table",
-]
-
 VALUES = (
     OffsetCommitValue,
     GroupMetadataValue,

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup
 
-__all__ = ["Group", "Instance", "wait_for"]
-
 REQUEST_SECONDS = 10.0
 STOP_SECONDS = 20.0
 TAIL = 8192

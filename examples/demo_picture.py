@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from demo_tally import Count
 
-__all__ = ["Lane", "Panel", "Picture", "awake", "draw"]
-
 WIDTH, LEFT, RIGHT = 1080, 150, 24
 LANE, GAP = 20, 6
 STRIP = 44

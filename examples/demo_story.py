@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from featuregate.testing import LocalKafka
     from featuregate.testing.local_kafka.cluster import NodeInfo
 
-__all__ = ["BOUND", "WORK_MS", "Step", "Story"]
-
 WORK_MS = 40
 """What an instance needs for one input, all of it inside the transaction."""
 INTO_THE_WORK = 0.5

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from demo_timeline import Span
 
-__all__ = ["Count", "Seen", "duplicates", "faults", "tally"]
-
 
 @dataclass(frozen=True, slots=True)
 class Seen:

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Span", "Timeline"]
-
 
 @dataclass(frozen=True, slots=True)
 class Span:

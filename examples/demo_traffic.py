@@ -14,8 +14,6 @@ from demo_tally import Seen
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Load", "Loop", "Reader", "count_outputs"]
-
 log = logging.getLogger("demo")
 
 

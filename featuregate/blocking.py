@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Coroutine
 
-__all__ = ["in_daemon_thread", "run_blocking"]
-
 T = TypeVar("T")
 
 

@@ -17,8 +17,6 @@ from featuregate.errors import ConfigError, UnknownApi
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["NOTHING_EXCLUDED", "ExcludedApis", "excluded_apis"]
-
 _NEWEST: Final = 2**15 - 1
 """Of versions; a protocol's versions and API keys are INT16."""
 _PART: Final = re.compile(

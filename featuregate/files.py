@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["LOCK_SECONDS", "replace_file", "turn"]
-
 LOCK_SECONDS: Final = 3.0
 """How long a process waits for its turn."""
 

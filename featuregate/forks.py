@@ -9,8 +9,6 @@ import os
 import weakref
 from typing import Protocol
 
-__all__ = ["Forkable", "follow_forks"]
-
 
 class Forkable(Protocol):
     """An object that has threads, locks or sockets."""

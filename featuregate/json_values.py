@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["JsonError", "JsonValue", "check_schema", "parse_json"]
-
 T = TypeVar("T")
 S = TypeVar("S", bound=str)
 

@@ -12,19 +12,6 @@ from typing import Final, NamedTuple
 
 from featuregate.errors import BrokerError
 
-__all__ = [
-    "INVALID_REQUEST",
-    "KAFKA_ERRORS",
-    "NONE",
-    "NOT_CONTROLLER",
-    "REBOOTSTRAP_REQUIRED",
-    "UNSUPPORTED_VERSION",
-    "KafkaError",
-    "broker_error",
-    "kafka_error",
-    "may_be_done",
-]
-
 NONE: Final = 0
 UNSUPPORTED_VERSION: Final = 35
 NOT_CONTROLLER: Final = 41

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["BrokerListSource", "Role"]
-
 Role = Literal["broker", "controller"]
 """The kind of nodes that the client talks to."""
 

@@ -1,5 +1,3 @@
 """The version of featuregate. The build, `featuregate.__version__` and the requests to brokers take it from here."""
 
-__all__ = ["__version__"]
-
 __version__ = "0.1.0"

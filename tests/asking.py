@@ -11,8 +11,6 @@ from featuregate.net.connection import Connection
 if TYPE_CHECKING:
     from featuregate.wire.message import Request
 
-__all__ = ["ask"]
-
 
 def ask(address: str, request: Request, version: int | None = None, *, role: str = "broker", seconds: float = 10.0):
     """Give a node's response to a request of this version, by default the newest that both know."""

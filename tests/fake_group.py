@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from featuregate_confluent.latch.protocol import Partition
 
-__all__ = ["LEGACY", "NOTHING", "V2", "A", "B", "FakeAnswer", "FakeGroup", "FakeMember", "member"]
-
 A, B = ("orders", 0), ("orders", 1)
 LEGACY, V2, NOTHING = "fg1;model=legacy", "fg1;model=v2", ""
 

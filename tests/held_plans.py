@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from featuregate.admin.updates import Update
     from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
-__all__ = ["INVALID_UPDATE_VERSION", "Said", "answers_of", "held_to", "request_of"]
-
 INVALID_UPDATE_VERSION = 95
 TIMEOUT_MS = 60_000
 FOR_ALL = "The update failed for all features since the following feature had an error: "

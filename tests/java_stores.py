@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from featuregate.testing import LocalKafka
 
-__all__ = ["SCRAM", "java_client", "jks", "key_store", "keytool", "protected", "trust_store"]
-
 SUN = bytes.fromhex("300e060a2b060104012a021101010500")
 
 

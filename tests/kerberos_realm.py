@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["NAME", "Realm", "realm", "why_no_kerberos"]
-
 NAME = "FEATUREGATE.TEST"
 SEARCH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
 TOOLS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit")

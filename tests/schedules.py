@@ -9,8 +9,6 @@ from hypothesis import HealthCheck, Phase, settings
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["ANY_EXAMPLE", "carried_out"]
-
 W = TypeVar("W")
 
 ANY_EXAMPLE: Final = settings(

@@ -18,17 +18,6 @@ if TYPE_CHECKING:
 
     from featuregate_spark.sink.shard_attempt import Committed
 
-__all__ = [
-    "FakeConsumer",
-    "FakeProducer",
-    "batch_on",
-    "commit_progress",
-    "records_of",
-    "rows_of",
-    "values_in",
-    "write",
-]
-
 BOUND = 30.0
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 COLUMNS = {

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["committed_values", "create_topics", "first_batch"]
-
 
 def create_topics(
     client: Mapping[str, object], *names: str, partitions: int = 1, replicas: int = 1, **config: object

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["BOUND", "eventually", "in_loop"]
-
 T = TypeVar("T")
 
 LONGEST_PAUSE = 0.2

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from featuregate.sources.source import Source
 
-__all__ = ["rows"]
-
 BROKERS = 3
 REAL, REAL_INTERVAL, REAL_SECONDS = 200, 2.0, 10.0
 MANY, INTERVAL, MINUTES = 10_000, 60.0, 10

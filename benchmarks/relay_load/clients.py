@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from relay_load.processes import Server
 
-__all__ = ["Connections", "ask", "get", "post"]
-
 AT_A_TIME = 200
 """Connections that are opened at once."""
 BOUND = 120.0

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from relay_load.processes import Server
 
-__all__ = ["FAST_FEATURE", "UNLEASH_PROXY", "FlagServer", "of_ofrep", "peers"]
-
 FAST_FEATURE, UNLEASH_PROXY = "fast-feature", "@unleash/proxy"
 _PYTHON = ("fast-feature[standalone]==0.0.2",)
 _NPM = ("@unleash/proxy@1.4.19",)

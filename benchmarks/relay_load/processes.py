@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterator
 
-__all__ = ["BOUND", "HERE", "Server", "raise_file_limit", "running"]
-
 HERE = Path(__file__).parent
 BOUND = 120.0
 HELD = re.compile(r"^(?:held|featuregate_relay_(?:streams|requests_waiting)\{.*\}) (\S+)$", re.MULTILINE)

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
     from featuregate.wire.update_features import UpdateFeaturesRequest
 
-__all__ = ["READ_BACK_SECONDS", "UPDATE_SECONDS", "Admin"]
-
 UPDATE_SECONDS: Final = 60.0
 """As Kafka's own client has it (``default.api.timeout.ms``)."""
 READ_BACK_SECONDS: Final = 10.0

@@ -30,19 +30,6 @@ if TYPE_CHECKING:
 
     from featuregate.admin.objections import NodeLevels, Wanted
 
-__all__ = [
-    "ALL_OR_NOTHING_FROM",
-    "CONTROLLERS_REGISTER_FROM",
-    "LOWEST_FOR_FEATURES",
-    "QUORUM_RAISES_KRAFT_VERSION_FROM",
-    "RULES_CHANGED_IN",
-    "Controller",
-    "Release",
-    "counts_kraft_version_as_0",
-    "objections",
-    "release_of_level",
-]
-
 CONTROLLERS_REGISTER_FROM: Final = 15
 """``metadata.version`` 3.7-IV0 (KIP-919): from there on controllers register what they support."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from featuregate.net.probe import BrokerList
     from featuregate.wire.cluster import Node
 
-__all__ = ["LEVELS", "REQUEST_LOGGER", "BrokerLogLevel", "LogLevels"]
-
 REQUEST_LOGGER: Final = "kafka.request.logger"
 """Logs requests: all of them at DEBUG, from 3.9.1 on the deprecated ones at INFO (KAFKA-18272)."""
 LEVELS: Final = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")

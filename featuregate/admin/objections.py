@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["NodeLevels", "Objection", "Wanted"]
-
 
 class Wanted(NamedTuple):
     """One update, as a controller reads it."""

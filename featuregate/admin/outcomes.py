@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 
-__all__ = ["FeatureOutcome", "Outcome", "lagging"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureOutcome:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
-__all__ = ["AffectedGate", "Plan", "UnreadLatch", "latched_in", "plan"]
-
 
 class AffectedGate(NamedTuple):
     """A gate that stays latched, though the cluster would not meet its requirement any more."""

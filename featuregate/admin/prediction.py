@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from featuregate.view.answers import ApiRange, BrokerAnswer
     from featuregate.view.cluster_view import View
 
-__all__ = ["ClusterState", "Judgement", "Prediction", "predict"]
-
 Judgement = Literal["accepted", "refused", "unknown"]
 """``unknown``: what was seen does not decide it."""
 

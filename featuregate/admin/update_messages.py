@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from featuregate.net.probe import BrokerList
     from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
-__all__ = ["outcome_of", "request"]
-
 _WORDS: Final = {
     -1: "The server experienced an unexpected error when processing the request.",
     7: "The request timed out.",

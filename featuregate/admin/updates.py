@@ -25,20 +25,6 @@ if TYPE_CHECKING:
 
     from featuregate.view.cluster_view import View
 
-__all__ = [
-    "LeftOut",
-    "Moves",
-    "Update",
-    "UpgradeType",
-    "checked",
-    "disable",
-    "downgrade",
-    "kraft_version_is_only_recorded",
-    "moving",
-    "to_release",
-    "upgrade",
-]
-
 UpgradeType = Literal["upgrade", "safe_downgrade", "unsafe_downgrade"]
 """Which direction a level may go (``FeatureUpdate.UpgradeType``).
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from featuregate.admin.objections import NodeLevels, Wanted
 
-__all__ = ["ZooKeeperController", "objections"]
-
 _CANNOT: Final = "Could not apply finalized feature update because"
 _NEVER: Final = (0, -1)
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["API_NAMES", "FORMER_API_NAMES"]
-
 API_NAMES: Final[dict[int, str]] = {
     0: "Produce",
     1: "Fetch",

@@ -11,8 +11,6 @@ from featuregate.errors import UnknownApi
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["api_key", "api_name", "close_to"]
-
 
 def api_name(key: int) -> str:
     """Return the name of an API key, such as ``Fetch`` for 1; ``api:99`` for a key that is newer than this table."""

@@ -11,24 +11,6 @@ from featuregate.catalog.load import load
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "KRAFT_VERSION",
-    "METADATA_VERSION",
-    "FeatureLevel",
-    "MetadataLevel",
-    "feature_level",
-    "feature_levels",
-    "features",
-    "is_safe_downgrade",
-    "level_name",
-    "level_named",
-    "metadata_level_named",
-    "metadata_levels",
-    "newest_level",
-    "quorum_keeps_kraft_version",
-    "release_levels",
-]
-
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
 

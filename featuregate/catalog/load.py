@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     __loader__: ResourceLoader
 
-__all__ = ["load"]
-
 
 @functools.cache
 def load(name: str) -> Any:

@@ -10,8 +10,6 @@ from featuregate.catalog.load import load
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CapturedRelease", "Needed", "captured", "captured_releases", "needed", "needed_for", "release_of"]
-
 _OPTIONAL: Final = frozenset({71, 72})
 """Telemetry: advertised only where an exporter is configured."""
 _KRAFT_ONLY: Final = frozenset({55, 64, 74, 75, 80, 81})

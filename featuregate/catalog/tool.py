@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from featuregate.catalog.levels import MetadataLevel
 
-__all__ = ["KAFKA_FEATURES", "ToolTable", "tool_table"]
-
 KAFKA_FEATURES: Final = "4.3.1"
 """The release whose ``kafka-features`` the command line follows."""
 _SEGMENTS: Final = 2

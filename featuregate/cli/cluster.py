@@ -17,18 +17,6 @@ if TYPE_CHECKING:
     from featuregate.excluded_apis import ExcludedApis
     from featuregate.view.cluster_view import View
 
-__all__ = [
-    "common_cause",
-    "configuration",
-    "discover_controllers",
-    "discover_node",
-    "discover_view",
-    "excluded_apis",
-    "has_cluster",
-    "settings_of",
-    "silence_log",
-]
-
 _SPARK_PREFIX = "kafka."
 _BOOTSTRAP = {spelling for key in KEYS if key.name.startswith("bootstrap.") for spelling in key.spellings}
 

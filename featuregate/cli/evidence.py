@@ -16,14 +16,6 @@ if TYPE_CHECKING:
     from featuregate.cli.plugin_protocols import EvidenceVerdict
     from featuregate.view.cluster_view import View
 
-__all__ = [
-    "check_evidence_options",
-    "evidence_lines",
-    "evidence_of",
-    "evidence_to_json",
-    "require_evidence",
-]
-
 _SAFE: Final = frozenset({"ok", "warn"})
 _DESPITE: Final = {None: _SAFE, "unknown": _SAFE | {"unknown", "stale"}, "block": _SAFE | {"unknown", "stale", "block"}}
 """The verdicts with which an update is sent, by ``--despite-evidence``."""

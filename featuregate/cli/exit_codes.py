@@ -4,20 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "BROKEN_PIPE",
-    "FAILED",
-    "FOLLOW_KAFKA_FEATURES",
-    "INTERNAL",
-    "INTERRUPTED",
-    "IO_ERROR",
-    "OK",
-    "UNKNOWN",
-    "USAGE",
-    "CommandError",
-    "usage_error",
-]
-
 OK: Final = 0
 """Done; for ``check``: open; for ``doctor``: nothing is wrong."""
 FAILED: Final = 1

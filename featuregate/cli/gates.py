@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from featuregate.requirements import Requirement
 
-__all__ = ["gate_requirements"]
-
 
 def gate_requirements(args: argparse.Namespace) -> dict[str, Requirement]:
     """Return the requirements that ``--gate`` names, by the names of their gates.

@@ -12,18 +12,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from typing import TextIO
 
-__all__ = [
-    "OUTPUT_ERRORS",
-    "PROGRAM",
-    "discard_output",
-    "hide_userinfo",
-    "print_message",
-    "print_stderr",
-    "printable",
-    "raise_if_unread",
-    "supports_colour",
-]
-
 PROGRAM: Final = "featuregate"
 OUTPUT_ERRORS: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of writing output. Commands turn every other OSError into an error of featuregate."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from featuregate.cli.plugin_protocols import Diagnosis, EvidenceCheck, Plugin
 
-__all__ = ["CHECKS", "DIAGNOSES", "GROUP", "find", "load_all", "load_check", "load_diagnosis"]
-
 GROUP: Final = "featuregate.commands"
 CHECKS: Final = "featuregate.checks"
 DIAGNOSES: Final = "featuregate.diagnoses"

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from featuregate.admin.updates import Update
 
-__all__ = ["CommandHelp", "Diagnosis", "EvidenceCheck", "EvidenceFinding", "EvidenceVerdict", "Plugin"]
-
 
 class CommandHelp(NamedTuple):
     """The help of one command."""

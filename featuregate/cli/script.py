@@ -6,8 +6,6 @@ import gc
 from importlib import import_module
 from typing import Final
 
-__all__ = ["featuregate", "kafka_features"]
-
 _ALLOCATIONS: Final = 50_000
 """Objects between two collections. With Python's 700, an eighth of the time of a short command is spent on collecting
 the modules that it has just loaded, and again when the process ends. A command that runs on is collected still."""

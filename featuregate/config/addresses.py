@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from featuregate.errors import ConfigError
 
-__all__ = ["DEFAULT_PORT", "PROTOCOLS", "Address", "parse_bootstrap"]
-
 DEFAULT_PORT = 9092
 _PORTS = range(1, 65536)
 _USUAL_PORTS = range(1024, 65536)

@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from featuregate.errors import ConfigError
 
-__all__ = ["Login", "parse_jaas"]
-
 _FLAGS = ("required", "requisite", "sufficient", "optional")
 _TOKEN = re.compile(
     r"""\s*(?:(?P<quote>["'])(?P<quoted>(?:\\.|(?!(?P=quote))[^\\])*)(?P=quote)|(?P<bare>[^\s"'=;]+)|(?P<mark>[=;]))""",

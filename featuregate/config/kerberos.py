@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from featuregate.config.jaas import Login
     from featuregate.config.properties import Properties
 
-__all__ = ["Kerberos", "read_kerberos"]
-
 _SERVICE: Final = "kafka"
 _LIBRDKAFKAS_PRINCIPAL: Final = "kafkaclient"
 _MODULE: Final = "Krb5LoginModule"

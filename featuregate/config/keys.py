@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from featuregate.config.addresses import PROTOCOLS
 
-__all__ = ["KEYS", "KEYWORDS", "Key"]
-
 
 class Key(NamedTuple):
     """One setting, with all spellings of its name."""

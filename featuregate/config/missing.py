@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from featuregate.errors import ConfigError
 
-__all__ = ["MissingCredentials"]
-
 
 class MissingCredentials(ConfigError):
     """No usable credentials; an app that lists every broker needs none."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from featuregate.config.jaas import Login
     from featuregate.config.properties import Properties
 
-__all__ = ["Callback", "ClientCredentials", "TokenProvider", "TokenSource", "UnsecuredToken", "read_token_source"]
-
 _ENDPOINT = re.compile(r"https?://([\w.\-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?([/?#]\S*)?", re.IGNORECASE)
 _JAVA_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_][\w$]*)+")
 

@@ -16,8 +16,6 @@ from featuregate.errors import ConfigError
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["Properties", "read_properties"]
-
 _BY_NAME: dict[str, Key] = {key.name: key for key in KEYS}
 _SPARK_PREFIX = "kafka."
 _TRUE = frozenset({"true", "t", "1", "yes", "on"})

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from featuregate.config.oauthbearer import TokenSource
     from featuregate.config.properties import Properties
 
-__all__ = ["MECHANISMS", "Sasl", "read_sasl"]
-
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 _OF_MSK = "AWS_MSK_IAM"
 """The one unsupported mechanism that an error names: any other word may be a password in the wrong place."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["Secret", "is_path"]
-
 _PATH: Final = re.compile(r"(?=[/.~])[\w./~+ -]{1,200}|[\w./~+ -]{1,180}\.\w{1,12}")
 _DOUBLE_SLASH: Final = "//"
 

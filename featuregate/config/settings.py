@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-__all__ = ["Settings"]
-
-
 _CLIENT_ID = "featuregate"
 _CONNECT_TIMEOUT = 5.0
 _REQUEST_TIMEOUT = 5.0

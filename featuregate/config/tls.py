@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from featuregate.config.properties import Properties
     from featuregate.config.secrets import Secret
 
-__all__ = ["Material", "Tls", "read_tls"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MAGIC", "JavaKeyStore", "JksError", "KeyEntry", "read_jks"]
-
 MAGIC: Final = b"\xfe\xed\xfe\xed"
 _VERSIONS: Final = (1, 2)
 _KEY, _CERTIFICATE = 1, 2

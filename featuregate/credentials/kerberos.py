@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from featuregate.config.kerberos import Kerberos
 
-__all__ = ["KerberosError", "KerberosLogin"]
-
 _MISSING = "GSSAPI needs the package gssapi, and the system's Kerberos: pip install '.[kerberos]' in a checkout"
 
 _NO_STORES = (

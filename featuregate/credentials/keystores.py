@@ -12,8 +12,6 @@ from featuregate.errors import ConfigError
 if TYPE_CHECKING:
     from featuregate.config import Material, Secret, Tls
 
-__all__ = ["Pem", "client_identity", "trusted_certificates"]
-
 _BLOCK = re.compile(r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----.*?-----END (?P=label)-----", re.DOTALL)
 _JCEKS = b"\xce\xce\xce\xce"
 _ASN1_SEQUENCE = b"\x30"

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     import requests
 
-__all__ = ["BearerToken", "TokenFetcher", "fetch_token"]
-
 _KEPT: Final = 0.8
 _LONGEST_LIFE: Final = 24 * 3600
 """Seconds: a token with a longer lifetime is fetched again each day."""

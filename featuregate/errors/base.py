@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ClosedError", "FeatureGateError", "LocalKafkaError", "NotPicklable"]
-
 
 class FeatureGateError(Exception):
     """The base of every error that featuregate raises on purpose."""

@@ -6,8 +6,6 @@ from typing import Any
 
 from featuregate.errors.base import FeatureGateError
 
-__all__ = ["GateClosed", "LatchStoreCorrupt", "LatchStoreError", "RefreshTimedOut"]
-
 
 class GateClosed(FeatureGateError):
     """A gate is not open where it had to be; ``decision`` gives the reason for each broker."""

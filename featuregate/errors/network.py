@@ -9,20 +9,6 @@ from featuregate.errors.base import FeatureGateError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "AuthenticationFailed",
-    "ConnectFailed",
-    "ConnectionLost",
-    "DiscoveryError",
-    "HostNameMismatch",
-    "NetError",
-    "OlderAnswers",
-    "RelayError",
-    "TimedOut",
-    "TlsFailed",
-    "UnknownHost",
-]
-
 
 class NetError(FeatureGateError):
     """The connection to one broker failed.

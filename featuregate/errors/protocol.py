@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from featuregate.errors.base import FeatureGateError
 
-__all__ = ["BrokerError", "LocalWireError", "RemoteWireError", "UnsupportedVersion", "WireError"]
-
 
 class WireError(FeatureGateError):
     """Base of the errors of messages: `LocalWireError` is the client's fault, `RemoteWireError` the broker's."""

@@ -9,8 +9,6 @@ from featuregate.errors.base import FeatureGateError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["InvalidUpdate", "LevelsNotReached", "UpdateRefused", "UpdateUncertain"]
-
 
 class InvalidUpdate(FeatureGateError, ValueError):
     """No cluster can have such levels; nothing was sent."""

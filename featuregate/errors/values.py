@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from featuregate.errors.base import FeatureGateError
 
-__all__ = ["ConfigError", "RequirementError", "UnknownApi", "UsageReportError", "ViewJsonError"]
-
 
 class ConfigError(FeatureGateError, ValueError):
     """A property has a value that cannot be used.

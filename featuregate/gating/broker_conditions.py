@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from featuregate.view.answers import ApiRange, BrokerAnswer
     from featuregate.view.cluster_view import View
 
-__all__ = ["judge_brokers", "newest_usable"]
-
 _APIS: Final = 3
 
 

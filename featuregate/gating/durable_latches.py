@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from featuregate.gating.latches import LatchedGate
     from featuregate.view.cluster_view import View
 
-__all__ = ["DurableLatches"]
-
 logger = logging.getLogger("featuregate")
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from featuregate.view.changes import Difference
     from featuregate.view.cluster_view import View
 
-__all__ = ["Changed", "Event", "GateMoved", "MetricsHook", "OnChange", "PollFailed", "Polled"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from featuregate.gating.latches import Policy
     from featuregate.requirements import Requirement
 
-__all__ = ["Decorator", "Gate", "Owner", "Pin"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

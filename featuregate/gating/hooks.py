@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from featuregate.gating.events import Event, MetricsHook, OnChange
 
-__all__ = ["Hooks"]
-
 logger = logging.getLogger("featuregate")
 
 H = TypeVar("H")

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from featuregate.json_values import JsonValue
 
-__all__ = ["FileLatchStore", "LatchStore", "latch_document", "latch_state_from", "read_latch_file"]
-
 SCHEMA_VERSION = 1
 ABOUT = "What featuregate has latched for one Kafka cluster. It only grows; delete it to let every gate start afresh."
 

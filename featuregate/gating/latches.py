@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
-__all__ = ["LatchKey", "LatchState", "LatchedGate", "Policy", "advance", "decide", "join"]
-
 Policy = Literal["sticky", "live"]
 """``sticky``: once open, open, for one cluster id. ``live``: open only while it is proved."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 
-__all__ = ["judge_level"]
-
 _FEATURES_FROM: Final = 3
 _SHOWN: Final = 3
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
-__all__ = ["Store"]
-
 logger = logging.getLogger("featuregate")
 
 CLUSTERS = 4

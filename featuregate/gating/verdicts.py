@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from featuregate.view.answers import Failure
 
-__all__ = ["RANK", "Reason", "Verdict", "reason_lines", "silence"]
-
 Verdict = Literal["open", "closed", "unknown"]
 
 RANK: Final[dict[Verdict, int]] = {"closed": 0, "unknown": 1, "open": 2}

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     Send = Callable[[Message], Awaitable[None]]
     App = Callable[[Message, Receive, Send], Awaitable[None]]
 
-__all__ = ["asgi_app"]
-
 
 def asgi_app(features: Discoverer) -> App:
     """Return an app that answers by the health of a discoverer: see :func:`featuregate.health.responses.respond`.

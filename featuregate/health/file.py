@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from featuregate.polling.discoverer import Discoverer
 
-__all__ = ["WrittenHealth", "read_health", "write_health"]
-
 _VERSION: Final = 1
 
 

@@ -10,8 +10,6 @@ from urllib.parse import parse_qs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Response", "problem_of", "respond"]
-
 
 class Response(NamedTuple):
     """An HTTP response."""

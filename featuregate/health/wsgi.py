@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from featuregate.polling.discoverer import Discoverer
 
-__all__ = ["wsgi_app"]
-
 
 def wsgi_app(features: Discoverer) -> WSGIApplication:
     """Return an app that answers by the health of a discoverer: see :func:`featuregate.health.responses.respond`.

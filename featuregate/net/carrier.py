@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from featuregate.wire.events import Event
     from featuregate.wire.session import Session
 
-__all__ = ["Carrier"]
-
 
 class Carrier(asyncio.Protocol):
     """Feeds a session with received bytes. While no caller waits for an event, it takes in one read at most."""

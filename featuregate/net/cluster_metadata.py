@@ -36,16 +36,6 @@ if TYPE_CHECKING:
     from featuregate.roles import BrokerListSource
     from featuregate.wire.events import Negotiated
 
-__all__ = [
-    "BrokerList",
-    "FetchedBrokerList",
-    "address_of",
-    "bootstrap_broker_list",
-    "check_role",
-    "expected_node",
-    "fetch_broker_list",
-]
-
 _STAGGER: Final = 0.5
 """Seconds without an answer before the next node is asked as well."""
 _KNOWN_FIRST: Final = 3

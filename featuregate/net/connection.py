@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from featuregate.wire.events import Event, ExpectedNode
     from featuregate.wire.message import Request, Response
 
-__all__ = ["Connection"]
-
 R = TypeVar("R", bound="Response")
 
 

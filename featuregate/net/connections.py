@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from featuregate.config import Address, Settings
     from featuregate.wire.events import ExpectedNode, Negotiated
 
-__all__ = ["Connect", "KeptConnections", "authenticate", "new_connection", "open_negotiated"]
-
 _HALF_OPEN: Final = 1.0
 """Seconds without an answer before a new connection is tried as well: a firewall may have dropped the kept one."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from featuregate.wire.cluster import Node
     from featuregate.wire.message import Request, Response
 
-__all__ = ["AnswerLost", "ask_controller"]
-
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 1.0
 """Seconds between attempts: an election takes about a second."""

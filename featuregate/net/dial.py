@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from featuregate.config import Address, Settings
     from featuregate.net.carrier import Carrier
 
-__all__ = ["dial"]
-
 _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
 _PORTS = range(1, 65536)
 _STAGGER = 0.25

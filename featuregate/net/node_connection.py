@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from featuregate.net.connection import Connection
     from featuregate.wire.cluster import Node
 
-__all__ = ["connect"]
-
 
 async def connect(settings: Settings, broker_list: BrokerList, node: Node) -> Connection:
     """Return a connection that is negotiated and authenticated; the caller closes it.

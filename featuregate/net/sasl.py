@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from featuregate.config import Address, Sasl
     from featuregate.net.connection import Connection
 
-__all__ = ["authenticate"]
-
 _UNSUPPORTED_MECHANISM: Final = 33
 _ILLEGAL_STATE: Final = 34
 _MOST_ITERATIONS: Final = 1_000_000

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from featuregate.config import Material, Secret, Tls
 
-__all__ = ["context_for", "without_host_names"]
-
 
 def _fingerprint(tls: Tls) -> Hashable:
     """Return a key that changes when a file changes: certificates are renewed while programs run."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ssl
 
-__all__ = ["explain", "is_mismatch", "reason_of"]
-
 _UNKNOWN_ISSUER = frozenset({2, 18, 19, 20, 21})
 """OpenSSL's X509_V_ERR codes for a chain without a trusted authority."""
 _EXPIRED, _NOT_YET = 10, 9

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from featuregate.usage.reporting import Reporting
     from featuregate.view.cluster_view import View
 
-__all__ = ["Discoverer"]
-
 _RANDOM = SystemRandom()
 
 FORGET_SECONDS = 1800.0

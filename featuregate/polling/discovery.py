@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from featuregate.roles import BrokerListSource
     from featuregate.view.cluster_view import View
 
-__all__ = ["adiscover", "broker_source", "discover"]
-
 DISCOVER_SECONDS = 15.0
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
-__all__ = ["Features"]
-
 
 class Features(ABC):
     """Answers from one store, and from the updater that writes it."""

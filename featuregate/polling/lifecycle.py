@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from featuregate.polling.worker import Worker
     from featuregate.usage.reporting import Reporting
 
-__all__ = ["Lifecycle"]
-
 
 class Lifecycle:
     """Holds the worker of a poller, and the reports of its gates where there are some."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 
-__all__ = ["PollState"]
-
 STALE_INTERVALS: Final = 3
 """After so many intervals without an answer a view is stale, unless the app says otherwise."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from featuregate.sources.source import BrokerAnswers, MergedView, Source
     from featuregate.view.cluster_view import View
 
-__all__ = ["Poller"]
-
 _RANDOM = SystemRandom()
 
 

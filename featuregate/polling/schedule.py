@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["MOVING_INTERVALS", "ROLL_INTERVALS", "least_delay", "next_delay"]
-
 JITTER = 0.1
 """A tenth either way, so that a fleet that started together does not ask together."""
 ROLL_SPEEDUP = 10

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from featuregate.roles import BrokerListSource
     from featuregate.sources.source import Source
 
-__all__ = ["choose_source"]
-
 
 def choose_source(
     config: Mapping[str, Any] | str | Path | None,

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from featuregate.sources.source import MergedView
     from featuregate.view.cluster_view import View
 
-__all__ = ["ViewUpdater"]
-
 logger = logging.getLogger("featuregate")
 
 

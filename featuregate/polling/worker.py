@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from featuregate.polling.poller import Poller
 
-__all__ = ["Worker"]
-
 logger = logging.getLogger("featuregate")
 
 JOIN_SECONDS = 5.0

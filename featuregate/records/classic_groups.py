@@ -10,8 +10,6 @@ from typing import Annotated, ClassVar, Final
 from featuregate.records.key_value import Key, Value
 from featuregate.wire.schema import Flexible, Int32, Int64, Versions
 
-__all__ = ["RECORDS", "GroupMetadataKey", "GroupMetadataValue", "MemberMetadata"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMetadataKey(Key):

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from featuregate.records.key_value import Key, Value
     from featuregate.wire.schema import Structure
 
-__all__ = ["Codec"]
-
 
 class Codec:
     """Encodes and decodes a key, or one version of a value, behind the number that begins it."""

@@ -11,32 +11,6 @@ from typing import Annotated, ClassVar, Final
 from featuregate.records.key_value import Key, Value
 from featuregate.wire.schema import Flexible, Int8, Int32, Int64, Tag, Uuid
 
-__all__ = [
-    "RECORDS",
-    "ClassicMemberMetadata",
-    "ClassicProtocol",
-    "ConsumerGroupCurrentMemberAssignmentKey",
-    "ConsumerGroupCurrentMemberAssignmentValue",
-    "ConsumerGroupMemberMetadataKey",
-    "ConsumerGroupMemberMetadataValue",
-    "ConsumerGroupMetadataKey",
-    "ConsumerGroupMetadataValue",
-    "ConsumerGroupPartitionMetadataKey",
-    "ConsumerGroupPartitionMetadataValue",
-    "ConsumerGroupRegularExpressionKey",
-    "ConsumerGroupRegularExpressionValue",
-    "ConsumerGroupTargetAssignmentMemberKey",
-    "ConsumerGroupTargetAssignmentMemberValue",
-    "ConsumerGroupTargetAssignmentMetadataKey",
-    "ConsumerGroupTargetAssignmentMetadataValue",
-    "GroupKey",
-    "MemberKey",
-    "PartitionMetadata",
-    "TopicMetadata",
-    "TopicPartition",
-    "TopicPartitions",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupKey(Key):

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from featuregate.records.key_value import Key, Value
 
-__all__ = ["CoordinatorRecord", "CoordinatorTopic", "UnknownKey", "UnknownValue"]
-
 _NUMBER: Final = 2
 """Bytes of the number at the start of keys and values."""
 

@@ -5,8 +5,6 @@ from typing import ClassVar
 
 from featuregate.wire.schema import Flexible, Structure
 
-__all__ = ["Key", "Value"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key(Structure):

@@ -10,8 +10,6 @@ from typing import Annotated, ClassVar, Final
 from featuregate.records.key_value import Key, Value
 from featuregate.wire.schema import ZERO_UUID, Int32, Int64, Tag, Uuid, Versions
 
-__all__ = ["RECORDS", "LegacyOffsetCommitKey", "OffsetCommitKey", "OffsetCommitValue"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommitKey(Key):

@@ -18,8 +18,6 @@ from featuregate.catalog.load import load
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ["CoordinatorRelease", "Loss", "RecordReading", "coordinator_release", "coordinator_releases"]
-
 _ONLY_CONSUMER_PROTOCOL: Final = (4, 0)
 """The first release whose only group coordinator is the one of KIP-848."""
 _GENERATIONS: Final = ("classic", "consumer_protocol")

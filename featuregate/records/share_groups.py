@@ -12,31 +12,6 @@ from featuregate.records.consumer_groups import GroupKey, MemberKey, TopicPartit
 from featuregate.records.key_value import Key, Value
 from featuregate.wire.schema import Flexible, Int8, Int16, Int32, Int64, Tag, Uuid
 
-__all__ = [
-    "GROUP_RECORDS",
-    "STATE_RECORDS",
-    "ShareGroupCurrentMemberAssignmentKey",
-    "ShareGroupCurrentMemberAssignmentValue",
-    "ShareGroupMemberMetadataKey",
-    "ShareGroupMemberMetadataValue",
-    "ShareGroupMetadataKey",
-    "ShareGroupMetadataValue",
-    "ShareGroupStatePartitionMetadataKey",
-    "ShareGroupStatePartitionMetadataValue",
-    "ShareGroupTargetAssignmentMemberKey",
-    "ShareGroupTargetAssignmentMemberValue",
-    "ShareGroupTargetAssignmentMetadataKey",
-    "ShareGroupTargetAssignmentMetadataValue",
-    "SharePartitionKey",
-    "ShareSnapshotKey",
-    "ShareSnapshotValue",
-    "ShareUpdateKey",
-    "ShareUpdateValue",
-    "StateBatch",
-    "TopicInfo",
-    "TopicPartitionsInfo",
-]
-
 
 class ShareGroupMemberMetadataKey(MemberKey):
     """Key of the description of a member."""

@@ -11,29 +11,6 @@ from featuregate.records.consumer_groups import GroupKey, MemberKey
 from featuregate.records.key_value import Value
 from featuregate.wire.schema import Flexible, Int8, Int16, Int32, Int64, Tag, UInt16
 
-__all__ = [
-    "RECORDS",
-    "CopartitionGroup",
-    "CurrentTaskIds",
-    "Endpoint",
-    "KeyValue",
-    "StreamsGroupCurrentMemberAssignmentKey",
-    "StreamsGroupCurrentMemberAssignmentValue",
-    "StreamsGroupMemberMetadataKey",
-    "StreamsGroupMemberMetadataValue",
-    "StreamsGroupMetadataKey",
-    "StreamsGroupMetadataValue",
-    "StreamsGroupTargetAssignmentMemberKey",
-    "StreamsGroupTargetAssignmentMemberValue",
-    "StreamsGroupTargetAssignmentMetadataKey",
-    "StreamsGroupTargetAssignmentMetadataValue",
-    "StreamsGroupTopologyKey",
-    "StreamsGroupTopologyValue",
-    "Subtopology",
-    "TaskIds",
-    "TopologyTopic",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyValue(Flexible):

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     V = TypeVar("V", bound=Value)
 
-__all__ = ["keep_tagged_fields", "tagged_fields"]
-
 
 def tagged_fields(value: Value) -> tuple[str, ...]:
     """Return the names of the tagged fields that are neither null nor the default.

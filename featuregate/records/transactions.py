@@ -11,8 +11,6 @@ from typing import Annotated, ClassVar, Final
 from featuregate.records.key_value import Key, Value
 from featuregate.wire.schema import Flexible, Int8, Int16, Int32, Int64, Tag, Versions
 
-__all__ = ["RECORDS", "PartitionsSchema", "TransactionLogKey", "TransactionLogValue", "TransactionState"]
-
 
 class TransactionState(IntEnum):
     """Values of ``transaction_status``."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from featuregate.requirements.language import Requirement
 
-__all__ = ["Capability", "capabilities_from_toml"]
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class Capability(Named):

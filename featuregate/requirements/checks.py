@@ -7,8 +7,6 @@ from typing import Final
 from featuregate.catalog import METADATA_VERSION, metadata_level_named
 from featuregate.errors import RequirementError
 
-__all__ = ["MAX_LEVEL", "checked_api_key", "checked_name", "checked_number", "numbered"]
-
 MAX_LEVEL: Final = 32767
 """Levels and versions are int16 in Kafka's protocol."""
 _NEVER_IN_A_NAME: Final = " ()&|<>=!:"

@@ -12,8 +12,6 @@ from featuregate.requirements.language import NO_TRUTH, ApiAtLeast, ApiBetween, 
 if TYPE_CHECKING:
     from featuregate.requirements.language import Requirement
 
-__all__ = ["Api", "Feature"]
-
 
 class _Handle:
     """The left side of a comparison, which is not a requirement yet."""

@@ -13,24 +13,6 @@ from featuregate.requirements.checks import checked_api_key, checked_name, check
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = [
-    "MAX_DEPTH",
-    "NO_TRUTH",
-    "And",
-    "ApiAtLeast",
-    "ApiBetween",
-    "Condition",
-    "FeatureAtLeast",
-    "FeatureServes",
-    "Named",
-    "Or",
-    "Release",
-    "Requirement",
-    "conditions_in",
-    "features_in",
-    "served_in",
-]
-
 MAX_DEPTH: Final = 50
 """The most parentheses that the text of a requirement may nest."""
 

@@ -32,8 +32,6 @@ from featuregate.requirements.language import MAX_DEPTH, And, Or, Release, Requi
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["as_requirement", "parse"]
-
 T = TypeVar("T")
 
 _TOKEN: Final = re.compile(r"\s*(>=|&&?|\|\|?|[()]|[<>=!]+|[^\s()&|<>=!]+)")

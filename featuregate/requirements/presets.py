@@ -14,8 +14,6 @@ from featuregate.requirements.language import Named
 if TYPE_CHECKING:
     from featuregate.requirements.language import Requirement
 
-__all__ = ["Preset", "all", "by_name"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset(Named):

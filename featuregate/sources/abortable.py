@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from urllib3 import PoolManager
 
-__all__ = ["AbortableAdapter"]
-
 _IDEMPOTENT: Final = {"GET", "HEAD", "OPTIONS"}
 _ENDED: Final = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 """What a request meets on a connection that the peer has ended; http.client adds `RemoteDisconnected`."""

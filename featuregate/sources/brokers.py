@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from featuregate.net.probe import BrokerList, ProbeResult
     from featuregate.roles import Role
 
-__all__ = ["BrokerSource", "broker_answer", "broker_answers"]
-
 _CALM_PART: Final = 10
 
 

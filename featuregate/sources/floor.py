@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from featuregate.view.cluster_view import View
 
-__all__ = ["Floor"]
-
 _AGE: Final = "notOlderThan"
 _EPOCH: Final = "epoch"
 _CLUSTER: Final = "clusterId"

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from featuregate.sources.brokers import BrokerSource
 
-__all__ = ["HttpSource"]
-
 _RANDOM = SystemRandom()
 
 _LEAST_WAIT: Final = 1

@@ -11,8 +11,6 @@ from featuregate.json_values import JsonError, parse_json
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["latched_from_json", "with_latched"]
-
 _FIELD: Final = "latched"
 _MOST: Final = 1000
 """Gates of one relay."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from featuregate.config import Settings
     from featuregate.sources.source import BrokerAnswers
 
-__all__ = ["NoSuchNode", "OneNodeSource"]
-
 
 class NoSuchNode(FeatureGateError):
     """The cluster lists no node of this id. The text lists the ids that it has."""

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from featuregate.sources.abortable import AbortableAdapter
     from featuregate.sources.floor import Floor
 
-__all__ = ["Identity", "KnownView", "RelayConnection"]
-
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
 """A view of 1,000 brokers has about 10 MB."""

@@ -17,19 +17,6 @@ if TYPE_CHECKING:
 
     from featuregate.view.cluster_view import View
 
-__all__ = [
-    "AGE_HEADER",
-    "EPOCH_HEADER",
-    "REVISION_HEADER",
-    "SEEN_AT_HEADER",
-    "age_of",
-    "error_of",
-    "freshness_of",
-    "reason_of",
-    "renewed",
-    "retry_after",
-]
-
 AGE_HEADER: Final = "Featuregate-Age"
 """Seconds since the brokers answered, by the relay's clock, when it sent the response."""
 EPOCH_HEADER: Final = "Featuregate-Epoch"

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 
-__all__ = ["BrokerAnswers", "HoldingSource", "MergedView", "NotifyingSource", "Source"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerAnswers:

@@ -21,16 +21,6 @@ if TYPE_CHECKING:
     from featuregate.testing.simulator.cluster import ClusterSpec
     from featuregate.testing.simulator.simulated_cluster import SimulatedCluster
 
-__all__ = [
-    "MakeFakeCluster",
-    "MakeLocalKafka",
-    "MakeSimulatedCluster",
-    "fake_cluster",
-    "fake_kafka",
-    "local_kafka",
-    "simulated_kafka",
-]
-
 
 class MakeFakeCluster(Protocol):
     """The fixture ``fake_cluster``: call it as :class:`FakeCluster`, once for each cluster."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from featuregate.gating.gates import Gate
     from featuregate.view.cluster_view import View
 
-__all__ = ["StaticFeatures", "release_view"]
-
 _API_VERSIONS: Final = ApiVersionsRequest.API_KEY
 _ASKED_VERSION: Final = ApiVersionsRequest.VERSIONS[1]
 

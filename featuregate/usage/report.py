@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from featuregate.gating.latches import LatchState, Policy
     from featuregate.view.cluster_view import View
 
-__all__ = ["GateState", "ReportedGate", "Reporter", "UsageReport", "make_report"]
-
 GateState = Literal["open", "closed", "unknown", "held"]
 """``held``: open, but only because of the latch; the view does not prove the requirement any more."""
 

@@ -10,8 +10,6 @@ from featuregate.errors import ConfigError
 from featuregate.usage.report import LONGEST_NAME, Reporter
 from featuregate.version import __version__
 
-__all__ = ["UsageReporter", "UsageSender"]
-
 SHORTEST_INTERVAL: Final = 60.0
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from featuregate.gating.store import Store
     from featuregate.usage.reporter import UsageReporter
 
-__all__ = ["Reporting", "seconds_until_due"]
-
 logger = logging.getLogger("featuregate")
 
 CLOSE_SECONDS: Final = 2.0

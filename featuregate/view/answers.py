@@ -13,17 +13,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from featuregate.catalog import METADATA_VERSION
 
-__all__ = [
-    "ApiRange",
-    "BrokerAnswer",
-    "Failure",
-    "FrozenMap",
-    "SupportedRange",
-    "above_one",
-    "above_zero",
-    "unlisted",
-]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 
-__all__ = ["Difference", "Kind", "differences"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

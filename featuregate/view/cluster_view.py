@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from featuregate.roles import BrokerListSource, Role
     from featuregate.view.json_text import ViewFields
 
-__all__ = ["ClusterApiRange", "View"]
-
 
 class ClusterApiRange(ApiRange):
     """The versions of one API that every broker which answered serves. Equal to the tuple ``(min, max)``."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-__all__ = ["SCHEMA_VERSION", "ViewFields", "fields_from_json", "text_of"]
-
 SCHEMA_VERSION: Final = 1
 _KEY: Final = re.compile(r"0|-?[1-9][0-9]{0,4}")
 

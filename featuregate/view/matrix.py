@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer, Failure
     from featuregate.view.cluster_view import View
 
-__all__ = ["ABSENT", "Group", "Matrix", "Row", "compare", "failures", "members", "named", "runs"]
-
 Kind = Literal["finalized", "supported", "api"]
 Value = tuple[int, ...]
 """A finalized level, or the ends of a range."""

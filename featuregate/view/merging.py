@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from featuregate.roles import BrokerListSource, Role
 
-__all__ = ["merge"]
-
 K = TypeVar("K")
 R = TypeVar("R", ApiRange, SupportedRange)
 

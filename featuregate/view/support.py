@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 
-__all__ = ["outside_support"]
-
 
 def outside_support(view: View) -> dict[str, list[BrokerAnswer]]:
     """Return the features that are finalized below or above what brokers support, each with these brokers.

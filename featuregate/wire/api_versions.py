@@ -20,8 +20,6 @@ from featuregate.wire.readers import Reader
 from featuregate.wire.schema import Before, Boolean, Int16, Int32, Int64, Scalar, Tag, Versions
 from featuregate.wire.writers import Writer
 
-__all__ = ["ApiVersionsRequest", "ApiVersionsResponse", "fit_software"]
-
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """``ApiVersionsRequest.SUPPORTED_CLIENT_SOFTWARE_...PATTERN``; a broker answers INVALID_REQUEST to anything else."""
 _NOT_SOFTWARE: Final = re.compile(r"[^a-zA-Z0-9\-.]+")

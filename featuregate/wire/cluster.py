@@ -26,16 +26,6 @@ from featuregate.wire.schema import (
 )
 from featuregate.wire.writers import Writer
 
-__all__ = [
-    "BROKERS",
-    "CONTROLLERS",
-    "DescribeClusterRequest",
-    "DescribeClusterResponse",
-    "MetadataRequest",
-    "MetadataResponse",
-    "Node",
-]
-
 BROKERS: Final = 1
 """``EndpointType`` of brokers."""
 CONTROLLERS: Final = 2

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     _SetField = Callable[[Structure, Any], None]
 
-__all__ = ["StructureCodec"]
-
 
 class _FieldCodec(NamedTuple):
     """Reads and writes one field, or one element of an array."""

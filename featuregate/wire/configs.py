@@ -13,22 +13,6 @@ from typing import Annotated, ClassVar, Final
 from featuregate.wire.message import Request, Response
 from featuregate.wire.schema import Boolean, Flexible, Int8, Int16, Int32, Versions
 
-__all__ = [
-    "BROKER_LOGGER",
-    "SET",
-    "AlterConfigsResource",
-    "AlterConfigsResult",
-    "AlterableConfig",
-    "ConfigEntry",
-    "ConfigSynonym",
-    "DescribeConfigsRequest",
-    "DescribeConfigsResource",
-    "DescribeConfigsResponse",
-    "DescribeConfigsResult",
-    "IncrementalAlterConfigsRequest",
-    "IncrementalAlterConfigsResponse",
-]
-
 BROKER_LOGGER: Final = 8
 """``ResourceType`` of the loggers of a broker; the name of the resource is the broker's node id (KIP-412)."""
 SET: Final = 0

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from featuregate.wire.api_versions import ApiVersionsResponse
     from featuregate.wire.message import Request, Response
 
-__all__ = ["Disconnected", "Event", "ExpectedNode", "Negotiated", "Refused", "Reply", "Token"]
-
 
 class ExpectedNode(NamedTuple):
     """The node that the client expects at an address (KIP-1242); brokers that know ApiVersions v5 check it."""

@@ -22,19 +22,6 @@ if TYPE_CHECKING:
     from featuregate.wire.readers import Reader
     from featuregate.wire.writers import Writer
 
-__all__ = [
-    "MAX_API_VERSIONS_FRAME",
-    "MAX_FRAME",
-    "FrameReader",
-    "RequestHeader",
-    "frame",
-    "read_correlation_id",
-    "read_request_header",
-    "read_response_body",
-    "write_request",
-    "write_response",
-]
-
 MAX_FRAME: Final = 16 * 1024 * 1024
 """The longest accepted frame by default, in bytes: far more than any response to a request of this package."""
 MAX_API_VERSIONS_FRAME: Final = 1024 * 1024

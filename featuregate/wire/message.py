@@ -14,8 +14,6 @@ from featuregate.wire.writers import ClassicWriter, FlexibleWriter
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["Message", "Request", "Response"]
-
 
 class Message(Flexible):
     """A request or a response, without its header.

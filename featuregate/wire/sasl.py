@@ -12,8 +12,6 @@ from typing import Annotated, ClassVar, Final
 from featuregate.wire.message import Request, Response
 from featuregate.wire.schema import Int16, Int64, Versions
 
-__all__ = ["SaslAuthenticateRequest", "SaslAuthenticateResponse", "SaslHandshakeRequest", "SaslHandshakeResponse"]
-
 _NEVER: Final = 2**15
 """No version of SaslHandshake is flexible: a broker must be able to read it before any agreement."""
 

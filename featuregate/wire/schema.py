@@ -13,26 +13,6 @@ from typing import Annotated, Any, Final, NamedTuple
 from featuregate.wire.readers import Reader
 from featuregate.wire.writers import Writer
 
-__all__ = [
-    "ZERO_UUID",
-    "Before",
-    "Boolean",
-    "FixedVersion",
-    "Flexible",
-    "Int8",
-    "Int16",
-    "Int32",
-    "Int64",
-    "Read",
-    "Scalar",
-    "Structure",
-    "Tag",
-    "UInt16",
-    "Uuid",
-    "Versions",
-    "Write",
-]
-
 Read = Callable[[Reader, str], Any]
 Write = Callable[[Writer, Any, str], None]
 

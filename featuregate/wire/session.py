@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from featuregate.wire.events import Event, ExpectedNode
     from featuregate.wire.message import Request
 
-__all__ = ["Session"]
-
 
 class _State(Enum):
     NEW = auto()

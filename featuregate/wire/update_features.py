@@ -14,8 +14,6 @@ from featuregate.wire.readers import Reader
 from featuregate.wire.schema import Before, Boolean, Flexible, Int8, Int16, Int32, Scalar, Versions
 from featuregate.wire.writers import Writer
 
-__all__ = ["FeatureResult", "FeatureUpdate", "UpdateFeaturesRequest", "UpdateFeaturesResponse", "UpgradeType"]
-
 _DRY_RUN_FROM: Final = 1
 
 

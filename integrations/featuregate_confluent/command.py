@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.client.latch_topic import LatchTopic
     from featuregate_confluent.operator.rollback import RollbackPlan
 
-__all__ = ["HELP", "add_options", "run"]
-
 GATE: Final = "kip447"
 """The gate whose latch this is: part of the latch topic's keys."""
 _SECONDS: Final = 15.0

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.producing.transaction import Transaction
     from featuregate_confluent.transform import AsyncTransform, RecordLike
 
-__all__ = ["AppLoop", "AwaitedTransform", "LoopCall", "Overdue"]
-
 T = TypeVar("T")
 
 AT_ONCE: Final = 16

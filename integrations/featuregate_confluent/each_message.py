@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from featuregate_confluent.transform import AsyncTransform, RecordLike
 
-__all__ = ["each_message"]
-
 
 def each_message(
     function: Callable[[Message], Awaitable[Iterable[RecordLike]]], *, at_once: int = 16

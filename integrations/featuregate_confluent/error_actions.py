@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BY_FLAG", "BY_NAME", "ClientError", "ErrorAction", "Row", "action_for", "explain", "may_arrive_later"]
-
 
 class ErrorAction(Enum):
     """What to do after an error in a transaction, the mildest first."""

@@ -30,23 +30,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.error_actions import ErrorAction
     from featuregate_confluent.models import Model
 
-__all__ = [
-    "Aborted",
-    "CommitRefused",
-    "InstanceTaken",
-    "LatchTopicError",
-    "LatchTopicUnreadable",
-    "ModelRefused",
-    "MustRejoin",
-    "RoundTooLong",
-    "SettingsContradict",
-    "SwitchError",
-    "SwitchFatal",
-    "TakeoverTimedOut",
-    "TransformFailed",
-    "UnknownMark",
-]
-
 
 class SettingsContradict(ConfigError):
     """A property of the app contradicts what exactly-once needs; it is named, and never overridden in silence."""

@@ -15,24 +15,6 @@ if TYPE_CHECKING:
 
     from featuregate_confluent.models import Model
 
-__all__ = [
-    "CommitsBlocked",
-    "DeadLettered",
-    "Fenced",
-    "LatchRead",
-    "ModelChanged",
-    "PartitionsTakenOver",
-    "Rejoining",
-    "RoundExceededLimit",
-    "RoundResized",
-    "Stopped",
-    "SwitchEvent",
-    "SwitchHook",
-    "TransactionAborted",
-    "TransactionCommitted",
-    "event_emitter",
-]
-
 logger = logging.getLogger("featuregate.confluent")
 
 

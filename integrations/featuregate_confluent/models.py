@@ -7,8 +7,6 @@ from typing import Final
 
 from featuregate.errors import ConfigError
 
-__all__ = ["Model", "PinnedModel", "parse_model"]
-
 
 class Model(IntEnum):
     """A model, in the order of the migration. Neighbours may share a group; legacy and v2 must not."""

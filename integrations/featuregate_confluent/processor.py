@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.processor_rounds import Ahead
     from featuregate_confluent.transform import AsyncTransform, Transform
 
-__all__ = ["ExactlyOnceProcessor"]
-
 
 class ExactlyOnceProcessor:
     """Runs a transform exactly once for each message, in the model that cluster and group allow.

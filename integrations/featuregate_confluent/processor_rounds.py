@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.switch import ProducerSwitch
     from featuregate_confluent.transform import TransformCalls
 
-__all__ = ["Ahead", "ProcessorRounds"]
-
 Ahead: TypeAlias = "Callable[[Iterator[Transaction]], AbstractContextManager[Iterator[Transaction]]]"
 """Yields transactions in turn, and may begin the transforms of those that follow."""
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.config.options import SwitchOptions
     from featuregate_confluent.producing.transaction import Transaction
 
-__all__ = ["ProducerSwitch"]
-
 GATE: Final = "kip447"
 FIRST_VIEW_SECONDS: Final = 15.0
 

@@ -21,17 +21,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.producing.transaction import Data
 
-__all__ = [
-    "AsyncTransform",
-    "DeadLetter",
-    "Record",
-    "RecordLike",
-    "Transform",
-    "TransformCalls",
-    "gathered",
-    "is_async",
-]
-
 NO_POISON: Final = (Aborted, TransformFailed)
 """Raised in the place of a transform that was cancelled: that says nothing about its messages."""
 LONGEST_ERROR: Final = 1000

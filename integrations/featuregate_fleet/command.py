@@ -12,8 +12,6 @@ from featuregate_fleet.commands.upkeep import compact, forget, retain
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["HELP", "add_options", "run"]
-
 HELP: Final = CommandHelp(
     "say from request logs which clients a move to another release would break",
     """\

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from featuregate.errors import FeatureGateError
 
-__all__ = ["ClusterUnread", "FleetError", "LogTruncated", "TablesBroken", "WrongSpark"]
-
 
 class FleetError(FeatureGateError):
     """Base class of the errors of this package."""

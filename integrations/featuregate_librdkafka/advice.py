@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from featuregate import Decision, Requirement
 
-__all__ = ["Advice", "AdviceState", "apply_advice", "require_role"]
-
 
 class AdviceState(Enum):
     """The state of an advice."""

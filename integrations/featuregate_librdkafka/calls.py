@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, Type
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Call", "Callers", "Within", "call_within"]
-
 T = TypeVar("T")
 
 _BEGIN_SECONDS: Final = 30.0

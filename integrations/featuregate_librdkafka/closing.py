@@ -16,8 +16,6 @@ from featuregate_librdkafka.calls import call_within
 if TYPE_CHECKING:
     from confluent_kafka import Producer
 
-__all__ = ["close_producer"]
-
 _POLL_SECONDS: Final = 0.1
 _filters = Lock()
 

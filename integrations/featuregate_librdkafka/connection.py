@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["connection_properties"]
-
 _CONNECTION: Final = (
     "api.version.",
     "bootstrap.",

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from featuregate.config.kerberos import Kerberos
     from featuregate.config.oauthbearer import TokenSource
 
-__all__ = ["librdkafka_properties"]
-
 _TOKEN_SECONDS: Final = 10.0
 _SHORTEST_LIFE: Final = 60.0
 """Seconds: librdkafka refuses a token that has expired, and some sources give no expiry."""

@@ -9,8 +9,6 @@ from confluent_kafka import KafkaError
 if TYPE_CHECKING:
     from confluent_kafka import KafkaException
 
-__all__ = ["TRANSIENT_ERRORS", "description_of", "is_fenced"]
-
 TRANSIENT_ERRORS: Final = frozenset(
     {
         KafkaError._TIMED_OUT,  # noqa: SLF001 - librdkafka's own codes are public names that begin so

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
-__all__ = ["SOFTWARE", "USAGE_TOPIC", "UsageTopic"]
-
 _logger = logging.getLogger("featuregate.usage")
 
 USAGE_TOPIC: Final = "featuregate-usage"

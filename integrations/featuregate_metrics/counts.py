@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from featuregate.gating.events import Event
 
-__all__ = ["EventCounts"]
-
 
 class EventCounts:
     """Counts events. One thread at a time counts, and any thread may read."""

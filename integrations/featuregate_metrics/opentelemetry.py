@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from featuregate import Decision, Discoverer, Gate
     from featuregate.gating.events import Event
 
-__all__ = ["FeatureTelemetry"]
-
 _SCHEMA: Final = "https://opentelemetry.io/schemas/1.44.0"
 _NAME: Final = "featuregate"
 _EVALUATION: Final = "feature_flag.evaluation"

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from featuregate import Discoverer
 
-__all__ = ["FeatureCollector"]
-
 
 class FeatureCollector(Collector):
     """The numbers of one discoverer: ``REGISTRY.register(FeatureCollector(features, cluster="orders"))``.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from featuregate import Decision, View
 
-__all__ = ["NO_FLAGS", "PREFIXES", "Flag", "Value", "gate_flag", "view_flags"]
-
 LEVEL: Final = "level."
 RELEASE: Final = "release"
 SUPPORTED: Final = "supported."

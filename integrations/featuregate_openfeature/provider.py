@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from featuregate import Discoverer, Gate, View
     from featuregate.gating.events import Event
 
-__all__ = ["KafkaFeatureProvider"]
-
 _NAME: Final = "featuregate"
 _STALE: Final = frozenset({"stale", "closed"})
 

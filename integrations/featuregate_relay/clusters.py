@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from featuregate import Discoverer, Gate
 
-__all__ = ["Cluster", "ServedCluster"]
-
 _POLL_SECONDS: Final = 1.0
 """Between two polls that clients ask for, however many they are."""
 

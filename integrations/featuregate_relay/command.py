@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from featuregate.requirements import Requirement
     from featuregate_relay.config.relay import RelayConfig
 
-__all__ = ["HELP", "add_options", "run"]
-
 _OF_THE_FILE: Final = (
     "bootstrap_server",
     "bootstrap_controller",

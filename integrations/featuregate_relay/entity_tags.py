@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 
-__all__ = ["entity_tag", "matches", "weak_tag"]
-
 _GZIP = '-gzip"'
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-__all__ = ["LimitedProtocol", "make_loop"]
-
 RECEIVE_SECONDS: Final = 10.0
 """For a whole request, from the connect or its first byte on."""
 SEND_SECONDS: Final = 30.0

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from featuregate import View
     from featuregate_relay.webhooks.sender import Deliveries
 
-__all__ = ["CONTENT_TYPE", "ClusterNumbers", "exposition"]
-
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["Refused", "refusal"]
-
 
 class Refused(Exception):
     """A request that gets no answer."""

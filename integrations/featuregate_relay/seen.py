@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from featuregate import Gate
 
-__all__ = ["DIGITS", "FLOOR_SECONDS", "cluster_of", "digest", "latch_of"]
-
 FLOOR_SECONDS: Final = 600.0
 """For so long brokers must have reported a lower epoch, until a relay believes that the cluster was restored to it: a
 replica is behind for an interval between polls, or while it meets one broker that is."""

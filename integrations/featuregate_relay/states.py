@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from featuregate import Discoverer, Gate, View
 
-__all__ = ["ClusterState", "current_state", "revision_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from starlette.types import Scope
 
-__all__ = ["ClientGone", "NextChange", "end_waits", "ends_with_connection"]
-
 T = TypeVar("T")
 
 _TASK: Final = "featuregate.task"

@@ -9,8 +9,6 @@ from featuregate.cli.plugin import USAGE, CommandError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["diagnose"]
-
 
 def diagnose() -> tuple[Sequence[str], Sequence[str]]:
     """Start Spark, or use the session that runs, and return a line for each fact, and one for each problem.

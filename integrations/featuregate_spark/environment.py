@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-__all__ = ["SparkEnvironment", "connector_of", "environment_of", "require_driver", "require_fitting_connector"]
-
 _PROVIDER: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _JAR: Final = re.compile(r"spark-sql-kafka-0-10_[\d.]+-(\d+\.\d+\.\d+)[^/]*\.jar$")
 _OF_PANDAS_2: Final = ("4.0.", "4.1.")

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from featuregate.gating.events import Event
 
-__all__ = ["BatchWritten", "EventEmitter", "Pinned", "SparkEvent", "SparkHook", "StreamEnded", "StreamProgressed"]
-
 logger = logging.getLogger("featuregate.spark")
 
 PINS: Final = 64

@@ -15,8 +15,6 @@ from featuregate_spark.session_kind import python_of_workers
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["cause_of", "connector_advice", "workers_advice"]
-
 _OURS: Final = re.compile(r"^featuregate(?:_\w+)?(?:\.\w+)*\.(\w+): (.+)$", re.MULTILINE)
 _MISSING: Final = re.compile(r"ModuleNotFoundError: No module named '(featuregate\w*|confluent_kafka|pyarrow|pandas)\b")
 _TOO_OLD: Final = re.compile(r"\b(PyArrow|Pandas) >= \S+ must be installed", re.IGNORECASE)

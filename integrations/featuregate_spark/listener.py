@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from featuregate_spark.events import EventEmitter
 
-__all__ = ["FeatureListener"]
-
 logger = logging.getLogger("featuregate.spark")
 
 E = TypeVar("E")

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from featuregate_spark.pins.batches import BatchFunction
     from featuregate_spark.sink.kafka_sink import KafkaSink
 
-__all__ = ["FeatureSession"]
-
 FIRST_VIEW_SECONDS: Final = 15.0
 SINK_SECONDS: Final = 60.0
 

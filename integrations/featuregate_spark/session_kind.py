@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["is_classic", "is_stopped", "python_of_workers"]
-
 
 def is_classic(spark: SparkSession) -> bool:
     """Return whether this process has the JVM; on Spark Connect it has none."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from featuregate import View
     from featuregate.gating.verdicts import Verdict
 
-__all__ = ["Snapshot"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

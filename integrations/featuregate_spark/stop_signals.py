@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["StopSignals"]
-
 logger = logging.getLogger("featuregate.spark")
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["usage_reporter"]
-
 
 def usage_reporter(spark: SparkSession, config: Mapping[str, Any] | str, topic: str) -> UsageReporter:
     """Return what reports the gates of the driver: the app is that of Spark, the instance its application id."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from featuregate.gating.latch_store import LatchStore
     from featuregate.gating.latches import Policy
 
-__all__ = ["Observation", "Watch"]
-
 
 class Observation(NamedTuple):
     """The view and the gates at one moment."""

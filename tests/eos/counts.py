@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from eos.ledger import Balance, Ledger
 
-__all__ = ["Counts"]
-
 
 class Counts:
     """Counts the faults of a run that its apps have survived, and reports them with what went in and out."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from eos.ledger import Ledger
     from featuregate.testing import LocalKafka
 
-__all__ = ["Faults", "Kind", "Line", "until"]
-
 logger = logging.getLogger("eos")
 
 Kind = Literal["kill", "pause", "restart", "broker", "silence"]

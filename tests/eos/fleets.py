@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from eos.pipes import Pipe
     from featuregate.testing.local_kafka.processes import ChildProcess
 
-__all__ = ["APP", "App", "Fleet", "Status", "Term", "now"]
-
 APP = Path(__file__).parents[2] / "examples" / "exactly_once_app.py"
 
 LEVELS = {"legacy": 1, "bridge": 2, "v2": 3}

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.producing.transaction import Transaction
 
-__all__ = ["COMMITTED", "GatedApp"]
-
 COMMITTED = "committed"
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from eos.pipes import Pipe
 
-__all__ = ["Balance", "Ledger"]
-
 
 @dataclass(frozen=True, slots=True)
 class Balance:

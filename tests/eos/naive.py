@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from eos.pipes import Pipe
 
-__all__ = ["COMMITTED", "PATIENT", "SHORT_LIVED", "Model", "NaiveApp", "Outcome", "Stall", "late_heir"]
-
 Model = Literal["legacy", "bridge", "v2"]
 """``legacy``: a producer for each partition, no group metadata; ``bridge``: with it; ``v2``: one producer for all."""
 

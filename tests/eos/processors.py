@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.transform import AsyncTransform, RecordLike, Transform
 
-__all__ = ["Copier", "Running", "awaited", "processor"]
-
 EVENT_LOOPS = os.environ.get("EOS_MEMBERS") == "loops"
 
 

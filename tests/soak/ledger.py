@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from soak.reports import Report
 
-__all__ = ["Run", "append", "read"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Run:

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from soak.ledger import Run
 
-__all__ = ["page"]
-
 INTRODUCTION = """\
 # Soak
 

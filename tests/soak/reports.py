@@ -7,8 +7,6 @@ import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-__all__ = ["REPORTS", "Report", "last_report", "write"]
-
 REPORTS = "SOAK_REPORTS"
 """The environment variable with the path of the file; where it is not set, nothing is written."""
 

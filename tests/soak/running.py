@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from featuregate.testing.local_kafka.processes import ChildProcess
     from soak.harnesses import Harness
 
-__all__ = ["Ended", "marked", "run_harness"]
-
 ROOT = Path(__file__).parents[2]
 MARK = "SOAK_RUN"
 """The environment variable by which every process of a run is found, whoever its parent is by then."""

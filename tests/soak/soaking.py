@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from soak.reports import Report
     from soak.running import Ended
 
-__all__ = ["Progress", "seeds", "soak"]
-
 SILENCE = 30.0
 """Seconds between two lines about the same run."""
 

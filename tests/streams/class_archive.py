@@ -22,8 +22,6 @@ from streams.sessions import local_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["write_class_archive"]
-
 
 def write_class_archive(archive: Path, jvm_options: str) -> None:
     """Run what tests run, and let the JVM write its classes when it ends."""

@@ -15,8 +15,6 @@ from streams.sessions import SETTINGS, own_jvm
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["connect_spark"]
-
 LEFT_BEHIND = ("SPARK_CONNECT_AUTHENTICATE_TOKEN", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "SPARK_REMOTE")
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import DataStreamWriter
 
-__all__ = ["copying", "inputs"]
-
 
 def inputs(spark: SparkSession, pipe: Pipe, **options: Any) -> DataFrame:
     """Read a pipe's source as a stream of the rows for its sink."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from featuregate.testing.local_kafka.processes import ChildProcess
 
-__all__ = ["Driving"]
-
 JOB = Path(__file__).with_name("job.py")
 TESTS = JOB.parent.parent
 

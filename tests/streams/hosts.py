@@ -15,8 +15,6 @@ from featuregate.testing.local_kafka.processes import ProcessGroup
 if TYPE_CHECKING:
     from featuregate.testing.local_kafka.processes import ChildProcess
 
-__all__ = ["Hosts"]
-
 TESTS = Path(__file__).parents[1]
 LAUNCHER = Path(_find_spark_home(), "bin", "spark-class")
 MASTER = re.compile(r"Starting Spark master at (spark://\S+)")

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Orders", "Terms"]
-
 BEFORE = "driver-before"
 """The driver dies when the batch has begun, and nothing of it is written."""
 AFTER = "driver-after"

@@ -18,8 +18,6 @@ from featuregate_spark.session_kind import is_stopped
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["SETTINGS", "class_path", "local_spark", "own_jvm"]
-
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-__all__ = ["COMMANDS", "Command"]
-
 
 class Command(NamedTuple):
     """One built-in command."""

@@ -6,9 +6,6 @@ from typing import Final
 
 from featuregate.cli.plugin_protocols import CommandHelp
 
-__all__ = ["COMMANDS_HELP", "DESCRIPTION", "EPILOG"]
-
-
 DESCRIPTION: Final = """\
 Show what every broker of an Apache Kafka cluster can do, check requirements, and change finalized features.\
 """

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-__all__ = ["add_cluster_options", "add_gates", "add_output", "named_requirement", "positive_seconds"]
-
 
 def add_cluster_options(parser: argparse.ArgumentParser, *, default: Any = None) -> None:
     """Add the options that say where the cluster is and how to reach it.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from featuregate.cli.plugin_protocols import Plugin
 
-__all__ = ["Parser", "all_plugins", "build_parser", "parse_arguments"]
-
 
 _INVALID_CHOICE: Final = re.compile(r"(?P<said>.*invalid choice: '(?P<word>[^']*)') \(choose from (?P<choices>.*)\)")
 

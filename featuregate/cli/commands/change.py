@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from featuregate.cli.updates.requested import Verb
     from featuregate.view.cluster_view import View
 
-__all__ = ["Request", "options_of", "request_of", "run"]
-
 _VERBS: Final[dict[str, Verb]] = {
     "upgrade": "upgrade",
     "upgrade-all": "upgrade",

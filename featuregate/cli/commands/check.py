@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from featuregate.gating.decisions import Verdict
     from featuregate.requirements import Requirement
 
-__all__ = ["decide", "exit_code", "run", "to_text"]
-
 RETRY_SECONDS: Final = 1.0
 """Between two decisions, with ``--wait``."""
 

@@ -10,8 +10,6 @@ from featuregate.cli.exit_codes import OK, CommandError
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["run"]
-
 
 def run(args: argparse.Namespace) -> int:
     """Print the script."""

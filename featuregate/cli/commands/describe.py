@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from featuregate.view.cluster_view import View
 
-__all__ = ["Row", "columns", "legacy", "newer_than_known", "notes", "rows", "run"]
-
 FIRST_NAMED_METADATA_VERSION: Final = 7
 """3.3-IV3: since 4.0, Kafka's own tools print lower levels, as of a 3.9 broker, as ``UNKNOWN 1``."""
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from featuregate.config import Settings
 
 
-__all__ = ["exit_code", "run", "to_json", "to_text"]
-
 PAUSE: Final = 2.0
 """Seconds between the two views: the epoch of an idle KRaft cluster rises twice a second."""
 

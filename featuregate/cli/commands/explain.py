@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from featuregate.gating.decisions import Decision
     from featuregate.requirements.presets import Preset
 
-__all__ = ["listing", "run", "to_json", "to_text"]
-
 WIDTH: Final = 100
 
 

@@ -13,8 +13,6 @@ from featuregate.health.responses import problem_of
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["run"]
-
 _URL_SECONDS: Final = 5.0
 _READY: Final = 200
 

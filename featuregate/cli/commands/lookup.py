@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Dependencies", "dependencies", "dependency_lines", "mapping_lines", "run"]
-
 
 class Dependencies(NamedTuple):
     """The levels of other features that one level requires."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
     from featuregate.view.matrix import Group, Row
 
-__all__ = ["Column", "Matrix", "build", "run", "to_json", "to_text"]
-
 TITLES: Final = {
     "finalized": "FINALIZED LEVEL",
     "supported": "SUPPORTED LEVELS",

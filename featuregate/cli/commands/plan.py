@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
-__all__ = ["run"]
-
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan; its judgement is the exit code."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["run"]
-
 
 class _Sandbox(NamedTuple):
     """A cluster that runs."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from featuregate.gating.events import Event
     from featuregate.view.cluster_view import View
 
-__all__ = ["EventFormatter", "Line", "run", "summarize"]
-
 BATCH_SECONDS: Final = 0.2
 """The events of one poll are printed together: when the poll has ended, or after no event for so long."""
 MAX_SIMILAR: Final = 3

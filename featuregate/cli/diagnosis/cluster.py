@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer, Failure
     from featuregate.view.cluster_view import View
 
-__all__ = ["broker_list_findings", "cluster_findings"]
-
 _FEATURES_FROM: Final = 3
 
 

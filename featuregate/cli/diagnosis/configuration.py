@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from featuregate.config import Settings
     from featuregate.errors import ConfigError
 
-__all__ = ["configuration_findings", "invalid_configuration"]
-
 
 def configuration_findings(properties: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
     """Yield the properties without effect, and the checks of certificates that are turned off."""

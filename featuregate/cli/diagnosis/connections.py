@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from featuregate.config import Address, Settings
     from featuregate.net.probe import BrokerList
 
-__all__ = ["BootstrapProbe", "Listener", "connection_findings", "probe_bootstrap"]
-
 _UNSUPPORTED_MECHANISM: Final = 33
 _UNKNOWN_MECHANISM: Final = "FEATUREGATE-DOCTOR"
 """No broker enables this mechanism; a SASL listener answers with the mechanisms that it enables."""

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Finding", "Severity", "worst_first"]
-
 Severity = Literal["error", "warning", "note"]
 _ORDER: Final[Mapping[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
 

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["COMMANDS", "TOOL", "HelpRequested", "Option", "Parsed", "UsageError", "parse"]
-
 
 class Option(NamedTuple):
     """One option of the tool or of a command."""

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from featuregate.admin.updates import Update
     from featuregate.view.cluster_view import View
 
-__all__ = ["Client", "check_file"]
-
 _ERRORS = "org.apache.kafka.common.errors"
 _WITH_PORT = re.compile(r"([0-9a-zA-Z\-%._]*://)?\[?[0-9a-zA-Z\-%._:]*\]?:[0-9]+")
 """``Utils.HOST_PORT_PATTERN``."""

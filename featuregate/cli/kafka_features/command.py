@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from featuregate.cli.kafka_features.argparse4j import Parsed
 
-__all__ = ["main"]
-
 _NO_CLUSTER: Final = "You must specify either --bootstrap-controller or --bootstrap-server."
 
 

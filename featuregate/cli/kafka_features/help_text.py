@@ -6,8 +6,6 @@ from typing import Final
 
 from featuregate.cli.kafka_features.argparse4j import COMMANDS, TOOL
 
-__all__ = ["help_text"]
-
 _TOOL: Final = "kafka-features"
 _MEANINGS: Final = {
     "help": "show this help message and exit",

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from featuregate.cli.updates.requested import Verb
     from featuregate.view.cluster_view import View
 
-__all__ = ["advice", "failure_count", "kip_584_lines", "left_out_lines", "left_out_to_json", "lines", "to_json"]
-
 _UNAUTHORIZED: Final = "CLUSTER_AUTHORIZATION_FAILED"
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from featuregate.admin.updates import UpgradeType
 
-__all__ = ["DEPRECATION", "UpdateOptions", "Verb", "levels_at", "name_and_level", "updates_of"]
-
 Verb = Literal["upgrade", "downgrade", "disable"]
 
 DEPRECATION: Final = " `metadata` flag is deprecated and may be removed in a future release."

@@ -31,19 +31,6 @@ if TYPE_CHECKING:
     from featuregate.roles import Role
     from featuregate.wire.message import Request, Response
 
-__all__ = [
-    "APIS",
-    "NO_CONTROLLER",
-    "Answer",
-    "ClusterMembers",
-    "NodeState",
-    "api_versions",
-    "describe_cluster",
-    "fail",
-    "metadata",
-    "too_new",
-]
-
 APIS: Final[Mapping[int, type[Request[Any]]]] = {
     request.API_KEY: request
     for request in (

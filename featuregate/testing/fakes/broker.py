@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from featuregate.testing.fakes.session import Controller, ServerSession
     from featuregate.wire.frames import RequestHeader
 
-__all__ = ["FakeBroker", "ReceivedRequest"]
-
 _API_VERSIONS: Final = frozenset({"ApiVersions"})
 _CLUSTER_APIS: Final = frozenset({"Metadata", "DescribeCluster"})
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from featuregate.wire.frames import RequestHeader
 
-__all__ = ["Fault"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
     from typing import Any
 
-__all__ = ["HOST", "Listener", "LoopThread", "RequestHandler", "Transmission"]
-
 HOST = "127.0.0.1"
 _BACKLOG = 128
 _RESET = struct.pack("ii", 1, 0)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from featuregate.catalog.releases import CapturedRelease
     from featuregate.roles import Role
 
-__all__ = ["ReleaseFacts", "release_facts"]
-
 _KRAFT_VERSION: Final = "kraft.version"
 _FIRST_WITH_FEATURES: Final = (2, 7)
 _FIRST_EPOCH: Final = 100

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     Controller = Callable[[UpdateFeaturesRequest, int], UpdateFeaturesResponse | None]
     """Answers UpdateFeatures of a version; ``None``: it cannot answer now, for example without a quorum."""
 
-__all__ = ["Controller", "ServerSession"]
-
 _BEFORE_AUTHENTICATION: Final = frozenset(
     {ApiVersionsRequest.API_KEY, SaslHandshakeRequest.API_KEY, SaslAuthenticateRequest.API_KEY}
 )

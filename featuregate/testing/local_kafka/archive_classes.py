@@ -22,8 +22,6 @@ from featuregate.testing.local_kafka.releases import recipe_for
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["archive_classes"]
-
 WRITE_TIMEOUT = 120.0
 """Seconds that a node may take to write its classes when it ends."""
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["issue_certificates"]
-
 NAMES = ("localhost", "127.0.0.1")
 
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["archive_of", "options_to_read"]
-
 
 def archive_of(jars: Path, java: Path) -> Path:
     """Return the path of the archive of a folder of jars for a Java; it may not exist."""

@@ -15,15 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-__all__ = [
-    "Installation",
-    "feature_arguments",
-    "features_command",
-    "format_arguments",
-    "scram_arguments",
-    "write_logging",
-]
-
 JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true")
 """Start fast and stay small: no process runs long enough for an optimizing compiler to pay off."""
 

@@ -15,16 +15,6 @@ if TYPE_CHECKING:
     from featuregate.roles import Role
     from featuregate.testing.local_kafka.releases import Recipe
 
-__all__ = [
-    "ClusterConfig",
-    "NodeConfig",
-    "client_properties",
-    "jaas",
-    "node_configs",
-    "node_properties",
-    "properties_text",
-]
-
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 

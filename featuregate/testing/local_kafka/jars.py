@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from featuregate.testing.local_kafka.releases import Recipe
 
-__all__ = ["cache_folder", "delta_lake", "install", "jars_of", "kafka_streams", "spark_connector"]
-
 FETCH_TIMEOUT = 900.0
 """Seconds to wait for another process that downloads."""
 

@@ -15,8 +15,6 @@ from featuregate.errors import LocalKafkaError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["OLDEST_JAVA", "find_java", "java_major"]
-
 OLDEST_JAVA = 17
 """Kafka 4 needs Java 17 (KIP-1013), and every older release starts with it too."""
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from featuregate.roles import Role
     from featuregate.testing.local_kafka.config import ClusterConfig, NodeConfig
 
-__all__ = ["KafkaNode", "KafkaNodes", "NodeInfo"]
-
 STORAGE_TOOL = "kafka.tools.StorageTool"
 
 STOP_TIMEOUT = 30.0

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["Membership", "cluster_id", "membership", "parse_membership", "serves"]
-
 PROBE_TIMEOUT = 5.0
 """Seconds for one connection and one answer."""
 

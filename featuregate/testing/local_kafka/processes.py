@@ -20,8 +20,6 @@ from featuregate.testing.local_kafka import watchdog
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["HOST", "ChildProcess", "ProcessGroup", "ProcessState", "ReservedPorts", "wait_until"]
-
 HOST = "127.0.0.1"
 """The address of every listener: no name to resolve, and one address family."""
 

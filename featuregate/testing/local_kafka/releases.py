@@ -11,8 +11,6 @@ from typing import Any, Final, Literal
 
 from featuregate.errors import LocalKafkaError
 
-__all__ = ["CHANGES", "Recipe", "recipe_for", "version_numbers"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:

@@ -15,8 +15,6 @@ import signal
 import sys
 import time
 
-__all__ = ["CLEAN_EXIT", "main"]
-
 CLEAN_EXIT = b"."
 """The byte that the owner writes after it has cleaned up."""
 

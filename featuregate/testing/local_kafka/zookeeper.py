@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup
 
-__all__ = ["ZooKeeper", "registered_in"]
-
 RELEASE = "2.8.2"
 """The release of Kafka whose jars contain the ZooKeeper that runs: 3.5, which serves clients from 3.4."""
 

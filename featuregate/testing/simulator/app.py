@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from featuregate.testing.simulator.cluster import Cluster
     from featuregate.view.cluster_view import View
 
-__all__ = ["FORGET_AFTER", "STALE_AFTER", "App", "MemoryLatchStore"]
-
 _EPOCH: Final = 1_700_000_000.0
 _INTERVAL: Final = 5.0
 STALE_AFTER: Final = 15.0

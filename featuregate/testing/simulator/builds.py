@@ -12,8 +12,6 @@ from featuregate.testing.simulator.values import Value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Build", "release_build"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Build(Value):

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
     from featuregate.wire.events import Event
 
-__all__ = ["PASSWORD", "ListedBrokers", "address_of", "fetch_broker_list", "probe", "view_of"]
-
 _PORT: Final = 9092
 _LISTS_FENCED_FROM: Final = 2
 _SOFTWARE: Final = ("featuregate", "simulated")

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from featuregate.roles import Role
     from featuregate.testing.simulator.events import ClusterEvent
 
-__all__ = ["Cluster", "ClusterSpec", "EventResult", "apply", "update_features"]
-
 ClusterSpec = KRaft | ZooKeeper
 """What a new cluster is made of; its ``create()`` returns the cluster."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from featuregate.testing.simulator.events import ClusterEvent
     from featuregate.testing.simulator.nodes import NodeStatus, SimulatedNode
 
-__all__ = ["ClusterBase", "Spec"]
-
 _STATUS_CHANGES: Final[Mapping[type[ClusterEvent], tuple[str, NodeStatus]]] = {
     Pause: ("running", "paused"),
     Resume: ("paused", "running"),

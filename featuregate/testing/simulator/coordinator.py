@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from featuregate.records.releases import CoordinatorRelease, Loss, RecordReading
 
-__all__ = ["LoadResult", "LogRecord", "RecordLoss", "SimulatedCoordinator", "compact"]
-
 LogRecord = tuple[bytes, bytes | None]
 """The key and the value of one record; a value of ``None`` is a tombstone."""
 

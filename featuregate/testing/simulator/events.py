@@ -14,38 +14,6 @@ from featuregate.wire.update_features import UpgradeType
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "TICK_SECONDS",
-    "AppEvent",
-    "CatchUp",
-    "ClusterEvent",
-    "Event",
-    "Heal",
-    "HoldRegistrations",
-    "Join",
-    "JumpClock",
-    "Kill",
-    "Lag",
-    "Leave",
-    "Partition",
-    "Pause",
-    "Poll",
-    "Rebuild",
-    "ReleaseRegistrations",
-    "RestartApp",
-    "Restore",
-    "Resume",
-    "Roll",
-    "ScriptError",
-    "Start",
-    "Stop",
-    "Tick",
-    "TruncateAnswer",
-    "UpdateFeatures",
-    "downgrade",
-    "upgrade",
-]
-
 
 TICK_SECONDS: Final = 0.5
 """The length of one tick: ``metadata.max.idle.interval.ms``, after which an idle KRaft cluster writes a record."""

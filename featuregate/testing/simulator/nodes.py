@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["NodeStatus", "SimulatedNode"]
-
 NodeStatus = Literal["running", "paused", "starting", "refused", "stopped", "died"]
 """``starting``: the process runs and waits for a controller. ``refused``: the process runs and is not registered,
 because its build does not support the finalized levels. ``died``: the process ended by itself. Only running and paused

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["AppRequirements"]
-
 
 class AppRequirements(NamedTuple):
     """One API version and one feature level. The app has gates for each of them, for both, and for either."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from featuregate.testing.simulator.events import ClusterEvent
     from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
-__all__ = ["SimulatedCluster"]
-
 
 class SimulatedCluster(FakeCluster):
     """A fake cluster whose nodes answer as those of a simulated cluster, and whose controller answers UpdateFeatures.

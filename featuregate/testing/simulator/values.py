@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import MISSING, fields
 
-__all__ = ["Value"]
-
 
 class Value:
     """A frozen dataclass whose ``repr`` is code. Fields that have their default value are left out."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from confluent_kafka import KafkaError
 
-__all__ = ["admin", "reader", "writer"]
-
 _logger = logging.getLogger("featuregate.confluent.client")
 
 _ANSWER: Final = {"socket.timeout.ms": 5000}

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from featuregate_confluent.latch.protocol import Partition
 
-__all__ = ["CommittedOffset", "OffsetsReader", "named", "read_all", "stable_read"]
-
 CommittedOffset = tuple[int | None, marks.Mark]
 """The committed offset of a partition, None where there is none, and the mark beside it."""
 

@@ -10,8 +10,6 @@ from featuregate_librdkafka.usage_topic import SOFTWARE, UsageTopic
 if TYPE_CHECKING:
     from featuregate_confluent.config.options import SwitchOptions
 
-__all__ = ["make_discoverer"]
-
 
 def make_discoverer(options: SwitchOptions, *, instance: str | None) -> Discoverer:
     """Return a discoverer, which reports to ``usage_topic`` where there is one; ``instance`` names this process."""

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.client.committed import CommittedOffset
     from featuregate_confluent.latch.protocol import Partition
 
-__all__ = ["Coordinator", "GroupDescription", "GroupReader"]
-
 T = TypeVar("T")
 
 _CONTROLLER_SECONDS: Final = 3.0

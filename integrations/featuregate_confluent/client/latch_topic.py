@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Consumer, Message
 
-__all__ = ["LatchRecord", "LatchTopic"]
-
 _BATCH: Final = 500
 _GRACE: Final = 2.0  # seconds that an answer may come after librdkafka's own bound
 _BY_LABEL: Final = {model.label: model for model in Model}

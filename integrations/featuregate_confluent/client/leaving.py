@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Consumer
 
-__all__ = ["close_static_member", "leave_group"]
-
 LEAVE_SECONDS: Final = 10.0
 _POLL: Final = 0.01
 _QUIET_POLLS: Final = 3

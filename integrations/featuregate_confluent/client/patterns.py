@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["matcher"]
-
 
 def matcher(pattern: str) -> Callable[[str], object]:
     """Return a predicate: whether a topic matches a pattern, which begins with ``^``.

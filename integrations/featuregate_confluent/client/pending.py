@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-__all__ = ["UNBOUNDED_SECONDS", "GroupUnreadable", "PendingAnswer", "ask_until_answered"]
-
 T = TypeVar("T")
 
 _GRACE: Final = 1.0  # seconds that an answer may come after librdkafka's own bound

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
     from featuregate_confluent.config.properties import Config
 
-__all__ = ["ClientRole", "Version", "advise", "installed_librdkafka", "with_advice"]
-
 _log = logging.getLogger("featuregate_confluent.config.advice")
 
 ClientRole = Literal["consumer", "producer"]

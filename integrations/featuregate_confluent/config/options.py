@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.latch.protocol import Partition
     from featuregate_confluent.models import Model
 
-__all__ = ["DEFAULTS", "SwitchOptions", "complete", "require_seconds"]
-
 
 class _Required(TypedDict):
     consumer: Mapping[str, Any]

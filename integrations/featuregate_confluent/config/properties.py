@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Config", "given", "last", "number", "text"]
-
 Config = Mapping[str, Any]
 """The properties and callbacks that an app passes to confluent-kafka."""
 

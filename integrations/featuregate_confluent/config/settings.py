@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.config.properties import Config
     from featuregate_confluent.models import Model
 
-__all__ = ["consumer_config", "poll_seconds", "producer_config", "require_one_cluster"]
-
 _CONSUMER_DEFAULTS: Final = {
     "isolation.level": "read_committed",
     "enable.auto.commit": False,

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from featuregate_confluent.latch.protocol import Partition
 
-__all__ = ["partition_transactional_id", "process_transactional_id"]
-
 
 def partition_transactional_id(app_id: str, partition: Partition) -> str:
     """Name the transactional id of an input partition."""

@@ -21,8 +21,6 @@ from featuregate.errors import ConfigError
 from featuregate_confluent.errors import UnknownMark
 from featuregate_confluent.models import Model
 
-__all__ = ["LIMIT", "Mark", "read", "write"]
-
 LIMIT: Final = 4095
 """Bytes of UTF-8. Brokers take 4096 (``offset.metadata.max.bytes``), and confluent-kafka adds a NUL on the wire."""
 

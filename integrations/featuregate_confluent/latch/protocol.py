@@ -18,18 +18,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.latch.marks import Mark
     from featuregate_confluent.models import PinnedModel
 
-__all__ = [
-    "LATCHED",
-    "Member",
-    "ModelChoice",
-    "Observation",
-    "Partition",
-    "decide",
-    "ids_to_take",
-    "latch",
-    "partitions_to_read",
-]
-
 Partition = tuple[str, int]
 """A topic and the number of its partition."""
 

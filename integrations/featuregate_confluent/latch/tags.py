@@ -12,8 +12,6 @@ from typing import Final
 
 from featuregate_confluent.models import Model
 
-__all__ = ["read", "tagged"]
-
 _TAGS: Final = re.compile(r"(?:#fg=[a-z0-9]*)+\Z")
 _BY_TAG: Final = {f"#fg={model.label}": model for model in Model}
 

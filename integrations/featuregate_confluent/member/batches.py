@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.producing.producers import Producers
     from featuregate_confluent.producing.transaction import Keeper
 
-__all__ = ["transactions_of"]
-
 
 def transactions_of(
     messages: Sequence[Message],

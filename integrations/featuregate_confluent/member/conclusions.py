@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.producing.rounds import Rounds
     from featuregate_confluent.producing.transaction import Transaction
 
-__all__ = ["Conclusions"]
-
 NOT_WAITED_FOR: Final = (
     "a commit was under way, and its end was not waited for before the consumer was polled: see Pipeline"
 )

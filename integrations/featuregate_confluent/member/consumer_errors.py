@@ -13,8 +13,6 @@ from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["raise_for_consumer_errors"]
-
 logger = logging.getLogger("featuregate.confluent")
 
 _TRANSIENT: Final = frozenset({"_PARTITION_EOF", "_MAX_POLL_EXCEEDED", "UNKNOWN_TOPIC_OR_PART"})

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-__all__ = ["ABORTED_AT_MOST", "LOST_AT_MOST", "TAKEN_AT_MOST", "TAKEN_SECONDS", "UNRELEASED_SECONDS", "Failures"]
-
 LOST_AT_MOST: Final = 10
 """Producers that were lost in a row, with no commit in between."""
 ABORTED_AT_MOST: Final = 50

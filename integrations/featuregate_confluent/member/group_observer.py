@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.member.state import MemberState
     from featuregate_confluent.models import PinnedModel
 
-__all__ = ["GroupObserver"]
-
 logger = logging.getLogger("featuregate.confluent")
 
 ASK_SECONDS: Final = 30.0

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.latch.protocol import Member, ModelChoice, Partition
     from featuregate_confluent.models import PinnedModel
 
-__all__ = ["GroupState", "events_between"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupState:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.member.state import MemberState
     from featuregate_confluent.member.takeover import Takeover
 
-__all__ = ["Membership"]
-
 
 class Membership:
     """The consumer of this member, and its place in the group."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.member.state import MemberState
     from featuregate_confluent.models import Model
 
-__all__ = ["by_partition", "ends_of", "move", "next_offsets", "offsets_to_commit", "places", "rewind", "take_back"]
-
 
 def by_partition(messages: Iterable[Message]) -> dict[Partition, list[Message]]:
     """Sort messages by their partition; the order within one stays."""

@@ -22,8 +22,6 @@ from featuregate.errors import ConfigError
 if TYPE_CHECKING:
     import os
 
-__all__ = ["ProcessName", "claim_process_name"]
-
 PROCESSES: Final = 1024
 """So many processes of one app on one host; more is taken for a folder whose locks do not work."""
 LONGEST: Final = 100

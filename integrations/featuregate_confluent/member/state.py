@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.latch.protocol import Partition
     from featuregate_confluent.producing.transaction import Transaction
 
-__all__ = ["MemberState"]
-
 
 @dataclass(slots=True)
 class MemberState:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.models import Model
     from featuregate_confluent.producing.producers import Producers
 
-__all__ = ["Takeover"]
-
 SLACK_SECONDS: Final = 30.0
 """Beyond the transaction's timeout: coordinators check for timeouts every ten seconds, and brokers restart."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.client.group import GroupDescription
     from featuregate_confluent.latch.protocol import Member, Partition
 
-__all__ = ["Overview", "to_json", "to_text"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:

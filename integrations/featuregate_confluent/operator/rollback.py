@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.latch.protocol import Member, Partition
     from featuregate_confluent.models import Model
 
-__all__ = ["Change", "Rollback", "RollbackPlan", "RollbackRefused"]
-
 _NAMED: Final = 5
 _PROBE_SECONDS: Final = 2.0
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.producing.outcome import Outcome
     from featuregate_librdkafka.calls import Call, Within
 
-__all__ = ["outcome_of", "roll_back", "send_and_commit"]
-
 END_SECONDS: Final = 60.0
 
 

@@ -28,16 +28,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.latch.marks import Mark
     from featuregate_librdkafka.calls import Within
 
-__all__ = [
-    "GroupMetadata",
-    "OffsetsUnanswered",
-    "read_group_metadata",
-    "safe_send_offsets",
-    "send_offsets",
-    "uncontradicted",
-    "words",
-]
-
 SEND_SECONDS: Final = 30.0
 GRACE_SECONDS: Final = 2.0
 """An answer may come so much later than librdkafka's own bound."""

@@ -11,8 +11,6 @@ from featuregate_confluent.error_actions import ErrorAction, action_for
 from featuregate_confluent.producing.offsets import words
 from featuregate_librdkafka.error_codes import is_fenced
 
-__all__ = ["Committed", "Lost", "Outcome", "RolledBack", "lost_by", "was_fenced"]
-
 
 @dataclass(frozen=True, slots=True)
 class Committed:

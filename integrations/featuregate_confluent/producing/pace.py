@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["FASTER", "MARGIN", "Pace"]
-
 MARGIN: Final = 20
 """A round is planned to take a twentieth of its limit. If each message then takes ten times as long as measured, the
 round takes half of the limit, and the other half is left for the commit."""

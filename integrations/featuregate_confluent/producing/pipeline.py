@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from featuregate_confluent.producing.transaction import Transaction
 
-__all__ = ["Pipeline"]
-
 AT_ONCE: Final = 16
 """A commit waits for brokers nearly all of the time, but hundreds of threads would cost more than they save."""
 

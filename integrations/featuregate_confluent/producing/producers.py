@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from featuregate_confluent.latch.protocol import Partition
 
-__all__ = ["Producers"]
-
 logger = logging.getLogger("featuregate.confluent.producer")
 
 TAKE_SECONDS: Final = 60.0

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from featuregate_confluent.events import SwitchEvent
 
-__all__ = ["ALONE_AT_MOST", "Batch", "Limits", "Rounds"]
-
 ALONE_AT_MOST: Final = 3
 """Rounds of one message that outlived a limit and were lost, in a row. One alone may be a process that was stopped."""
 

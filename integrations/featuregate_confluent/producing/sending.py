@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from confluent_kafka import KafkaError, Message, Producer
 
-__all__ = ["Delivery", "logging_errors", "refused", "send_when_room"]
-
 Delivery: TypeAlias = "Callable[[KafkaError | None, Message], None]"
 
 logger = logging.getLogger("featuregate.confluent")

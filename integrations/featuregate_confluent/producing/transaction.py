@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.producing.sending import Delivery
     from featuregate_librdkafka.calls import Call, Callers, Within
 
-__all__ = ["Data", "Keeper", "Transaction"]
-
 Data: TypeAlias = bytes | str | None
 
 

@@ -21,8 +21,6 @@ from featuregate_fleet.files.segments import Segmenter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["DESCRIPTION", "add_options", "run"]
-
 DESCRIPTION: Final = """\
 Cut the live log of a broker on this host into files below DIR/ID, whole lines each, until SIGTERM or Ctrl-C. The log
 must be rotated by renaming, which is what Kafka's own configuration does. A restart goes on where the last run ended.\

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.evidence.line_counts import LineCounts
 
-__all__ = ["Progress", "add_progress_option"]
-
 
 def add_progress_option(parser: argparse.ArgumentParser) -> None:
     """Add ``--progress``."""

@@ -22,8 +22,6 @@ from featuregate_fleet.readiness.rows import Verdict
 if TYPE_CHECKING:
     from featuregate_fleet.readiness.report import Report
 
-__all__ = ["DESCRIPTION", "NO_VERDICT", "STALE_AFTER_HOURS", "add_options", "run"]
-
 NO_VERDICT: Final = 3
 """The evidence is missing or too old."""
 _EXIT_CODES: Final = {Verdict.OK: OK, Verdict.WARN: OK, Verdict.BLOCK: FAILED}

@@ -13,8 +13,6 @@ from featuregate_fleet.commands.options.tables import add_tables_options, counts
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["DESCRIPTION", "add_options", "run"]
-
 DESCRIPTION: Final = """\
 Parse lines again that an older parser put into quarantine, and read files again that could not be read: restore them
 under their names before. What is understood now leaves the quarantine.\

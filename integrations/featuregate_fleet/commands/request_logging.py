@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from featuregate.admin.log_levels import BrokerLogLevel
 
-__all__ = ["DESCRIPTION", "add_options", "run"]
-
 DESCRIPTION: Final = """\
 Set the level of the logger kafka.request.logger on each broker, one after another, while it runs. At debug a broker
 logs every request. On a broker of ours with small requests a line had 1.3 kB: 110 GB a day for 1,000 requests a second.

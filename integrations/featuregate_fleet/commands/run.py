@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.stream.read_files import ReadFiles
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["DESCRIPTION", "add_options", "run"]
-
 DESCRIPTION: Final = """\
 Read each file below DIR once, and count the requests in it, until SIGTERM or Ctrl-C. On the brokers, set the logger
 kafka.request.logger to DEBUG, and copy files here once they are rolled: a file is read once, and what is appended to it

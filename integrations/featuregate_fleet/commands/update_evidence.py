@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from featuregate.admin.updates import Update
     from featuregate_fleet.readiness.evidence import Evidence
 
-__all__ = ["check_cluster", "check_updates", "verdict_on"]
-
 
 def check_updates(
     evidence: str, cluster: str, updates: Sequence[Update], *, cluster_id: str | None, reports_expected: bool

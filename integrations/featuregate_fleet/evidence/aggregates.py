@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.evidence.paths import LogFile
 
-__all__ = ["BEGINNING", "as_text", "from_text"]
-
 BEGINNING: Final = '{"featuregate-fleet-counts":'
 _FIRST_LINE: Final = BEGINNING + " 1}"
 

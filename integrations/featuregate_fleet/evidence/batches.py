@@ -34,8 +34,6 @@ from featuregate_fleet.evidence.text import LINES, LONGEST, Unreadable, lines_be
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["parse_file", "parse_in_turns", "parse_quarantined"]
-
 _SEEN: Final = pa.struct([*FIELDS, ("outcome", pa.string()), ("client_host", pa.string())])
 _COMPLETED: Final = "completed"
 _REFUSED: Final = "refused"

@@ -9,27 +9,6 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = [
-    "API_USAGE",
-    "BROKERS",
-    "CLUSTER_VIEWS",
-    "COORDINATOR_RECORDS",
-    "COORDINATOR_TOPICS",
-    "COVERAGE",
-    "EVIDENCE_FILES",
-    "FEATURE_LEVELS",
-    "FEATURE_USAGE",
-    "KEYS",
-    "LOG_LINES",
-    "ORIGIN",
-    "PARSED",
-    "QUARANTINE",
-    "READINESS",
-    "USAGE_KEYS",
-    "USAGE_TOPICS",
-    "parsed_rows",
-]
-
 _TIME: Final = pa.timestamp("us", tz="UTC")
 
 API_USAGE: Final = pa.schema(

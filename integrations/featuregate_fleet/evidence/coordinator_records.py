@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from featuregate.records import CoordinatorRecord
 
-__all__ = ["RAW", "TOPICS", "UNKNOWN_TYPE", "UNKNOWN_VERSION", "UNREADABLE", "decode_batches", "kinds", "model_of_mark"]
-
 TOPICS: Final = {log.topic: log for log in (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)}
 """The topics of coordinators, and what decodes their records."""
 

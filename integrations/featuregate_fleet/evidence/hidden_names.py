@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 
-__all__ = ["WITH_NAMES", "hide_names"]
-
 
 def hide_names(batches: Iterable[pa.RecordBatch], table: str, pseudonyms: Pseudonyms) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a table of `WITH_NAMES` with hashes.

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from featuregate.view.cluster_view import View
 
-__all__ = ["level_rows"]
-
 
 def level_rows(view: View, taken_at: datetime) -> Iterator[tuple[Any, ...]]:
     """Yield a row for each broker and each feature that is known, finalized or supported anywhere."""

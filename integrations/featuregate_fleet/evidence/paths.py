@@ -10,8 +10,6 @@ from urllib.parse import unquote, urlsplit
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["IN_UTC", "OTHERS", "LogFile", "broker_of", "log_file"]
-
 OTHERS: Final = "others"
 IN_UTC: Final = MappingProxyType({OTHERS: "UTC"})
 

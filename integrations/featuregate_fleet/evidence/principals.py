@@ -6,8 +6,6 @@ import json
 import re
 from typing import Final
 
-__all__ = ["pattern_of"]
-
 _GOES_ON: Final = (
     r"[\w@/+$#%&~-]"
     r"|[^\x00-\x7f]"  # in Java, \w is ASCII

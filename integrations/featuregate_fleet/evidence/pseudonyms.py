@@ -9,8 +9,6 @@ from __future__ import annotations
 import hmac
 from typing import Final
 
-__all__ = ["ANONYMOUS", "HASHED", "Pseudonyms"]
-
 HASHED: Final = "hmac:"
 """What each hash begins with."""
 ANONYMOUS: Final = "User:ANONYMOUS"

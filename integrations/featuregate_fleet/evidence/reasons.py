@@ -4,26 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "CUT",
-    "EMPTY",
-    "MALFORMED_REPORT",
-    "NEWER_REPORT",
-    "NOTHING_MISSING",
-    "NO_REQUEST",
-    "OF_FILES",
-    "OF_REPORTS",
-    "OTHER_CLUSTER",
-    "PARSER",
-    "RAW_LENGTH",
-    "TOO_LONG",
-    "UNKNOWN_BROKER",
-    "UNKNOWN_LAYOUT",
-    "UNREADABLE",
-    "VANISHED",
-    "WRONG_FIELDS",
-]
-
 PARSER: Final = 3
 """The version of the parser. A newer one may read what this one put into quarantine."""
 

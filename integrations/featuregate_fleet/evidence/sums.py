@@ -11,8 +11,6 @@ from featuregate_fleet.evidence.columns import API_USAGE, KEYS, parsed_rows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["add_up", "summed"]
-
 _USAGE: Final = "api_usage"
 _MOST: Final = 100_000
 """Rows that are held back, about 20 MB."""

@@ -7,8 +7,6 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["LINES", "LONGEST", "Unreadable", "lines_before"]
-
 LONGEST: Final = 16 * 2**20
 """How many bytes a line may have. A line of the request log has the bodies of request and response."""
 

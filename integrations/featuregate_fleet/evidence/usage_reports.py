@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
 
-__all__ = ["PARSED_REPORTS", "RECORDS", "parse_records"]
-
 RECORDS: Final = pa.schema(
     [
         ("topic", pa.string()),

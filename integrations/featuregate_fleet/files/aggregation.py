@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["aggregate", "is_aggregate", "read_aggregate"]
-
 _BEGINNING: Final = BEGINNING.encode()
 _ANY_BROKER: Final = "0"
 """The reader of the counts knows it."""

@@ -7,8 +7,6 @@ from typing import Final
 
 from featuregate_fleet.evidence.lines.request import MARKER
 
-__all__ = ["cut_bodies"]
-
 _MARKER: Final = MARKER.encode()
 _JSON: Final = (b'},"request":', b',"connection":"', b'{},"response":{}')
 _TEXT: Final = {

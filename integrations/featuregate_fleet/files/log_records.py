@@ -18,8 +18,6 @@ from featuregate_fleet.files.pieces import texts_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["RECORDS", "parse_records"]
-
 RECORDS: Final = pa.schema(
     [
         ("uri", pa.string()),  # of the partition

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.files.pieces import Piece
 
-__all__ = ["parse_pieces"]
-
 
 def parse_pieces(
     numbers: Iterable[pa.RecordBatch], *, pieces: Sequence[Piece], kept: KeptLines = KeptLines.NONE

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.evidence.paths import LogFile
 
-__all__ = ["Piece", "begins_with", "lines_of", "pieces_of", "read_piece", "rest_of", "texts_of"]
-
 _PIECE: Final = 128 * 2**20
 _BLOCK: Final = 4 * 2**20
 _COMPRESSED_BLOCK: Final = 2**16

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["Segmenter"]
-
 _LONGEST: Final = 64 * 2**20
 """Bytes of a segment. A line that is longer is cut."""
 _HEAD: Final = 1024

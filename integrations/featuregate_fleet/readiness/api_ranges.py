@@ -14,8 +14,6 @@ from featuregate.catalog import api_name, captured
 if TYPE_CHECKING:
     from featuregate.catalog import CapturedRelease
 
-__all__ = ["API_VERSIONS", "ReleaseApis", "Served", "ServedApis", "WithoutOldVersions", "is_internal"]
-
 API_VERSIONS: Final = 18
 """A broker answers any version of ApiVersions, so that a client can negotiate (KIP-511)."""
 

@@ -11,20 +11,6 @@ if TYPE_CHECKING:
 
     from featuregate.view.cluster_view import View
 
-__all__ = [
-    "AppUsage",
-    "BrokerLog",
-    "Evidence",
-    "GateUse",
-    "LevelAt",
-    "LogLevel",
-    "RecordUse",
-    "Refused",
-    "RefusedClient",
-    "Usage",
-    "UsageAt",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.readiness.evidence import Evidence
 
-__all__ = ["LoggedHours", "hour_of", "logged_hours", "lost_hours"]
-
 _HOUR: Final = timedelta(hours=1)
 _CLOCKS: Final = timedelta(minutes=5)
 """How far the clocks of a broker and of this machine may differ."""

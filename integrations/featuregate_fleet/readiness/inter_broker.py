@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.readiness.evidence import Evidence, Usage
 
-__all__ = ["of_nodes", "tell_apart"]
-
 _SHAPES: Final = {
     re.compile(r"broker-(\d+)-fetcher-\d+"): frozenset({1, 2, 18, 23}),
     re.compile(r"broker-(\d+)-txn-marker-sender"): frozenset({18, 27}),

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from featuregate.catalog import CapturedRelease
 
-__all__ = ["Deprecate", "DowngradeTo", "DropApi", "Finalize", "Move", "ToRelease"]
-
 
 @dataclass(frozen=True, slots=True)
 class ToRelease:

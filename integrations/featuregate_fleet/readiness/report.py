@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.evidence import Evidence
     from featuregate_fleet.readiness.moves import Move
 
-__all__ = ["Report", "assess"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-__all__ = ["APP_GATES", "Row", "Verdict", "worst"]
-
 APP_GATES: Final = "app-gates"
 """The check of the gates that apps report. The page has a table of its own for it."""
 

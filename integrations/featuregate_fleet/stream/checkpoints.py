@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["resumed"]
-
 _LOGS = ("commits", "offsets", "sources/0")
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["keep_view"]
-
 
 def keep_view(spark: SparkSession, view: View, tables: Tables) -> None:
     """Append a view and the levels in it. The view is last, because readers take the levels from it."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["decoded", "drain_coordinators"]
-
 _RECORDS: Final = "coordinator_records"
 _QUERY_ID: Final = "sql.streaming.queryId"
 _IN_A_BATCH: Final = 2_000_000

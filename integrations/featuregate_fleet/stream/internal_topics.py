@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["TopicEnds", "has_records", "java_properties", "topic_ends"]
-
 _SECONDS: Final = 60
 _NO_TOPIC: Final = "UnknownTopicOrPartitionException"
 _PREFIX: Final = "kafka."

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.report import Report
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["keep_report"]
-
 
 def keep_report(spark: SparkSession, report: Report, tables: Tables) -> None:
     """Append the findings of a report, all at once.

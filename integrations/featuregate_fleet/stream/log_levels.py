@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from featuregate.admin.log_levels import BrokerLogLevel
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["keep_log_levels"]
-
 
 def keep_log_levels(spark: SparkSession, levels: Iterable[BrokerLogLevel], tables: Tables) -> list[str]:
     """Append the level of each broker; return the brokers that did not report it."""

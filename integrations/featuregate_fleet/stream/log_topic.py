@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.stream.internal_topics import TopicEnds
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["drain_log_topic"]
-
 _QUERY_ID: Final = "sql.streaming.queryId"
 _IN_A_BATCH: Final = 1_000_000
 

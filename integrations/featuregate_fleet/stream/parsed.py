@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.files.pieces import Piece
     from featuregate_fleet.tables.folder import BatchId, Tables
 
-__all__ = ["file_rows", "parse_files", "quarantine_rows", "usage_rows", "write_parsed"]
-
 _TASKS_A_CORE: Final = 4
 
 

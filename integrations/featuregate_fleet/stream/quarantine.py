@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.tables.delta import DeltaTables
 
-__all__ = ["replay"]
-
 _FILES: Final = "evidence_files"
 
 

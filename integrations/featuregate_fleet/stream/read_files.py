@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["ReadFiles"]
-
 _IN_A_TURN: Final = 10_000
 
 

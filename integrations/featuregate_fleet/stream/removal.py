@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.tables.delta import DeltaTables
 
-__all__ = ["Removal", "compact", "forgetting", "plan", "remove", "retention"]
-
 _TIMES: Final = {
     "log_lines": "written_at",
     "api_usage": "last_seen",

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.evidence.paths import LogFile
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["drain"]
-
 _FILES_IN_A_BATCH: Final = 256
 """A micro-batch costs three seconds of processor time beside its lines."""
 _QUERY_ID: Final = "sql.streaming.queryId"

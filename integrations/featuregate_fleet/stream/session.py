@@ -23,8 +23,6 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["DELTA", "SETTINGS", "local_session", "settings"]
-
 SPARK: Final = "4.0."
 DELTA: Final = "4.0.0"
 """The release of Delta Lake for this line of Spark."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.stream.internal_topics import TopicEnds
 
-__all__ = ["same_topic"]
-
 _FILE: Final = "topic_id"
 
 

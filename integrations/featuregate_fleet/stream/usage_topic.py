@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.stream.internal_topics import TopicEnds
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["drain_usage", "was_read"]
-
 _TOPICS: Final = "usage_topics"
 _QUERY_ID: Final = "sql.streaming.queryId"
 _IN_A_BATCH: Final = 500_000

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["hourly_requests", "log_levels"]
-
 _MIDDLE: Final = 30
 """Minutes."""
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.tables.folder import BatchId
 
-__all__ = ["DeltaTables"]
-
 _CHECK_RETENTION: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 _LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"

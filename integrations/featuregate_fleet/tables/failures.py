@@ -14,8 +14,6 @@ from featuregate_fleet.errors import TablesBroken
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["cause_of", "one_line_failures"]
-
 _CAUSE: Final = re.compile(r"^(?:Caused by: )?(?:[\w$]+\.)*\w+(?:Error|Exception): (\S.*)$", re.MULTILINE)
 """The stack traces of Java and Python name the innermost error last."""
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 
-__all__ = ["BatchId", "Tables"]
-
 _TABLES: Final = {
     "log_lines": columns.LOG_LINES,
     "api_usage": columns.API_USAGE,

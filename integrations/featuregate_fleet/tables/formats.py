@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["DELTA", "PARQUET", "changeable_tables", "tables_in"]
-
 DELTA: Final = "delta"
 PARQUET: Final = "parquet"
 _CLASSES: Final[dict[str, type[Tables]]] = {DELTA: DeltaTables, PARQUET: ParquetTables}

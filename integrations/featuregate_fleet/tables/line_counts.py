@@ -12,8 +12,6 @@ from featuregate_fleet.tables.failures import one_line_failures
 if TYPE_CHECKING:
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["read_line_counts"]
-
 
 def read_line_counts(tables: Tables) -> LineCounts:
     """Add up the lines of all files that were read.

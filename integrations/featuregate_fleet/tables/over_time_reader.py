@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.evidence import Usage
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["levels_over_time", "usage_over_time"]
-
 _OF_NODES: Final = ("listener", "principal", "client_id", "software_name", "api_key")
 """The columns by which requests of nodes differ from those of clients."""
 _DAYS: Final = 30

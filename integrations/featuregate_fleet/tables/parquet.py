@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-__all__ = ["ParquetTables"]
-
 _DONE: Final = "_SUCCESS"
 _DIGITS: Final = 32
 _REWRITTEN: Final = "rewritten"

@@ -20,8 +20,6 @@ from featuregate_fleet.tables.usage_reader import read_app_usage
 if TYPE_CHECKING:
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["read_evidence"]
-
 
 _READ: Final = (
     "api_usage", "brokers", "cluster_views", "coordinator_records", "coordinator_topics", "coverage",

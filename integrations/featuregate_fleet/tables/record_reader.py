@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["last_view", "record_uses", "records_read"]
-
 _ALIKE: Final = (
     "topic", "record_type", "kind", "version", "reason", "group", "protocol", "transactional_id", "state",
     "tagged_fields", "model", "current",

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["refused_clients"]
-
 _REQUEST: Final = ("client_host", "api_key", "version")
 _BEFORE: Final = "interval 1 day"
 """A connection has the number of a port, which another client gets some day."""

@@ -15,8 +15,6 @@ from featuregate_fleet.tables.times import EPOCH, from_micros
 if TYPE_CHECKING:
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["read_app_usage"]
-
 _SILENT: Final = "interval 10 minutes"
 """A report does not count any more when others of its app were read so much later."""
 

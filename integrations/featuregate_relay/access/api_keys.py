@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from featuregate_relay.access.clients import Client
 
-__all__ = ["ApiKeys"]
-
 
 class ApiKeys:
     """Clients by the SHA-256 digests of their keys. A key is long and random, so that its digest needs no salt."""

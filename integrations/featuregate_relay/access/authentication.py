@@ -26,17 +26,6 @@ if TYPE_CHECKING:
 
     from featuregate_relay.access.tokens import Tokens
 
-__all__ = [
-    "DEFAULT_RATE",
-    "STREAM_OF_FLAGS",
-    "Access",
-    "Authentication",
-    "client_in",
-    "client_of",
-    "ticket_for",
-    "wall",
-]
-
 _OPEN_PATHS: Final = {"/healthz", "/readyz"}
 """Probes have no credentials."""
 STREAM_OF_FLAGS: Final = "/ofrep/v1/events"

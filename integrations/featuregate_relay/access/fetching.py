@@ -14,8 +14,6 @@ from featuregate.sources.abortable import AbortableAdapter
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["FetchError", "fetch_json", "is_trusted_url"]
-
 _SECONDS: Final = 5.0
 _MOST_BYTES: Final = 256 * 1024
 _OK: Final = 200

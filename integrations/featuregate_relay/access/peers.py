@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["names_of"]
-
 
 def names_of(certificate: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of a certificate, as `ssl.SSLSocket.getpeercert` has it.

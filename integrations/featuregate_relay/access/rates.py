@@ -10,8 +10,6 @@ from cachetools import LRUCache
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Rates"]
-
 _BURST_SECONDS: Final = 2.0
 """A client that was silent may send the requests of so many seconds at once, and one request at any rate."""
 _MOST_CLIENTS: Final = 10_000

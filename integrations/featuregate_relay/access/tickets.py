@@ -18,8 +18,6 @@ from featuregate_relay.access.clients import Client
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Tickets"]
-
 _BUCKET_SECONDS: Final = 3600
 """Tickets of one hour are equal, so that a response with a ticket stays the same; they end with the next hour."""
 _REMEMBERED: Final = 1000

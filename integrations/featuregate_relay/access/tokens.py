@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-__all__ = ["InvalidToken", "Tokens"]
-
 _LEEWAY_SECONDS: Final = 30
 _COOLDOWN_SECONDS: Final = 30.0
 """Between two fetches, also failed ones."""

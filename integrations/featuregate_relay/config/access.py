@@ -19,8 +19,6 @@ from featuregate_relay.config.tables import FilePath, Name, Table
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ["ClientTable", "TlsTable", "TokensTable", "make_access", "problems"]
-
 _ALL = "*"
 _LIST = Field(strict=False)
 """TOML has lists; tuples do not change."""

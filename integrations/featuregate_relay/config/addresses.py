@@ -5,8 +5,6 @@ from __future__ import annotations
 import ipaddress
 from typing import Final, NamedTuple, Self
 
-__all__ = ["Address"]
-
 _HIGHEST_PORT: Final = 65535
 
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from featuregate_relay.access.certificates import Certificates
     from featuregate_relay.webhooks.notifier import Notifier
 
-__all__ = ["ClusterConfig", "ConfigMistakes", "RelayConfig", "checked", "read_config"]
-
 
 _SECRET_BYTES: Final = 32
 

@@ -10,8 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationInf
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-__all__ = ["FilePath", "Name", "Seconds", "Table", "line_of"]
-
 _NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 

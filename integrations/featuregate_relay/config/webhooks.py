@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["WebhookTable", "make_notifier"]
-
 _ALL = "*"
 _PREFIX = "whsec_"
 _LEAST_BYTES = 24

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from featuregate import Decision, View
     from featuregate_relay.clusters import ServedCluster
 
-__all__ = ["AllFlags", "ClusterFlags", "Flags", "encode"]
-
 _LOOK_SECONDS: Final = 0.05
 """By which a view ages until the relay looks again whether it is stale: a look costs more than a response."""
 

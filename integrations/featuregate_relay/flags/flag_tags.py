@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from featuregate_relay.flags.flags import Flag
 
-__all__ = ["FlagTag", "content_of", "stream_of"]
-
 _NO_STREAM: Final = "0" * DIGITS
 _TAG: Final = re.compile(
     r'"([0-9a-f]{32})\.([0-9a-f]{12})\.(-?\d{1,19})\.(\d{1,12})\.((?:[0-9a-f]{12})*)\.([0-9a-f]{12})(?:-\w+)?"'

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from featuregate import Decision, View
 
-__all__ = ["LEVEL", "Flag", "gate_flag", "level_flags"]
-
 LEVEL = "level."
 """What the key of a feature's flag begins with; the name of the feature follows."""
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from featuregate_relay.states import ClusterState
     from featuregate_relay.views.view_body import RawHeaders
 
-__all__ = ["Evaluations", "FlagPaths"]
-
 _FLAGS: Final = "/ofrep/v1/evaluate/flags"
 _MOST_BYTES: Final = 64 * 1024
 """Of a request. Nothing in it changes the answer."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from featuregate import Decision, Gate, View
 
-__all__ = ["Blocker", "ShownGate", "shown_gate"]
-
 _MOST: Final = 8
 _EPOCH: Final = re.compile(r" at epoch \d+")
 """Brokers learn of an epoch one after the other: with it, brokers that report the same levels would differ."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from featuregate_relay.clusters import ServedCluster
     from featuregate_relay.views.floors import Floors
 
-__all__ = ["routes"]
-
 _TYPES: Final = {".css": "text/css", ".mjs": "text/javascript", ".svg": "image/svg+xml"}
 """Not those of the system, which may not know modules."""
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from featuregate_relay.states import ClusterState
 from featuregate_relay.page.software import Software
 
-__all__ = ["LATCHED", "Renderer", "Shown"]
-
 LATCHED: Final = "latched"
 """The parameter with the gates that the page has shown open, each by :func:`featuregate_relay.seen.latch_of`."""
 _MOST_COLUMNS: Final = 12

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from featuregate import Gate, View
 
-__all__ = ["Closing", "closings"]
-
 _MOST_RELEASES: Final = 15
 
 

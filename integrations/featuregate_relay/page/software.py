@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from featuregate import View
     from featuregate.view.matrix import Group, Matrix
 
-__all__ = ["Roll", "Software", "lacks", "roll_of", "software_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Software:

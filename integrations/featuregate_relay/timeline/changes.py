@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from featuregate import Gate, View
     from featuregate.view.answers import BrokerAnswer
 
-__all__ = ["KINDS", "Change", "Kind", "Moment", "changes", "moment_of", "moved"]
-
 T = TypeVar("T")
 
 Kind = Literal["cluster", "level", "release", "broker", "gate"]

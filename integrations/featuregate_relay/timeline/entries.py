@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from featuregate.json_values import JsonValue
 
-__all__ = ["MOST_ENTRIES", "Entry", "History", "history_from_json", "history_to_json"]
-
 MOST_ENTRIES: Final = 500
 """Older ones are forgotten."""
 _SCHEMA_VERSION: Final = 1

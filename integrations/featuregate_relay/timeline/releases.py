@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from featuregate.view.answers import ApiRange, SupportedRange
 
-__all__ = ["release_of", "release_title"]
-
 _CACHED: Final = 256
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from featuregate_relay.timeline.changes import Moment
     from featuregate_relay.timeline.entries import Entry
 
-__all__ = ["Timeline"]
-
 logger = logging.getLogger("featuregate.relay")
 
 _MOST_BYTES: Final = 4 * 1024 * 1024

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from featuregate_relay.clusters import ServedCluster
     from featuregate_relay.states import ClusterState
 
-__all__ = ["ClusterEvents"]
-
 
 class ClusterEvents(ClientEvents):
     """Events with the view, the status and the gates. A gate that the client has seen latched is open for it."""

@@ -16,8 +16,6 @@ from featuregate_relay.seen import DIGITS, FLOOR_SECONDS, cluster_of
 if TYPE_CHECKING:
     from featuregate import View
 
-__all__ = ["EventId"]
-
 _ID: Final = re.compile(
     r"([0-9a-f]{32})\.([0-9a-f]{12})\.(-?\d{1,19})\.(\d{1,12}\.\d{3})\.((?:[0-9a-f]{12})*)", re.ASCII
 )

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from featuregate_relay.clusters import ServedCluster
     from featuregate_relay.states import ClusterState
 
-__all__ = ["ClientEvents", "EventStream", "OpenStreams", "event", "open_stream"]
-
 MOST_STREAMS: Final = 10_000
 """Streams that are open at a time."""
 _RANDOM: Final = SystemRandom()

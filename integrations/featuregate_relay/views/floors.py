@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from featuregate import View
     from featuregate_relay.clusters import ServedCluster
 
-__all__ = ["FLOOR_SECONDS", "Floors", "problem_after"]
-
 FLOOR_SECONDS: Final = 2.0
 """How long a request waits for a view that is not below its floor."""
 _REMEMBERED: Final = 100

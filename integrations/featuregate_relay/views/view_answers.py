@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from featuregate_relay.views.floors import Floors
     from featuregate_relay.views.view_body import RawHeaders
 
-__all__ = ["ViewPath"]
-
 _RANDOM: Final = SystemRandom()
 _LONGEST_WAIT: Final = 30
 """Seconds of a long poll: below the idle timeouts of most proxies."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from featuregate import View
     from featuregate.gating.latches import LatchKey
 
-__all__ = ["EncodedBody", "ViewBody", "accepts_gzip"]
-
 RawHeaders = list[tuple[bytes, bytes]]
 _LEVEL: Final = 5
 _CODINGS: Final = {"gzip", "x-gzip", "*"}

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from featuregate_relay.views.view_answers import ViewPath
     from featuregate_relay.views.view_body import RawHeaders
 
-__all__ = ["UnchangedViews"]
-
 
 class UnchangedViews:
     """Middleware that answers 304 where nothing else is to be decided, and passes all other requests on.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from featuregate_relay.webhooks.messages import Message
 
-__all__ = ["Attempt", "Endpoint"]
-
 _SECONDS: Final = 20.0
 _SUCCESS: Final = range(200, 300)
 _GONE: Final = 410

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from featuregate_relay.states import ClusterState
 
-__all__ = ["Message", "messages_between"]
-
 _MOST_CHANGES: Final = 50
 _LONGEST_CHANGE: Final = 300
 """Characters. A message has less than 20 kB, as the specification asks."""

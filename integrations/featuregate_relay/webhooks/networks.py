@@ -19,8 +19,6 @@ from featuregate.sources.abortable import AbortableAdapter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["GuardedAdapter", "Network", "is_allowed"]
-
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from featuregate_relay.states import ClusterState
     from featuregate_relay.webhooks.sender import Deliveries, Sender
 
-__all__ = ["Notifier"]
-
 
 class Notifier:
     """Notifies endpoints. What a relay finds when it starts is no change.

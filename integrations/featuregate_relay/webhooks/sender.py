@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from featuregate_relay.webhooks.delivery import Endpoint
     from featuregate_relay.webhooks.messages import Message
 
-__all__ = ["RETRY_SECONDS", "Deliveries", "Sender"]
-
 _RANDOM = SystemRandom()
 
 _MINUTE: Final = 60.0

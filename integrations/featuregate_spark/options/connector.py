@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from featuregate import Requirement
 
-__all__ = ["UNUSABLE_OPTIONS", "USABLE_OPTIONS", "Excluder", "SparkRole", "UnusableOption", "UsableOption"]
-
 SparkRole = Literal["reader", "writer"]
 """``reader``: Spark's Kafka source; ``writer``: its Kafka sink. Both for batches and streams."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from featuregate_spark.snapshot import Snapshot
     from featuregate_spark.watch import Watch
 
-__all__ = ["BatchFunction", "PinnedBatches"]
-
 logger = logging.getLogger("featuregate.spark")
 
 FOLDER: Final = "featuregate"

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from featuregate_spark.pins.write_once import WriteOnceFiles
 
-__all__ = ["open_files"]
-
 
 def open_files(spark: SparkSession, checkpoint: str) -> WriteOnceFiles:
     """Return the write-once files of a checkpoint, for the kind of this session."""

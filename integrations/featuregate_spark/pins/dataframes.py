@@ -14,8 +14,6 @@ from featuregate_spark.errors import PinError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["DataFrameFiles"]
-
 _NO_PATH: Final = "PATH_NOT_FOUND"
 _END: Final = "\u001e"
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["HadoopFiles"]
-
 _NOT_FOUND: Final = "java.io.FileNotFoundException"
 _EXISTS: Final = "org.apache.hadoop.fs.FileAlreadyExistsException"
 

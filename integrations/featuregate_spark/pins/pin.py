@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from featuregate import Gate, View
     from featuregate.json_values import JsonValue
 
-__all__ = ["BatchPin", "next_pin"]
-
 SCHEMA_VERSION: Final = 1
 ABOUT: Final = (
     "The decisions of featuregate for one micro-batch, and what the query has latched. A replay of the batch reads "

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["WriteOnceFiles"]
-
 
 class WriteOnceFiles(Protocol):
     """The files of a checkpoint folder. Names are relative to it: ``featuregate/pin-5``."""

@@ -14,8 +14,6 @@ from featuregate_librdkafka.core_settings import librdkafka_properties
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["client_properties"]
-
 _CLIENT_ID: Final = "client.id"
 """Of the session's polls. Quotas and request logs know the sink by its own, which the app gives it or librdkafka."""
 _BROKERS: Final = {"bootstrap.servers", "metadata.broker.list"}

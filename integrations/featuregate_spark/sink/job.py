@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from featuregate_spark.sink.shards import Batch
 
-__all__ = ["Tasks", "collect_small", "columns_to_write", "require_replayable", "write_batch"]
-
 _log = logging.getLogger("featuregate.spark.sink")
 
 _TYPES: Final = {

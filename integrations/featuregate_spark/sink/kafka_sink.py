@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from featuregate_spark.sink.shards import Batch
     from featuregate_spark.watch import Watch
 
-__all__ = ["STABLE_OFFSETS_GATE", "ZSTD_GATE", "KafkaSink", "tasks_of"]
-
 _log = logging.getLogger("featuregate.spark.sink")
 
 STABLE_OFFSETS_GATE: Final = "kafka-sink-kip447"

@@ -16,8 +16,6 @@ from featuregate_spark.sink.shard_producer import ShardProducer
 if TYPE_CHECKING:
     from featuregate_spark.sink.shards import Batch, Shard
 
-__all__ = ["KeptClients"]
-
 _QUERIES: Final = 4
 """Queries whose clients a worker keeps: an app may run some beside each other, and others one after the other."""
 

@@ -12,8 +12,6 @@ from featuregate_spark.sink.shards import MAX_METADATA, Batch, Sharding
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["SinkOptions"]
-
 _OWN: Final = ("transactional.id", "enable.idempotence", "acks", "request.required.acks")
 """Properties that the sink sets itself."""
 

@@ -16,8 +16,6 @@ from featuregate_spark.sink.shards import Sharding
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["PreviousBatchIncomplete", "Progress", "is_committed", "is_committed_with", "sharding_of_batch"]
-
 
 @dataclass(frozen=True, slots=True)
 class Progress:

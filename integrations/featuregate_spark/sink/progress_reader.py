@@ -18,18 +18,6 @@ if TYPE_CHECKING:
 
     from featuregate_spark.sink.shards import Batch
 
-__all__ = [
-    "KAFKA_CLIENTS",
-    "POLL_SECONDS",
-    "QUICK",
-    "QUICK_READ_SECONDS",
-    "QUIET",
-    "Clients",
-    "ProgressReader",
-    "ProgressUnavailable",
-    "partitions_of",
-]
-
 _log = logging.getLogger("featuregate.spark.sink")
 
 POLL_SECONDS: Final = 0.2

@@ -11,8 +11,6 @@ import sys
 from pathlib import Path
 from zipimport import zipimporter
 
-__all__ = ["drop_importers_outside", "freeze_once"]
-
 
 def drop_importers_outside(folder: Path) -> None:
     """Drop the importers of all archives outside the folder to which Spark adds the app's files.

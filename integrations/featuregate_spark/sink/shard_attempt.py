@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from featuregate_spark.sink.shard_producer import ShardProducer
     from featuregate_spark.sink.shards import Shard
 
-__all__ = ["Committed", "ShardAttempt"]
-
 _log = logging.getLogger("featuregate.spark.sink")
 
 

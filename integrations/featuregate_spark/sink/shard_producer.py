@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from featuregate_spark.sink.shards import Shard
 
-__all__ = ["ProducerFenced", "Record", "ShardProducer"]
-
 _log = logging.getLogger("featuregate.spark.sink")
 
 _QUEUE_FULL_SECONDS: Final = 0.01

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from featuregate_spark.sink.shards import Batch
 
-__all__ = ["RESULT_SCHEMA", "EmptyShardTask", "ShardTask", "write_shards"]
-
 RESULT_SCHEMA: Final = StructType(
     [
         StructField("shard", IntegerType()),

@@ -13,8 +13,6 @@ from urllib.parse import quote, unquote
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MAX_METADATA", "Batch", "Shard", "Sharding"]
-
 MAX_METADATA: Final = 4000
 """Bytes that the metadata of an offset may take: brokers keep 4,096 (``offset.metadata.max.bytes``)."""
 

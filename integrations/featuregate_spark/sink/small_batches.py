@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from featuregate_spark.sink.shard_attempt import Committed
     from featuregate_spark.sink.shards import Batch
 
-__all__ = ["MOST_SHARDS", "SmallBatchWriter"]
-
 MOST_SHARDS: Final = 16
 """The driver writes shards side by side, each with clients of its own. Executors share more of them."""
 

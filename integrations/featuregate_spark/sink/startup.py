@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from featuregate_spark.sink.progress import Progress
     from featuregate_spark.sink.shards import Batch, Sharding
 
-__all__ = ["progress_at_start", "sharding_at_start"]
-
 _log = logging.getLogger("featuregate.spark.sink")
 
 _FENCED_AT_ONCE: Final = 8

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from featuregate_spark.source.feature_state import FeatureState
     from featuregate_spark.source.rows import FeatureRow
 
-__all__ = ["FeatureReader", "FeatureStream", "KafkaFeatures", "PushedReader"]
-
 _INITIAL_OFFSET: Final = {"n": 0}
 """The offset of a stream before any broker has answered."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from featuregate_spark.source.feature_state import FeatureState
     from featuregate_spark.source.reader_options import ReaderOptions
 
-__all__ = ["FeaturePoller"]
-
 
 def _wall() -> float:
     """Return seconds since the Unix epoch, for times that outlive the process."""

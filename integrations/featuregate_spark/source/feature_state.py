@@ -24,18 +24,6 @@ if TYPE_CHECKING:
 
     Answer = tuple[Mapping[int, ApiRange], Mapping[str, SupportedRange], Mapping[str, int], Mapping[str, int]]
 
-__all__ = [
-    "Ages",
-    "FeatureState",
-    "Levels",
-    "document_of",
-    "latched_levels",
-    "next_state",
-    "reports_levels",
-    "seen_levels",
-    "state_from",
-]
-
 SCHEMA_VERSION: Final = 1
 LONGEST_TEXT: Final = 300
 """Maximum characters of a broker's error: Spark writes the offset to its log with each batch."""

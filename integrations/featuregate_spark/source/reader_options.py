@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from featuregate_spark.source.feature_state import FeatureState, Levels
     from featuregate_spark.source.rows import Only
 
-__all__ = ["ReaderOptions"]
-
 _KAFKA: Final = "kafka."
 _BOOTSTRAP: Final = ("kafka.bootstrap.servers", "kafka.bootstrap.controllers")
 

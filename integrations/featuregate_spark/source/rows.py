@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
     from featuregate_spark.source.feature_state import FeatureState, Levels
 
-__all__ = ["KINDS", "PUSHED", "SCHEMA", "FeatureRow", "Only", "pushed", "rows_of"]
-
 KINDS: Final = ("api", "feature", "error")
 
 SCHEMA: Final = (

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from featuregate.testing.simulator.builds import Build
     from featuregate.testing.simulator.nodes import SimulatedNode
 
-__all__ = ["KRaftCluster", "LevelsChange"]
-
 _UNLOADED_REPORTS_NO_LEVELS_FROM: Final = (4, 4)
 _NOT_SERVED: Final = (0, -1)
 _FORWARDED: Final = frozenset(

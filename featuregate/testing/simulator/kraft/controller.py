@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from featuregate.testing.simulator.kraft.cluster import KRaftCluster
     from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest
 
-__all__ = ["UpdateAnswer", "answer_update"]
-
 _REGISTRATIONS_FROM: Final = (3, 7)
 _INVALID_UPDATE_VERSION: Final = 95
 _WITH_RESULTS: Final = 1

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["in_map_order"]
-
 _BUCKETS: Final = 16
 _LOAD: Final = 0.75
 

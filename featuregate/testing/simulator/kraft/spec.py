@@ -17,8 +17,6 @@ from featuregate.testing.simulator.values import Value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FIRST_CONTROLLER", "KRaft"]
-
 FIRST_CONTROLLER: Final = 3000
 _DEFAULT_BUILDS: Final = ("3.9", "4.2", "4.3")
 _DEFAULT_LEVELS: Final = {

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from featuregate.testing.simulator.events import ClusterEvent
     from featuregate.wire.update_features import UpdateFeaturesRequest
 
-__all__ = ["apply", "update"]
-
 _SESSION_TICKS: Final = 18
 """``broker.session.timeout.ms`` of nine seconds."""
 _REGISTRATION_TICKS: Final = 120

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from featuregate.testing.simulator.requirements import AppRequirements
     from featuregate.view.cluster_view import View
 
-__all__ = ["BrokerReport", "Expectations", "InvariantBroken"]
-
 
 class InvariantBroken(AssertionError):
     """An invariant does not hold (docs/explanation/invariants.md)."""

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
     from featuregate.testing.simulator.cluster import Cluster, ClusterSpec
 
-__all__ = ["ScriptCheck", "ScriptChoices", "ScriptFailed", "as_code", "explore", "random_script", "shrink"]
-
 ScriptCheck = Callable[[Script], object]
 """A check of a script: raises if the script fails it."""
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from featuregate.testing.simulator.requirements import AppRequirements
     from featuregate.wire.update_features import UpdateFeaturesResponse
 
-__all__ = ["Script", "ScriptStep", "check_invariants", "check_with", "run"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Script(Value):

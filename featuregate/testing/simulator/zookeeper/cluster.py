@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from featuregate.roles import Role
     from featuregate.testing.simulator.nodes import NodeStatus, SimulatedNode
 
-__all__ = ["FeaturesNode", "ZooKeeperCluster", "first_unsupported"]
-
 
 class FeaturesNode(NamedTuple):
     """The content of the ``/features`` node."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Range = tuple[int, int]
 
-__all__ = ["DISABLED", "WRONG_CONTROLLER", "UpdateAnswer", "answer_update", "as_failed"]
-
 _NOT_CONTROLLER: Final = 41
 _FEATURE_UPDATE_FAILED: Final = 96
 

@@ -15,8 +15,6 @@ from featuregate.testing.simulator.zookeeper.cluster import FeaturesNode, ZooKee
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ZooKeeper"]
-
 _FEATURE: Final = "group_coordinator"
 
 

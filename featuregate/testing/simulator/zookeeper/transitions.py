@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from featuregate.testing.simulator.events import ClusterEvent
     from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
-__all__ = ["apply", "update"]
-
 _SESSION_TICKS: Final = 36
 """``zookeeper.session.timeout.ms`` of eighteen seconds."""
 

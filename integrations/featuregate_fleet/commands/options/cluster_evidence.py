@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.evidence.lines.log_lines import KeptLines
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["add_topic_options", "cluster_view", "read_cluster", "read_log_topic"]
-
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 

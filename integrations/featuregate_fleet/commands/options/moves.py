@@ -13,8 +13,6 @@ from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, F
 if TYPE_CHECKING:
     from featuregate.catalog import CapturedRelease
 
-__all__ = ["add_moves"]
-
 _DROP: Final = re.compile(r"([A-Za-z_]+|api:[0-9]+)<([0-9]{1,5})")
 _HIGHEST: Final = 2**15 - 1
 

@@ -12,8 +12,6 @@ from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["add_hash_option", "check_names", "keep_names", "pseudonyms"]
-
 _OF_ENVIRONMENT: Final = "env:"
 _SHORTEST: Final = 16
 _CLEAR: Final = "clear"

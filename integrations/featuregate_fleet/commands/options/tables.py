@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.evidence.line_counts import LineCounts
 
-__all__ = ["add_tables_options", "adding_report", "alone", "counts", "no_other_writer", "one_writer", "tables_folder"]
-
 _REPORTS: Final = "all reports"
 """In place of a cluster, whose name has no spaces."""
 _REPORT_SECONDS: Final = 60.0

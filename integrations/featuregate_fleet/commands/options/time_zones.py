@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from zoneinfo import ZoneInfo
 
-__all__ = ["time_zone"]
-
 
 def time_zone(text: str) -> str:
     """Parse the name of a time zone."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.tables.folder import Tables
 
-__all__ = ["add_usage_topic", "read_usage"]
-
 _TOPIC: Final = "featuregate-usage"
 
 

@@ -10,8 +10,6 @@ from featuregate_fleet.commands.options.tables import add_tables_options, no_oth
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["DESCRIPTION", "add_options", "run"]
-
 DESCRIPTION: Final = """\
 Join the files of each table, of which every micro-batch writes one, and delete the files of earlier versions.\
 """

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.stream.removal import Removal
 
-__all__ = ["DESCRIPTION", "add_options", "run"]
-
 DESCRIPTION: Final = """\
 Remove principal, client id and host from the usage of one principal, and the text of each line in quarantine that has
 its name. The requests stay, without a name: they can still block a move. Without --checksum, the command changes

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.stream.removal import Removal
 
-__all__ = ["add_removal_options", "run_removal"]
-
 
 def add_removal_options(parser: argparse.ArgumentParser) -> None:
     """Add ``--checksum``, ``--tables`` and ``--cluster``."""

@@ -11,8 +11,6 @@ from featuregate_fleet.commands.upkeep.removal import add_removal_options, run_r
 if TYPE_CHECKING:
     from featuregate_fleet.stream.removal import Removal
 
-__all__ = ["DESCRIPTION", "add_options", "run"]
-
 DESCRIPTION: Final = """\
 Delete what was seen more than DAYS before today, in UTC: lines, usage of APIs and gates, levels, coverage, kept
 reports, lines in quarantine, and records of coordinators that newer ones have overwritten. Without --checksum, nothing

@@ -19,8 +19,6 @@ import pyarrow.compute as pc
 from featuregate_fleet.evidence.lines.one_line import LEVEL, TIME
 from featuregate_fleet.evidence.lines.request import MARKER
 
-__all__ = ["FIELDS", "read_lines"]
-
 FIELDS: Final = pa.struct(
     [
         ("time", pa.timestamp("us", tz="UTC")),

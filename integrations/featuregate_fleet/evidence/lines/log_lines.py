@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.evidence.paths import LogFile
 
-__all__ = ["KeptLines", "line_rows"]
-
 _DIGEST_BYTES: Final = 8
 
 

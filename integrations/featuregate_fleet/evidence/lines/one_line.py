@@ -14,8 +14,6 @@ from featuregate_fleet.evidence.reasons import CUT, EMPTY, NO_REQUEST, UNKNOWN_L
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LEVEL", "TIME", "TIME_AND_LEVEL", "read_line", "read_time"]
-
 TIME: Final = r"^\[?(20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d[,.]\d\d\d)\]?"
 LEVEL: Final = r" +([A-Z]+) +"
 TIME_AND_LEVEL: Final = TIME + LEVEL

@@ -19,8 +19,6 @@ from featuregate_fleet.evidence.lines.request import INT16
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["Refusal", "is_header", "is_reason", "read_refusal", "repeats_refusal"]
-
 _LOGGER: Final = r" \(kafka\.network\.Processor\)$"
 _FIRST: Final = re.compile(TIME_AND_LEVEL + r"Closing socket for (\S+) because of error" + _LOGGER, re.ASCII)
 _SECOND: Final = re.compile(TIME_AND_LEVEL + r"Exception while processing request from (\S+)" + _LOGGER, re.ASCII)

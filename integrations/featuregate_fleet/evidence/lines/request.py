@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["INT16", "MARKER", "Request", "known"]
-
 MARKER: Final = "Completed request:"
 """What stands before the request (kafka.network.RequestChannel)."""
 INT16: Final = range(-(2**15), 2**15)

@@ -18,8 +18,6 @@ from featuregate_fleet.evidence.reasons import CUT, WRONG_FIELDS
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["TEXT_HEADERS", "read_text"]
-
 _VERSION: Final = r"(?P<version>-?\d{1,9})"
 _HEADS: Final = {
     "RequestHeader(": (

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.api_ranges import ServedApis
     from featuregate_fleet.readiness.evidence import Evidence, Usage
 
-__all__ = ["api_versions", "coverage", "inter_broker", "newer_brokers", "quarantine", "refused_requests"]
-
 _UNREADABLE: Final = 0.01
 """The share of a broker's requests in quarantine from which on the others say too little. A client that sends ten
 requests is missed with a probability of one to 10^20, if lines are damaged at random."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.evidence import AppUsage, Evidence, GateUse
     from featuregate_fleet.readiness.moves import Move
 
-__all__ = ["app_gates", "usage_reports"]
-
 _REPORTS: Final = "usage-reports"
 _UNREADABLE: Final = 0.01
 _RELEASE: Final = (

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.evidence import Evidence, LevelAt
     from featuregate_fleet.readiness.moves import Deprecate, Finalize
 
-__all__ = ["PREDICTIONS", "brokers", "deprecate", "finalize", "finalized_levels", "logged_levels", "no_levels"]
-
 _PROTOCOLS: Final = {"group.version": "consumer", "share.version": "share", "streams.version": "streams"}
 """What brokers serve only where a feature is at 1 or higher."""
 _SNAPSHOT: Final = METADATA_VERSION

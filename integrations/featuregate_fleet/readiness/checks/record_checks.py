@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.api_ranges import ServedApis
     from featuregate_fleet.readiness.evidence import Evidence, RecordUse
 
-__all__ = ["coordinator_records", "members_of", "models", "no_records"]
-
 _TXN_OFFSET_COMMIT: Final = 28
 _WITH_GENERATION: Final = 3
 """The version of TxnOffsetCommit from which on brokers check the generation of a member (KIP-447)."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.evidence import GateUse
     from featuregate_fleet.readiness.moves import Move
 
-__all__ = ["touches", "view_after", "view_before"]
-
 _NOBODY: Final = BrokerAnswer(node_id=0, host="any", port=0)
 
 

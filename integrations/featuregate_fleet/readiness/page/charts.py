@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.api_ranges import ServedApis
     from featuregate_fleet.readiness.evidence import Evidence, Usage
 
-__all__ = ["coverage_chart", "usage_by_software", "usage_chart"]
-
 _LABEL: Final = 168
 """In units of the SVG, as all lengths."""
 _VERSION: Final = 13

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.readiness.rows import Row
 
-__all__ = ["latest", "left_out", "listed", "marked", "minute", "plain", "strong", "table"]
-
 _LONGEST: Final = 300
 _SIGNS: Final = {Verdict.BLOCK: "✕", Verdict.UNKNOWN: "?", Verdict.STALE: "◷", Verdict.WARN: "!", Verdict.OK: "✓"}
 """Each verdict has a sign, because some readers do not see the colour."""

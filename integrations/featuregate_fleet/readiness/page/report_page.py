@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.report import Report
     from featuregate_fleet.readiness.rows import Row
 
-__all__ = ["to_html"]
-
 MOST_BYTES: Final = 300_000
 """The size of a page that goes into a mail."""
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-__all__ = ["ROW", "RowsOverTime", "row_name", "share"]
-
 ROW: Final = 18
 """The height of a row in units of the SVG. All lengths are in these units."""
 _SHADES: Final = 4

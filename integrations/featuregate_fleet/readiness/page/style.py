@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["STYLE"]
-
 STYLE: Final = """\
 :root{color-scheme:light dark;--page:#fff;--ink:#1b1f24;--soft:#57606a;--line:#d0d7de;--panel:#f6f8fa;--band:#dfe5ec;
 --used:#1f5fa8;--gap:#eceff2;--s1:#b9d3ee;--s2:#7fb0e0;--s3:#3f83c8;--s4:#15508f;

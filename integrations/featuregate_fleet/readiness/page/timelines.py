@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.evidence import Evidence, LevelAt, UsageAt
     from featuregate_fleet.readiness.moves import Move
 
-__all__ = ["levels_chart", "recent_usage", "software_over_time", "versions_over_time"]
-
 _ROWS: Final = RowsOverTime(label=200, width=560)
 _LETTER: Final = 8
 """The width of a letter, about."""
