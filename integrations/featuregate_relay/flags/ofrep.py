@@ -21,6 +21,7 @@ from featuregate_relay.flags.flag_tags import FlagTag, stream_of
 from featuregate_relay.flags.flags import LEVEL
 from featuregate_relay.refusals import Refused, refusal
 from featuregate_relay.views.event_stream import ClientEvents, OpenStreams, event, open_stream
+from featuregate_relay.views.floors import problem_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -111,14 +112,10 @@ class FlagPaths:
 
     async def _not_below(self, flags: ClusterFlags, seen: tuple[FlagTag, ...]) -> tuple[AllFlags, bytes]:
         """Return all flags and their age, once they are not older than those that the client has seen elsewhere."""
+        problem = await problem_after(self._floor_seconds, flags.cluster, lambda: _problem(flags, seen))
         known, age = flags.now()
-        if _problem(known.held(seen), seen, age) and self._floor_seconds > 0:
-            flags.cluster.poll_soon()
-            await flags.cluster.next_view.after(known.view, self._floor_seconds)
-            known, age = flags.now()
         found = known.held(seen)
-        problem = _problem(found, seen, age)
-        if found is None or problem:
+        if found is None or problem is not None:
             raise Refused(503, f"{flags.cluster.name}: {problem}", retry_after=1)
         return found, known.aged(age)
 
@@ -204,7 +201,9 @@ def _tag_beside(tag: FlagTag, stream: str) -> tuple[FlagTag, str]:
     return beside, str(beside)
 
 
-def _problem(found: AllFlags | None, seen: tuple[FlagTag, ...], age: float) -> str | None:
+def _problem(flags: ClusterFlags, seen: tuple[FlagTag, ...]) -> str | None:
+    known, age = flags.now()
+    found = known.held(seen)
     if found is None:
         return _NO_ANSWER
     asked_at = datetime.now(UTC).timestamp() - age

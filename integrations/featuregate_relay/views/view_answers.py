@@ -13,6 +13,7 @@ from featuregate.sources.floor import Floor
 from featuregate.sources.relay_responses import AGE_HEADER
 from featuregate_relay.entity_tags import matches
 from featuregate_relay.refusals import Refused
+from featuregate_relay.views.floors import problem_after
 from featuregate_relay.views.view_body import ViewBody
 from featuregate_relay.waiting import ClientGone, ends_with_connection
 
@@ -106,19 +107,18 @@ class ViewPath:
 
         A floor comes from a replica with a newer view, so that this one probably has it once it asks the brokers.
         """
-        began = _now()
+        now, floor = asyncio.get_running_loop().time, wanted.floor
+        ends = now() + wanted.wait
+        if floor is not None:
+            longest = max(wanted.wait, self._floors.seconds)
+            await problem_after(longest, cluster, lambda: self._newest(cluster, floor)[2])
         while True:
-            body, age, problem = self._newest(cluster, wanted.floor)
-            if problem is None and body is not None and wanted.is_news(body):
+            body, age, problem = self._newest(cluster, floor)
+            left = ends - now()
+            if left <= 0 or (problem is None and body is not None and wanted.is_news(body)):
                 return body, age, problem
-            longest = max(wanted.wait, self._floors.seconds if problem and wanted.floor else 0.0)
-            left = began + longest - _now()
-            if left <= 0:
-                return body, age, problem
-            if problem and wanted.floor:
-                cluster.poll_soon()
             if not await cluster.next_view.after(None if body is None else body.view, left):
-                return self._newest(cluster, wanted.floor)
+                return self._newest(cluster, floor)
             await asyncio.sleep(_RANDOM.random() * _SPREAD_SECONDS)
 
     def _newest(self, cluster: ServedCluster, floor: Floor | None) -> tuple[ViewBody | None, float, str | None]:
@@ -129,10 +129,6 @@ class ViewPath:
         if body is None or body.view is not view or body.latched != latched:
             body = self._bodies[cluster.name] = ViewBody(view, latched, before=body)
         return body, age, problem
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def _view(body: ViewBody, age: float, wanted: _Wanted) -> Response:
