@@ -40,16 +40,16 @@ def turn(path: Path) -> Iterator[None]:
 def replace_file(path: Path, text: str) -> None:
     """Write beside, flush, swap, flush the folder: a crash leaves the old file or the new one, whole.
 
-    Call it within a `turn`, because all processes write beside under one name. Raises OSError, and leaves nothing then.
+    Where several threads or processes call it for one path, the last one wins. Raises OSError, and leaves nothing then.
     """
-    beside = path.with_suffix(".new")
+    beside = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         with beside.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
-    except OSError:
+    except BaseException:
         with suppress(OSError):
             beside.unlink()
         raise

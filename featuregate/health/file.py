@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.errors import ConfigError
+from featuregate.files import replace_file
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
 
     from featuregate.polling.discoverer import Discoverer
@@ -41,16 +41,8 @@ def write_health(
     OSError
         The file cannot be written; the one before stays.
     """
-    target = Path(path)
     text = json.dumps({"version": _VERSION, "written_at": clock(), "health": features.health()})
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    replace_file(Path(path), text)
 
 
 def read_health(path: str | os.PathLike[str], *, clock: Callable[[], float] = time.monotonic) -> WrittenHealth:

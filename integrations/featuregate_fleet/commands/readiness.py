@@ -9,10 +9,10 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import FAILED, OK, UNKNOWN, CommandError, add_output, aligned, positive_seconds, printable
+from featuregate.files import replace_file
 from featuregate_fleet.commands.options.moves import add_moves
 from featuregate_fleet.commands.options.tables import add_tables_options, adding_report, tables_folder
 from featuregate_fleet.readiness.page.report_page import to_html
@@ -94,19 +94,11 @@ def run(args: argparse.Namespace) -> int:
                 keep_report(spark, report, tables)
     print(json.dumps(report.to_json(), indent=2) if args.output == "json" else _to_text(args, report))
     if args.html:
-        _write_whole(args.html, to_html(report, args.cluster))
+        try:
+            replace_file(args.html, to_html(report, args.cluster))
+        except OSError as error:
+            raise CommandError(f"--html {args.html}: the page cannot be written: {error.strerror}", UNKNOWN) from error
     return _EXIT_CODES.get(report.verdict, NO_VERDICT)
-
-
-def _write_whole(file: Path, text: str) -> None:
-    """Write a file in one step, so that no reader sees half of it. A file that was there stays if that fails."""
-    try:
-        with TemporaryDirectory(dir=file.parent, prefix=".fleet-") as folder:
-            half = Path(folder, "page")
-            half.write_text(text, encoding="utf-8")
-            half.replace(file)
-    except OSError as error:
-        raise CommandError(f"--html {file}: the page cannot be written: {error.strerror}", UNKNOWN) from error
 
 
 def _to_text(args: argparse.Namespace, report: Report) -> str:

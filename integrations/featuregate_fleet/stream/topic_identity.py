@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import PySparkException
 
+from featuregate.files import replace_file
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.stream.internal_topics import topic_ends
 from featuregate_fleet.tables.failures import cause_of
@@ -47,9 +48,7 @@ def _check(found: TopicEnds, checkpoint: Path) -> None:
     if not file.exists():
         if found.topic_id:
             checkpoint.mkdir(parents=True, exist_ok=True)
-            half = file.with_name(f".{_FILE}")
-            half.write_text(found.topic_id)
-            half.replace(file)
+            replace_file(file, found.topic_id)
         return
     if (before := file.read_text()) != found.topic_id:
         raise TablesBroken(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -214,15 +215,20 @@ def test_a_damaged_file_is_one_line_and_is_kept_beside(
     assert file.with_suffix(".damaged").read_bytes() == content
 
 
-def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_cannot_be_written_is_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The timeline goes on in memory, says no more, and writes all of it once it can."""
     file = tmp_path / "orders.timeline"
-    blocked = file.with_suffix(".new")
-    blocked.mkdir()
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
     timeline = followed(view(broker(1)), view(broker(2)), file=file)
     assert [str(file) in line for line in caplog.messages] == [True]
     assert list(timeline.problems.values()) == caplog.messages
-    blocked.rmdir()
+    monkeypatch.undo()
     timeline.follow(view(broker(3)), ())
     assert timeline.problems == {}
     assert Timeline(file).entries == timeline.entries
