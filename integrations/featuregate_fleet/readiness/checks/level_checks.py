@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 _PROTOCOLS: Final = {"group.version": "consumer", "share.version": "share", "streams.version": "streams"}
 """What brokers serve only where a feature is at 1 or higher."""
-_SNAPSHOT: Final = METADATA_VERSION
-"""A change of this level alone makes every node write a snapshot at once (SnapshotGenerator of Kafka)."""
 _OLDEST_WITH_ZOOKEEPER: Final = 1
 """The oldest metadata.version that releases support which run with ZooKeeper, too; from 4.0 on none does (KIP-833)."""
 _ASK_AGAIN: Final = "Run 'featuregate fleet run' with --bootstrap-server again."
@@ -95,11 +93,12 @@ def _with_zookeeper(view: View, target: CapturedRelease, oldest: int) -> Row:
 def logged_levels(evidence: Evidence, view: View, target: CapturedRelease) -> Iterator[Row]:
     """Check whether a level that was lowered may be in the metadata log still: older controllers do not start with it.
 
-    A node loads the log from its newest snapshot on. It writes one by itself, and when metadata.version changes.
+    A node loads the log from its newest snapshot on. It writes one by itself, at once if metadata.version changes, and
+    for no other level (SnapshotGenerator of Kafka).
     """
     seen_at = datetime.fromtimestamp(view.seen_at, UTC)
-    snapshots = [after.at for _, after in _changes(evidence.levels, _SNAPSHOT)]
-    for feature in sorted({one.feature for one in evidence.levels} - {_SNAPSHOT}):
+    snapshots = [after.at for _, after in _changes(evidence.levels, METADATA_VERSION)]
+    for feature in sorted({one.feature for one in evidence.levels} - {METADATA_VERSION}):
         lowest, highest = target.features.get(feature, (0, 0))
         lowered = [
             (before, after) for before, after in _changes(evidence.levels, feature) if (before.level or 0) > highest
