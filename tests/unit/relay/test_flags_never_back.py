@@ -12,6 +12,7 @@ import pytest
 from apps_in_process import call
 from hypothesis import HealthCheck, find, given, settings
 from schedules import ANY_EXAMPLE, carried_out
+from waiting import BOUND
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.app import Cluster, make_app
@@ -41,15 +42,19 @@ class Answer(NamedTuple):
 class Replica:
     """A relay with the gates of all replicas, without a latch store."""
 
-    def __init__(self, view: fg.View | None = None) -> None:
+    def __init__(self, view: fg.View | None = None, *, floor_seconds: float = 0.0) -> None:
         self.features = StaticFeatures(view)
         gates = tuple(self.features.gate(name, requirement) for name, requirement in GATES.items())
-        self.app = make_app({"default": Cluster(self.features, gates)}, floor_seconds=0)
+        self.app = make_app({"default": Cluster(self.features, gates)}, floor_seconds=floor_seconds)
 
     def ask(self, etag: str | None) -> Answer:
         """Ask for all flags."""
+        return asyncio.run(self.answer(etag))
+
+    async def answer(self, etag: str | None) -> Answer:
+        """Ask for all flags."""
         headers = {} if etag is None else {"If-None-Match": etag}
-        status, found, body = asyncio.run(call(self.app, PATH, headers, method="POST", body=b'{"context": {}}'))
+        status, found, body = await call(self.app, PATH, headers, method="POST", body=b'{"context": {}}')
         return Answer(status, found, json.loads(body) if body else None)
 
 
@@ -173,6 +178,26 @@ def test_a_replica_that_is_behind_or_has_no_view_says_so() -> None:
     assert (behind.status, behind.headers["retry-after"]) == (503, "1")
     assert "behind" in behind.body["errorDetails"]
     assert Replica().ask(None).status == 503
+
+
+def test_a_replica_waits_until_it_is_not_behind_any_more() -> None:
+    """The first view that comes may be behind the client, too."""
+    lower, same, newest = (
+        release_view("4.2", epoch=epoch, finalized={"group.version": level})
+        for epoch, level in ((7, 0), (8, 0), (9, 1))
+    )
+    replica = Replica(lower, floor_seconds=BOUND)
+    seen = Replica(newest).ask(None).headers["etag"]
+
+    async def ask() -> int:
+        waiting = asyncio.create_task(replica.answer(seen))
+        for view in (same, newest):
+            done, _ = await asyncio.wait([waiting], timeout=0.2)
+            assert not done
+            replica.features.show(view)
+        return (await waiting).status
+
+    assert asyncio.run(ask()) == 304
 
 
 def test_a_latch_of_one_cluster_is_none_of_another() -> None:
