@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 REQUIREMENT = "TxnOffsetCommit>=3"
 
 
-class Nobody:
-    """Owns gates that nothing polls for."""
+class NoOwner:
+    """An owner that never polls."""
 
     def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:  # noqa: ARG002 - what owners have
         return done()
@@ -41,7 +41,7 @@ class Slot:
 
 def gate_of(store: Store, name: str) -> Gate:
     requirement = fg.parse(REQUIREMENT)
-    return store.add_gate(name, lambda: Gate(name, requirement, policy="sticky", owner=Nobody()))
+    return store.add_gate(name, lambda: Gate(name, requirement, policy="sticky", owner=NoOwner()))
 
 
 def gates(*, qualifies: bool) -> Gate:

@@ -1,6 +1,6 @@
 """Decoding one ApiVersions v4 response, beside kio (generated, in Rust) and kafka-python (interpreted schemas).
 
-And records of coordinators, which nobody else decodes in Python: for information, as records per second.
+And records of coordinators, which no other library decodes in Python: for information, as records per second.
 """
 
 from __future__ import annotations

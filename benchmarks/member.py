@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Member(Protocol):
-    """Whoever wrote its loop."""
+    """A member, with the loop of featuregate or of the benchmark."""
 
     def run(self) -> None: ...
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BROKERS = (1, 3, 10, 30, 100, 300, 1000)
 MOST, HUNDRED = 1000, 100
 SECONDS = 60.0
-"""Nobody waits that long; a machine that is busy with something else must not cut a look short."""
+"""No look takes that long; a machine that is busy with something else must not cut one short."""
 KIB = 1024
 T = TypeVar("T")
 

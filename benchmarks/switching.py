@@ -16,7 +16,7 @@ QUIET = {"log_level": 3}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a member works; the same for whoever wrote its loop."""
+    """How a member works; the same for each loop."""
 
     loop: str
     """One of :data:`LOOPS`."""

@@ -105,5 +105,5 @@ HARNESSES = dict.fromkeys(
 """Tests that start a dozen processes on brokers of their own, and what they share: one of them at a time.
 
 Some of them together put thirty processes in the queue of two cores, where a job needs minutes for its first batch, and
-where brokers and members are given up that nobody has harmed.
+where brokers and members are given up that no test has harmed.
 """

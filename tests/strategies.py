@@ -96,7 +96,7 @@ requirements = st.recursive(
     ),
     max_leaves=8,
 )
-"""Whatever can be made: each kind is asked for with any name and number, and what is refused is left out."""
+"""All requirements that can be made: each kind with any name and number, without those that are refused."""
 named = st.builds(
     Capability,
     st.just("mine"),

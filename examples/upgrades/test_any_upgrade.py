@@ -88,5 +88,5 @@ def test_the_hasty_worker_fails_and_the_script_is_printed() -> None:
 
 
 def test_the_gated_worker_survives_all_scripts() -> None:
-    """Whatever happens to the cluster."""
+    """The scripts make any change and any fault of a cluster."""
     explore(KRaft("3.9"), seed=1, scripts=20, check=gated_worker_waits)

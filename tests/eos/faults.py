@@ -113,7 +113,7 @@ class Faults:
             self.go_on()
 
     def harm(self, kind: Kind) -> None:
-        """Do harm, and wait for nobody."""
+        """Do harm, and do not wait for members."""
         self.end_harm()
         if kind == "broker":
             self.kill_broker()
@@ -194,12 +194,12 @@ class Faults:
 
     def heal(self) -> None:
         """End all harm, and wait until every member is in its group again."""
-        until("every paused member is given up by its group", self._nobody_sleeps)
+        until("every paused member is given up by its group", self._no_member_sleeps)
         for line in self._lines:
             until(f"every member of {line.pipe.group} is back", line.is_whole)
         self.go_on()
 
-    def _nobody_sleeps(self) -> bool:
+    def _no_member_sleeps(self) -> bool:
         self.end_harm()
         return not any(line.asleep for line in self._lines)
 

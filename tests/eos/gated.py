@@ -43,7 +43,7 @@ class StalledProducer:
     def commit_transaction(self, timeout: float) -> None:
         """Wait, then commit."""
         self.reached.set()
-        assert self.released.wait(2 * BOUND), "nobody let the stalled transaction go on"
+        assert self.released.wait(2 * BOUND), "the test did not let the stalled transaction go on"
         self._producer.commit_transaction(timeout)
 
 

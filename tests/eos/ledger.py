@@ -223,13 +223,13 @@ class Ledger:
         """Ask whether the output topic ends, for readers of committed data, before its end."""
         try:
             return self._ends_of("read_committed") != self._ends_of("read_uncommitted")
-        except KafkaException:  # a broker is away: nobody knows
+        except KafkaException:  # a broker is away, so that the end is unknown
             return False
 
     def balance(self, timeout: float = BOUND) -> Balance:
         """Wait until every input has come out and no transaction is open, or the time is up; then compare.
 
-        Whoever writes must have been stopped, or the end moves on.
+        Stop all writers before, or the end moves on.
         """
         self._at_end(timeout, self._all_out)
         return self.compare()
@@ -315,7 +315,7 @@ class Ledger:
         return {each.partition: reader.get_watermark_offsets(each, 10.0)[1] for each in partitions}
 
     def _guarded(self, work: object, *arguments: object) -> None:
-        """Keep what a thread raised for whoever waits."""
+        """Keep what a thread raised for the caller that waits."""
         try:
             work(*arguments)  # type: ignore[operator]
         except Exception as failure:  # noqa: BLE001 - raised again in the test's own thread

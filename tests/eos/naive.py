@@ -1,7 +1,7 @@
 """Exactly-once apps as people write them by hand, step by step, so that a zombie can be made on purpose.
 
-A member stalls by not being told to go on: nobody polls its consumer, and librdkafka leaves the group when
-``max.poll.interval.ms`` has passed. Its transaction stays open and knows nothing of that.
+A member stalls where the test does not tell it to go on: it does not poll its consumer, and librdkafka leaves the
+group when ``max.poll.interval.ms`` has passed. Its transaction stays open and knows nothing of that.
 """
 
 from __future__ import annotations

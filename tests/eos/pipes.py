@@ -57,7 +57,7 @@ class Pipe:
 
     @classmethod
     def on(cls, kafka: LocalKafka, name: str = "pipe", *, partitions: int = 1) -> Pipe:
-        """Make both topics, replicated as far as the cluster can, under names that nobody else has."""
+        """Make both topics, replicated as far as the cluster can, under names that no other pipe has."""
         name = f"{name}-{next(_serials)}"
         pipe = cls(kafka.client_config(QUIET), f"{name}-group", f"{name}-in", f"{name}-out", partitions)
         replicas = min(3, len(kafka.nodes))

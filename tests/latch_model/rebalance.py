@@ -1,4 +1,4 @@
-"""A new generation: who is in it, and who owns what. Whoever is not, and runs, is a zombie."""
+"""A new generation: its members, and what each owns. A process that runs and is no member is a zombie."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 PARTITIONS = (0, 1)
 UNREAD = -1
-NOBODY = -1
+NO_OWNER = -1
 NOTHING = 0  # beside the numbers of Model
 
 # Brokers: two, rolled one by one. The group's coordinator is on either, and moves while they differ.
@@ -31,8 +31,8 @@ NEVER, ONCE, AGAIN = range(3)
 class Txn(NamedTuple):
     """A transactional id, and the transaction under it."""
 
-    owner: int = NOBODY
-    """The slot whose process initialised it last; NOBODY: that process is gone, or a time-out fenced it."""
+    owner: int = NO_OWNER
+    """The slot whose process initialised it last; NO_OWNER: that process is gone, or a time-out fenced it."""
     phase: int = IDLE
     inputs: tuple[tuple[int, int], ...] = ()
     """Partition and offset of what its outputs were made from."""
@@ -72,7 +72,7 @@ class World(NamedTuple):
     """Which foreign members were live in the generation before."""
     mirror: int = NOTHING
     latched: bool = False
-    """Whether a v2 commit was ever durable. Nobody in the world sees this."""
+    """Whether a v2 commit was ever durable. No member sees this."""
 
 
 def v2_id(slot: int) -> int:
@@ -111,7 +111,7 @@ def gone(world: World, slot: int) -> World:
 
 
 def _left(txn: Txn) -> Txn:
-    return txn._replace(owner=NOBODY) if txn.phase == ENDING else Txn()
+    return txn._replace(owner=NO_OWNER) if txn.phase == ENDING else Txn()
 
 
 def canonical(world: World, ours: int) -> World:
@@ -158,7 +158,7 @@ def _own(txn: Txn, slot: int) -> Txn:
 
 @cache
 def _given(txn: Txn, order: tuple[int, ...]) -> Txn:
-    return txn if txn.owner == NOBODY else txn._replace(owner=order.index(txn.owner))
+    return txn if txn.owner == NO_OWNER else txn._replace(owner=order.index(txn.owner))
 
 
 def _mirrored(world: World) -> World:

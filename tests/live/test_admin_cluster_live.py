@@ -30,7 +30,7 @@ def rolled() -> Iterator[LocalKafka]:
 
 
 def test_a_plan_names_who_holds_the_cluster_back(rolled: LocalKafka) -> None:
-    """The words are the controller's, whoever it is."""
+    """The words are those of the controller."""
     updates = upgrade({"metadata.version": 30})
     admin = Admin(rolled.bootstrap)
     with pytest.raises(UpdateRefused) as caught:
@@ -42,7 +42,7 @@ def test_a_plan_names_who_holds_the_cluster_back(rolled: LocalKafka) -> None:
 
 
 def test_a_broker_that_is_paused_makes_a_plan_unknown_and_holds_up_the_wait(rolled: LocalKafka) -> None:
-    """It is registered, and what it can do counts; here nobody hears it."""
+    """It is registered, and what it can do counts, but it does not answer."""
     voter = discover({"bootstrap.controllers": rolled.controller_bootstrap}).controller_id
     paused = next(node for node in rolled.nodes if node != voter)
     rolled.pause(paused)

@@ -190,7 +190,7 @@ def test_close_leaves_nothing_behind():
     assert not [process for process in ours if process.is_running()]
     assert not folder.exists()
     with socket.create_server(("127.0.0.1", port)):
-        pass  # nobody listens there, nor holds it
+        pass  # the port is free
     kafka.close()
     with pytest.raises(LocalKafkaError, match="opened only once"):
         kafka.open()

@@ -25,7 +25,7 @@ async def look(config, known=None, **options):
 
 
 async def cause(config, **options):
-    """Why nobody answers."""
+    """Return why no broker answers."""
     with pytest.raises(DiscoveryError) as caught:
         await look(config, **options)
     return caught.value.causes[0][1]
@@ -121,7 +121,7 @@ async def test_plain_and_listeners_that_want_something_else():
 
 
 async def test_oauthbearer():
-    """Tokens that nobody signed, made by us and by the app's callback."""
+    """Brokers take unsigned tokens of ours and of the app's callback."""
     with LocalKafka("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER") as kafka:
         config = kafka.client_config()
         assert all_answered(await look(config))

@@ -77,7 +77,7 @@ def restarted(kafka: LocalKafka, protocol: str) -> None:
     kafka.start(1)
     end = time.monotonic() + BOUND
     while asked(kafka, "bogus", 1, allow_downgrade=False).error_code == 41:
-        assert time.monotonic() < end, "nobody is the controller"
+        assert time.monotonic() < end, "no broker is the controller"
 
 
 def test_kip_584_status_goes_with_the_protocol_of_a_real_controller(kafka: LocalKafka) -> None:

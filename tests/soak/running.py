@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 MARK = "SOAK_RUN"
-"""The environment variable by which every process of a run is found, whoever its parent is by then."""
+"""The environment variable by which every process of a run is found, also after its parent has ended."""
 POLL = 0.5
 CLEANUP = 120.0
 """Seconds that an interrupted pytest has to stop its brokers, its members and Spark."""
@@ -48,7 +48,7 @@ def run_harness(harness: Harness, seed: int, watch: Callable[[Report], None], *,
     """Run a harness to its end, or to its bound; ``watch`` is called with its report twice a second.
 
     Processes of the run that have not ended ``linger`` seconds after pytest make it a failure, and are killed.
-    Whoever interrupts this (KeyboardInterrupt) waits until the run has stopped what it had started.
+    A KeyboardInterrupt ends it once the run has stopped what it had started.
     """
     family = ProcessGroup("soak")
     try:

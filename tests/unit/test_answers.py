@@ -119,7 +119,7 @@ def test_a_finalized_minimum_above_the_maximum_counts_by_the_lower_one() -> None
 
 @pytest.mark.parametrize("level", [0, -1, -32768])
 def test_a_finalized_level_of_zero_or_below_is_absence(level: int) -> None:
-    """Kafka never sends 0; whoever does says the same as nothing."""
+    """Kafka never sends 0; a broker that does counts as one that sends no level."""
     lying = ApiVersionsResponse(error_code=0, api_ranges={}, epoch=1, finalized={"group.version": (level, level)})
     assert broker_answer(heard(lying), answered_at=0).finalized == {}
 
@@ -209,7 +209,7 @@ def test_answers_survive_pickling() -> None:
 
 
 def test_frozen_maps_equal_by_content() -> None:
-    """Whatever kind of mapping the other one is, and whatever the order."""
+    """A map equals any mapping with the same content, in any order."""
     one = FrozenMap({"a": 1, "b": 2})
     assert one == FrozenMap([("b", 2), ("a", 1)])
     assert one == {"b": 2, "a": 1}

@@ -91,7 +91,7 @@ def test_the_newest_coordinators_read_what_this_package_reads(log: CoordinatorTo
 
 
 @given(drawn=records)
-def test_the_newest_coordinators_lose_only_what_nobody_knows(drawn: tuple[CoordinatorTopic, CoordinatorRecord]) -> None:
+def test_the_newest_coordinators_lose_only_unknown_fields(drawn: tuple[CoordinatorTopic, CoordinatorRecord]) -> None:
     """Every tagged field of ours is in the table, under the name that `tagged_fields` gives it."""
     log, record = drawn
     lost = loss(coordinator_releases()[-1], log, record)

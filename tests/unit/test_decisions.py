@@ -47,13 +47,13 @@ def test_invariant_3_one_deaf_broker_means_unknown() -> None:
     assert verdict(view(broker(1), deaf(2)), TXN) == "unknown"
 
 
-def test_a_broker_that_lacks_it_closes_whoever_is_deaf() -> None:
-    """No answer of the deaf one could open it."""
+def test_a_broker_that_lacks_it_closes_also_where_another_one_is_silent() -> None:
+    """No answer of the silent broker could open it."""
     assert verdict(view(broker(1, txn=None), deaf(2)), TXN) == "closed"
 
 
-def test_invariant_3_nobody_means_unknown() -> None:
-    """Every broker of none qualifies, and still nothing is proved."""
+def test_invariant_3_a_view_without_brokers_means_unknown() -> None:
+    """A condition on all brokers is not met where no broker is known."""
     decision = evaluate(view(), TXN)
     assert (decision.verdict, texts(decision)) == ("unknown", ["no broker is known"])
 
@@ -161,7 +161,7 @@ def test_a_stale_broker_is_shown_as_stale() -> None:
     ]
 
 
-def test_a_level_that_nobody_says_any_more_is_told_to_be_kept() -> None:
+def test_a_level_that_no_broker_reports_any_more_is_said_to_be_kept() -> None:
     """The reason says that an earlier view has the level."""
     before = view(broker(1, epoch=10, group_version=1))
     decision = evaluate(view(broker(1, epoch=9), previous=before), GROUP)
@@ -179,7 +179,7 @@ def test_a_silent_broker_is_shown_with_its_failure() -> None:
 
 
 def test_brokers_that_could_not_run_the_level_come_first() -> None:
-    """They are why nobody can finalize it yet."""
+    """Because of them the controller cannot finalize it yet."""
     able = replace(broker(1), supported={"group.version": SupportedRange(0, 1)})
     hiding = replace(broker(2), asked_version=3)
     decision = evaluate(view(able, hiding), GROUP)
@@ -196,7 +196,7 @@ def test_levels_of_metadata_version_have_names() -> None:
     assert texts(decision)[0] == "the finalized level is 21 (3.9-IV0) at epoch 10"
 
 
-def test_a_feature_that_nobody_knows_is_called_a_likely_mistake() -> None:
+def test_an_unknown_feature_is_called_a_likely_mistake() -> None:
     """A misspelled one keeps a gate closed for ever."""
     misspelled = evaluate(view(broker(1)), Feature("grop.version") >= 1)
     assert texts(misspelled)[0].endswith("and we know of no such feature; did you mean group.version?")

@@ -175,7 +175,7 @@ def test_nothing_is_known_of_a_level_without_an_epoch() -> None:
 
 
 def test_a_level_that_a_broker_dropped_is_closed_before_the_controller_says_so() -> None:
-    """In KRaft nobody says so at all: a broker that supports 2 to 3 does not serve 1."""
+    """A KRaft controller does not say so at all: a broker that supports 2 to 3 does not serve 1."""
     kraft = {"x": (3, 3), "metadata__version": (25, 25)}
     seen = view(answer(1, supported=(1, 3), **kraft), answer(2, supported=(2, 3), **kraft))
     assert verdict(seen, "feature:x serves 1") == "closed"

@@ -93,7 +93,7 @@ async def test_adiscover_looks_once(new: FakeCluster) -> None:
     assert view.cluster_id == new.cluster_id
 
 
-def test_discover_finds_nobody() -> None:
+def test_discover_finds_no_broker() -> None:
     """One clear error, with the cause of each address."""
     with FakeCluster(1) as gone:
         address = gone.bootstrap
@@ -324,7 +324,7 @@ def test_invariant_4_an_idle_cluster_changes_nothing(new: FakeCluster) -> None:
 
 
 def test_invariant_7_brokers_that_lie_in_bytes_are_failed_answers(new: FakeCluster) -> None:
-    """Garbage and cut frames cost that broker its answer, and nobody else. On a kept connection it is asked again."""
+    """Garbage and cut frames cost that broker its answer, and no other. On a kept connection it is asked again."""
     with fg.Discoverer(new.bootstrap, interval=HOUR, keep_connections=False) as features:
         features.refresh(BOUND)
         for _ in range(2):  # a broker may be asked twice in one look: who is there, and what it can do
@@ -346,7 +346,7 @@ def test_refresh_asks_now(new: FakeCluster) -> None:
         assert features.refresh(BOUND).level("transaction.version") == 2
 
 
-def test_refresh_raises_when_nobody_answers(new: FakeCluster) -> None:
+def test_refresh_raises_when_no_broker_answers(new: FakeCluster) -> None:
     """The view stays as it was."""
     with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
         before = features.refresh(BOUND)
@@ -449,7 +449,7 @@ def stop(cluster: FakeCluster) -> None:
 def test_invariant_10_a_gate_that_is_made_after_hours_of_silence_does_not_open(
     new: FakeCluster, tmp_path: Path, requirement: fg.Requirement
 ) -> None:
-    """Neither kind, also where nobody keeps the gate; nothing is latched, and what was latched stays."""
+    """Neither a live nor a sticky gate opens, also where the app drops it; no latch comes, and latches stay."""
     now = [0.0]
     new.finalize({"transaction.version": 2})
     with fg.Discoverer(
@@ -614,7 +614,7 @@ def test_a_cluster_id_is_a_short_text(value: object) -> None:
 
 
 def test_a_broker_may_be_remembered_for_ever() -> None:
-    """But nobody can poll once in an eternity."""
+    """The interval between polls must be finite."""
     fg.Discoverer("localhost:9092", forget_after=float("inf"), stale_after=float("inf")).close()
     with pytest.raises(ConfigError, match="interval"):
         fg.Discoverer("localhost:9092", interval=float("inf"))
@@ -656,7 +656,7 @@ async def test_what_is_closed_cannot_be_entered_as_a_task(new: FakeCluster) -> N
 
 
 def test_invariant_8_closing_wakes_who_waits(new: FakeCluster) -> None:
-    """Nothing can change any more."""
+    """The decision cannot change any more."""
     features = fg.Discoverer(new.bootstrap, interval=HOUR).start()
     gate = features.gate("never", "Fetch>=30000")
     caught: list[BaseException] = []

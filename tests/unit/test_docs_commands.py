@@ -48,7 +48,7 @@ def typed(page: Path) -> list[list[str]]:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if typed(page)], ids=name)
 def test_each_command_of_a_page_parses(page: Path) -> None:
-    """An option that was renamed would be wrong usage for whoever copies the line."""
+    """An option that was renamed would be wrong usage for a reader who copies the line."""
     for arguments in typed(page):
         parse_arguments(arguments)
 
@@ -114,7 +114,7 @@ def without_id(decision: str) -> str:
 
 @pytest.mark.parametrize("part", ["TLS", "SASL"])
 def test_doctor_says_what_the_page_for_troubles_quotes(part: str) -> None:
-    """Whoever searches for the sentence finds it."""
+    """A reader who searches for the sentence finds it."""
     page = (DOCS / "how-to/troubleshoot.md").read_text()
     table = page.partition(f"\n## {part}\n")[2].partition("\n## ")[0]
     quoted = [row.strip("| ").split(" | ")[0].rstrip(".") for row in table.splitlines() if row.startswith("| ")][1:]

@@ -76,7 +76,7 @@ def test_each_snippet_imports_what_it_uses(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [page for page in EVERY if page.parent.name == "how-to"], ids=name)
 def test_a_page_for_localhost_says_what_runs_there(page: Path) -> None:
-    """Before its first command or code, so that whoever copies it finds a cluster."""
+    """The page says it before its first command or code, so that a reader who copies these has a cluster."""
     before, address, _ = page.read_text().partition("localhost:9092")
     assert not address or "`featuregate sandbox" in before
 

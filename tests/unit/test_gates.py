@@ -74,8 +74,8 @@ def test_a_gate_is_as_true_as_it_is_open(gate: Gate, store: Store) -> None:
     assert "open" in repr(gate)
 
 
-def test_invariant_5_a_check_asks_nobody(gate: Gate, owner: Owner) -> None:
-    """No owner, lock or clock is touched by reading it."""
+def test_invariant_5_a_check_asks_no_owner(gate: Gate, owner: Owner) -> None:
+    """Reading a gate touches no owner, lock or clock."""
     for _ in range(10):
         assert not gate.open
     assert (owner.revived, owner.waits) == (0, [])
@@ -101,7 +101,7 @@ def test_invariant_5_require_names_the_gate_the_requirement_and_the_broker(gate:
 
 
 def test_require_returns_when_it_is_open(gate: Gate, store: Store) -> None:
-    """Nothing else happens."""
+    """An open gate raises no error."""
     store.update(view(broker()))
     gate.require()
 
@@ -163,7 +163,7 @@ def test_a_gate_in_a_forked_child_takes_a_decision(gate: Gate, owner: Owner, sto
 def test_invariant_8_a_pin_is_a_check_too(
     gate: Gate, owner: Owner, store: Store, check: Callable[[Gate], bool]
 ) -> None:
-    """A forked worker that only takes pins must not wait for ever for a poll that nobody starts."""
+    """A forked worker that only takes pins must not wait for ever for a poll that no thread starts."""
     store.update(view(broker()))
     gate.forked()
     assert check(gate)

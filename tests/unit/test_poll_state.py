@@ -161,7 +161,7 @@ def test_a_level_that_was_just_raised_is_a_roll_until_it_settles() -> None:
 
 
 def test_the_first_view_is_no_roll() -> None:
-    """Nothing has moved yet."""
+    """The view has not changed yet."""
     polls = make()
     assert not polls.rolling(succeed(polls, view(broker()), 0), 1)
 

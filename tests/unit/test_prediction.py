@@ -214,7 +214,7 @@ def test_before_4_0_nothing_is_asked_of_dependencies() -> None:
     assert one(*upgrade({"eligible.leader.replicas.version": 1}), old).judgement == "accepted"
 
 
-def test_a_feature_that_nobody_knows_can_not_be_disabled_from_4_0_on() -> None:
+def test_an_unknown_feature_can_not_be_disabled_from_4_0_on() -> None:
     """The controller skips the range check for level 0, and refuses the unknown name."""
     prediction = one(*disable("bogus"))
     assert prediction.text == "Invalid update version 0 for feature bogus. Feature bogus not found."

@@ -1,4 +1,4 @@
-"""The connection to a relay: kept between polls, closed when nobody polls, and not trusted when it has been idle."""
+"""The connection to a relay: kept between polls, closed when polling ends, and not trusted when it has been idle."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def fetch(source: HttpSource) -> None:
     assert asyncio.run(source.fetch()).view == VIEW
 
 
-# ---------------------------------------------------------------- closed when nobody polls
+# ---------------------------------------------------------------- closed when polling ends
 
 
 def test_the_connection_ends_with_the_discoverer() -> None:

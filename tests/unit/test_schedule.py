@@ -10,7 +10,7 @@ MIDDLE = 0.5  # the chance that jitters not at all
 
 
 def test_a_quiet_cluster_is_asked_once_an_interval() -> None:
-    """Nothing moves and everybody answers."""
+    """The cluster does not change, and all brokers answer."""
     assert next_delay(60, failures=0, rolling=False, chance=MIDDLE) == 60
 
 
@@ -27,7 +27,7 @@ def test_failures_double_the_wait_up_to_the_interval() -> None:
 
 
 def test_a_short_interval_backs_off_beyond_itself() -> None:
-    """Whoever polls each second must not go on doing so when the cluster is away."""
+    """A discoverer that polls each second polls less often while the cluster is away."""
     assert next_delay(1, failures=20, rolling=False, chance=MIDDLE) == BACKOFF_CAP
 
 
@@ -52,14 +52,14 @@ def test_jitter_is_a_tenth_either_way(*, interval: float, failures: int, rolling
 
 @pytest.mark.parametrize(("failures", "expected"), [(0, 5), (9, 10.05)])
 def test_invariant_10_the_next_poll_comes_before_the_view_is_stale(failures: int, expected: float) -> None:
-    """Or at that moment, where nobody answers: gates learn of it then, however long the interval is."""
+    """Or at that moment, where no broker answers: gates learn of it then, however long the interval is."""
     assert next_delay(3600, failures=failures, rolling=False, chance=MIDDLE, fresh_for=10) == expected
     assert next_delay(1, failures=0, rolling=False, chance=MIDDLE, fresh_for=100) == 1
 
 
 @pytest.mark.parametrize(("rest", "expected"), [(0.5, 1), (2, 2 + AT_ONCE), (300, 10 + AT_ONCE)])
 def test_no_poll_comes_while_its_source_rests(rest: float, expected: float) -> None:
-    """It would ask nobody, and double the wait. Gates still learn in time that the view is stale."""
+    """The poll would ask no relay, and double the wait. Gates still learn in time that the view is stale."""
     assert next_delay(60, failures=1, rolling=False, chance=MIDDLE, rest=rest, fresh_for=10) == expected
 
 

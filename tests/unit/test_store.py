@@ -31,8 +31,8 @@ TXN = Api("TxnOffsetCommit") >= 3
 TV2 = Feature("transaction.version") >= 2
 
 
-class Nobody:
-    """An owner for gates that nobody polls for."""
+class NoOwner:
+    """An owner that never polls."""
 
     def wait_until(self, *_: object) -> bool:
         raise AssertionError("not used")
@@ -70,7 +70,7 @@ def make(latch_store: LatchStore | None = None) -> tuple[Store, list[Event]]:
 
 
 def add(store: Store, requirement: Requirement = TXN, *, name: str = "eos", policy: Policy = "sticky") -> Gate:
-    return store.add_gate(name, lambda: Gate(name, requirement, policy=policy, owner=Nobody()))
+    return store.add_gate(name, lambda: Gate(name, requirement, policy=policy, owner=NoOwner()))
 
 
 def test_a_gate_opens_when_a_view_proves_it() -> None:

@@ -216,7 +216,7 @@ def test_there_is_one_report_a_minute_at_most() -> None:
 
 
 def test_without_a_view_there_is_nothing_to_report() -> None:
-    """Nobody knows which cluster a report would be about."""
+    """The reporter does not know yet which cluster the report is about."""
     topic, clock = Topic(), [0.0]
     reporting, _ = made(topic, clock, seen=False)
     assert reporting.report_when_due() == 60

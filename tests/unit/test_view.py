@@ -183,8 +183,8 @@ def test_a_deaf_broker_leaves_ranges_and_marks_them_incomplete() -> None:
     assert [answering.node_id for answering in merged.answering] == [1]
 
 
-def test_a_view_of_nobody_is_incomplete() -> None:
-    """Nothing is known of a cluster without a known broker, rather than everything."""
+def test_a_view_without_brokers_is_incomplete() -> None:
+    """A cluster without known brokers has unknown APIs, rather than all."""
     assert view().incomplete
     assert view().api("Fetch") is None
 

@@ -143,7 +143,7 @@ def test_rooms_are_named_with_words_on_the_page(package: str) -> None:
     assert {room: strange for room in rooms(PACKAGES[package]) if (strange := strange_words(room))} == {}
 
 
-def test_a_word_that_nobody_explained_is_seen() -> None:
+def test_a_word_that_the_page_does_not_have_is_found() -> None:
     """The tests above would fail for such a name."""
     assert strange_words("LatchedRosterStore") == ["latched", "roster"]
     assert "confluent" not in words_on_the_page()

@@ -88,7 +88,7 @@ def test_invariant_8_stopping_twice_is_stopping_once() -> None:
 
 
 def test_invariant_8_a_forgotten_poller_ends_its_thread() -> None:
-    """The loop holds its poller only while it polls, so nobody's poller can be collected."""
+    """The loop holds its poller only while it polls, so that a poller which its owner has dropped can be collected."""
     poller = Counting()
     gone = weakref.ref(poller)
     worker = Worker.in_thread(poller)
@@ -101,7 +101,7 @@ def test_invariant_8_a_forgotten_poller_ends_its_thread() -> None:
 
 
 def test_a_thread_waits_not_in_the_callers_loop() -> None:
-    """Whoever has no loop is never told that it would block one."""
+    """A caller without a loop is never told that it would block one."""
     poller = Counting()
     worker = Worker.in_thread(poller)
     assert poller.wait_for(1)

@@ -144,7 +144,7 @@ class Rollback:
         GroupUnreadable, LatchTopicError
             Something could not be read.
         """
-        seen = self._require_nobody()
+        seen = self._require_no_members()
         offsets = self._stable_offsets()
         latch_in_topic = (
             self._latch_topic is not None and (self._latch_topic.read(self._timeout) or self._to) > self._to
@@ -221,7 +221,7 @@ class Rollback:
                 "this again"
             )
 
-    def _require_nobody(self) -> GroupDescription:
+    def _require_no_members(self) -> GroupDescription:
         seen = self._reader.members(self._timeout)
         if seen.empty:
             return seen

@@ -27,7 +27,7 @@ SOON = 15.0
 """Many times what the same consumer takes where it works."""
 MESSAGES = 500
 ZSTD = 4
-NOBODY = -1
+NO_PRODUCER_ID = -1
 BY_BROKER = "4.2.0"
 QUIET = logging.getLogger("tests.advice")
 QUIET.addHandler(logging.NullHandler())
@@ -142,7 +142,7 @@ def test_a_producer_with_advice_compresses_and_is_idempotent(place: Place, featu
 def test_a_producer_without_advice_does_neither(place: Place, topic: str) -> None:
     """The broker's file shows the difference."""
     produce(place.kafka.client_config(), topic)
-    assert first_batch(place.data, topic) == (0, NOBODY)
+    assert first_batch(place.data, topic) == (0, NO_PRODUCER_ID)
 
 
 def test_a_consumer_with_advice_reads_and_its_group_is_of_the_kind_that_was_advised(

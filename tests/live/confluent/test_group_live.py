@@ -84,8 +84,8 @@ def test_members_are_named_with_their_tags(kafka: LocalKafka, topic: str, member
     for protocol in protocols(kafka):
         group = f"{topic}-{protocol}"
         reader = GroupReader(kafka.client_config(), group)
-        nobody = reader.members()
-        assert (nobody.members, nobody.state, nobody.empty) == ((), "dead", True)
+        unused = reader.members()
+        assert (unused.members, unused.state, unused.empty) == ((), "dead", True)
 
         tagged = member(topic, group_id=group, client_id="app#fg=bridge", group_protocol=protocol)
         static = member(topic, group_id=group, client_id="old", group_instance_id="one", group_protocol=protocol)
@@ -245,7 +245,7 @@ def test_the_readers_own_client_takes_the_apps_token_callback() -> None:
         reader.close()
 
 
-def test_a_reader_finds_a_coordinator_that_has_moved_while_nobody_asked() -> None:
+def test_a_reader_finds_a_coordinator_that_has_moved_between_two_reads() -> None:
     """The admin client of librdkafka remembers the coordinator, whatever that broker answers."""
     with LocalKafka("4.2.0", nodes=3) as kafka:
         reader = GroupReader(kafka.client_config(), "orders")

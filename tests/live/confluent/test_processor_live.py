@@ -74,7 +74,7 @@ class Halting(Copier):
 
     def __call__(self, messages: Sequence[Message], /) -> Iterator[Record]:
         self.reached.set()
-        assert self.released.wait(BOUND), "nobody let it go on"
+        assert self.released.wait(BOUND), "the test did not let it go on"
         return super().__call__(messages)
 
 

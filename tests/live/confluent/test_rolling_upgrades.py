@@ -47,7 +47,7 @@ pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(1800 + 300
 
 MARKERS_LOST = {"4.2.0"}
 """Releases whose coordinators write transaction markers in a version that brokers of the release before do not know
-(WriteTxnMarkers 2): nobody's transactions end on the leaders that are not rolled yet, until they are."""
+(WriteTxnMarkers 2): no transaction ends on a leader that is not rolled yet, until it is."""
 
 ZOOKEEPER = {"zookeeper.session.timeout.ms": 18000, "auto.leader.rebalance.enable": "false"}
 """Groups must not move to the broker that went back to the old release: their members would wait, as they must. The
@@ -175,7 +175,7 @@ def go_back(kafka: LocalKafka, groups: list[Line], faults: Faults, old: str) -> 
 
 
 def test_members_wait_for_a_coordinator_that_went_back_and_stay_in_v2() -> None:
-    """It would take a zombie's offsets unchecked: nothing is committed, and nobody goes back to the old model."""
+    """It would take a zombie's offsets unchecked: members commit nothing, and do not go back to the old model."""
     with LocalKafka("2.4.1", properties=SHORT_GROUPS) as kafka:
         kafka.roll(1, "2.8.2")
         pipe = Pipe.on(kafka, "went-back")

@@ -132,7 +132,7 @@ def test_evidence_of_a_real_broker_becomes_verdicts(
     assert usage_in(fleet) == requests_of(broker_log) + requests_of(broker_log)
 
     code, report = fleet.readiness(capsys, "--to", "3.9")
-    assert (code, report["verdict"]) == (3, "unknown")  # nobody asked the cluster for its levels
+    assert (code, report["verdict"]) == (3, "unknown")  # the run did not ask the cluster for its levels
     code, report = fleet.readiness(capsys, "--drop-api", "Fetch<4")
     assert (code, report["verdict"]) == (0, "ok")
     (fleet.logs / "2").mkdir()

@@ -81,7 +81,7 @@ def blocked(evidence: Evidence, move: Move) -> dict[str, str]:
 
 @pytest.mark.usefixtures("jvm")
 def test_verdicts_on_moves_come_true(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A level that is taken away breaks the group of its protocol, and no other; a level that is safe breaks nobody."""
+    """A level that is taken away breaks the group of its protocol alone; a level that is safe breaks no client."""
     place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
     (tmp_path / "logs").mkdir()
     with LocalKafka("4.2.0", **SECURED) as kafka, ExitStack() as stack:

@@ -59,7 +59,7 @@ def forget(found: DeltaTables) -> int:
 
 @pytest.mark.usefixtures("jvm")
 def test_what_is_removed_was_shown_before(broker_log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Old rows go, one principal becomes nobody, the requests of others stay, and no file keeps what is gone."""
+    """Old rows go, one principal loses its name, the requests of others stay, and no file keeps what is gone."""
     folder, tables = tmp_path / "logs" / "1", tmp_path / "tables"
     folder.mkdir(parents=True)
     place = ["--tables", str(tables), "--cluster", "c"]

@@ -177,7 +177,7 @@ def without_featuregate(tmp_path: Path) -> Path:
     for each in Path(sysconfig.get_path("purelib")).iterdir():
         if "featuregate" not in each.name and each.suffix != ".pth":
             (packages / each.name).symlink_to(each)
-    # Whoever tests a working copy may have named it in PYTHONPATH, which workers inherit.
+    # PYTHONPATH, which workers inherit, may name the working copy that is tested.
     (packages / "no_working_copy.pth").write_text(
         "import os, sys; "
         "sys.path[:] = [each for each in sys.path if not {'featuregate', 'featuregate_spark'} & "

@@ -32,7 +32,7 @@ pytestmark = [
 
 BOUND = 60.0
 ZSTD = 4
-NOBODY = -1
+NO_PRODUCER_ID = -1
 QUIET = logging.getLogger("tests.options")
 QUIET.addHandler(logging.NullHandler())
 QUIET.propagate = False
@@ -99,7 +99,7 @@ def test_a_writer_with_advice_compresses_and_is_idempotent(place: Place, topic: 
     assert options == {"kafka.compression.type": "zstd"}
     place.write(topic, **options)
     codec, producer_id = first_batch(place.data, topic)
-    assert (codec, producer_id != NOBODY) == (ZSTD, True)
+    assert (codec, producer_id != NO_PRODUCER_ID) == (ZSTD, True)
 
 
 def test_all_advised_options_are_accepted(place: Place, topic: str) -> None:
@@ -129,7 +129,7 @@ def test_options_that_exclude_idempotence_disable_it_or_fail_the_task(
 
     assert advice() == (AdviceState.MAY, True)
     place.write(topic, **options)
-    assert first_batch(place.data, topic)[1] == NOBODY
+    assert first_batch(place.data, topic)[1] == NO_PRODUCER_ID
     assert advice(**{"kafka.enable.idempotence": "true"}) == (AdviceState.FAILS, True)
     with pytest.raises(Exception, match="ConfigException: Must set"):
         place.write(topic, **options, **{"kafka.enable.idempotence": "true"})
@@ -170,7 +170,7 @@ def test_options_that_fail_a_reader_do_so(place: Place, topic: str, option: str)
 
 @pytest.mark.parametrize("option", wrong("writer", fails=True))
 def test_options_that_fail_a_writer_do_so(place: Place, topic: str, option: str) -> None:
-    """Serializers are refused by name; with a transactional id the task fails, as nobody begins a transaction.
+    """Serializers are refused by name; with a transactional id the task fails, because Spark begins no transaction.
 
     It fails once the delivery timeout is over, of two minutes by default.
     """

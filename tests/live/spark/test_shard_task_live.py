@@ -247,7 +247,7 @@ def test_two_workers_that_keep_their_producers_take_turns(kafka: LocalKafka) -> 
 
 
 def test_a_kept_producer_that_was_fenced_sends_nothing(kafka: LocalKafka) -> None:
-    """A driver that starts fences the producers of all shards, and nobody writes their batches but they themselves."""
+    """A driver that starts fences the producers of all shards, and only they write their batches."""
     batch = batch_of(kafka, "fenced")
     with closing(KeptClients()) as kept:
         for batch_id in range(2):

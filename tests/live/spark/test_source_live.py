@@ -180,7 +180,7 @@ def test_brokers_are_asked_once_when_a_query_is_planned(spark: SparkSession) -> 
         asked = len(cluster.requests)
         assert spread.collect() == first
         assert len(cluster.requests) == asked, (
-            "tasks ask nobody, and a frame keeps the answers that it was planned with"
+            "tasks ask no broker, and a frame keeps the answers that it was planned with"
         )
 
 

@@ -283,7 +283,7 @@ def test_every_code_is_documented() -> None:
     assert {code for code in codes if f"`{code}`" not in page} == set()
 
 
-def test_doctor_names_addresses_that_the_cluster_advertises_and_nobody_reaches(
+def test_doctor_names_addresses_that_the_cluster_advertises_and_no_client_reaches(
     run: Run, fake_cluster: MakeCluster
 ) -> None:
     """A broker in a container that advertises its name there, the best-known problem of beginners."""

@@ -62,7 +62,7 @@ def given(verdict: str) -> tuple[str, ...]:
 def test_a_change_that_the_evidence_does_not_call_safe_is_refused(
     on: Run, cluster: ScriptedCluster, install: Callable[[str], None], verdict: str
 ) -> None:
-    """Nothing is sent; the finding is named."""
+    """The command sends no update, and names the finding."""
     install(CHECK)
     ended = on("upgrade", "--feature", "a=1", *given(verdict))
     assert (ended.code, ended.out, cluster.received) == (1, "", [])

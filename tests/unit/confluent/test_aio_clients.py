@@ -19,7 +19,7 @@ ANSWER_MS = 2000
 
 
 async def test_a_cancelled_consume_loses_messages(kafka: MockKafka) -> None:
-    """Its thread consumes them for nobody, and the position, at which a commit would begin, is behind them."""
+    """Its thread consumes them, the app does not get them, and the position, where a commit begins, is behind them."""
     kafka.create_topic("orders")
     place = TopicPartition("orders", 0, 0)
     consumer = AIOConsumer({"bootstrap.servers": kafka.bootstrap, "group.id": "billing", "enable.auto.commit": False})

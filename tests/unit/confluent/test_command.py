@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from featuregate_confluent.client.committed import CommittedOffset
     from featuregate_confluent.latch.protocol import Partition
 
-NOBODY = "127.0.0.1:1"
-ROLLBACK = ("group", "rollback", "--group", "orders", "--to", "bridge", "--bootstrap-server", NOBODY)
+NO_BROKER = "127.0.0.1:1"
+ROLLBACK = ("group", "rollback", "--group", "orders", "--to", "bridge", "--bootstrap-server", NO_BROKER)
 
 
 def overview(
@@ -89,7 +89,7 @@ def test_json_has_plain_values() -> None:
 def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The command exists without the client, and says what to install."""
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
-    assert main(["group", "show", "--group", "orders", "--bootstrap-server", NOBODY]) == 64
+    assert main(["group", "show", "--group", "orders", "--bootstrap-server", NO_BROKER]) == 64
     assert (
         capsys.readouterr().err
         == "featuregate: group needs confluent-kafka: pip install '.[confluent]' in a checkout\n"
@@ -100,11 +100,11 @@ def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch, capsy
     ("words", "problem"),
     [
         (("group",), "required: ACTION"),
-        (("group", "show", "--bootstrap-server", NOBODY), "required: --group"),
+        (("group", "show", "--bootstrap-server", NO_BROKER), "required: --group"),
         (("group", "show", "--group", "orders"), "must specify"),
-        (("group", "show", "--group", "orders", "--bootstrap-controller", NOBODY), "give --bootstrap-server"),
+        (("group", "show", "--group", "orders", "--bootstrap-controller", NO_BROKER), "give --bootstrap-server"),
         (
-            ("group", "rollback", "--group", "orders", "--to", "v2", "--bootstrap-server", NOBODY),
+            ("group", "rollback", "--group", "orders", "--to", "v2", "--bootstrap-server", NO_BROKER),
             "invalid choice: 'v2'",
         ),
         ((*ROLLBACK, "--confirm", "bills"), "the group is 'orders': nothing was changed"),

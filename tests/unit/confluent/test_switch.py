@@ -109,7 +109,7 @@ def test_a_fenced_producer_costs_the_member_its_place(kafka: MockKafka) -> None:
         assert app.switch.consume() == [], "it is on its way into the group again"
 
 
-def test_a_transaction_is_left_open_where_nobody_answers_its_offsets(
+def test_a_transaction_is_left_open_where_no_broker_answers_its_offsets(
     kafka: MockKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Brokers might commit them with the producer's next transaction. The next producer ends this one."""

@@ -27,7 +27,7 @@ def bill(messages: Sequence[Message]) -> list[RecordLike]:
 
 
 def test_without_dead_letters_an_error_names_the_batch() -> None:
-    """Nothing of the batch counts."""
+    """The batch gives no record."""
     calls = TransformCalls(bill, None, lambda _event: None)
     assert calls.records(MESSAGES[:1]) == [("bills", b"0")]
     with pytest.raises(TransformFailed, match=r"ValueError: .* 3 messages from orders\[1\]@7 to orders\[1\]@9"):

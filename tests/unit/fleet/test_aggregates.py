@@ -63,7 +63,7 @@ def parsed(path: Path, broker: str = "1", zone: str = "UTC") -> dict[str, Counte
 
 @given(st.lists(st.sampled_from(LINES)), st.sampled_from(["UTC", "Asia/Kolkata"]))
 def test_counts_are_those_of_the_full_log(tmp_path_factory: pytest.TempPathFactory, lines: list[str], zone: str):
-    """However much of it is garbage, and whatever zone the broker logs in."""
+    """Lines may be garbage, and the broker may log in any time zone."""
     folder = tmp_path_factory.mktemp("counts")
     text = "".join(f"{line}\n" for line in lines).encode()
     (folder / "full").write_bytes(text)
@@ -148,7 +148,7 @@ def test_the_collector_hands_in_counts(tmp_path: Path):
 
 
 def test_times_are_texts_of_counts():
-    """With their zone, so that nobody has to guess it."""
+    """Each text has the zone of the time."""
     lines = aggregate(line_of(document()).encode(), "Europe/Berlin").decode().splitlines()
     (batch, *_) = from_text(log_file("/logs", "file:/logs/1/a", 9), lines)
     assert '"hour":"2026-11-22T20:00:00+00:00"' in lines[1]

@@ -124,7 +124,7 @@ def test_logs_that_are_not_there_are_wrong_usage(tmp_path: Path):
 
 
 def test_the_cluster_lists_its_brokers(tmp_path: Path):
-    """So that a broker without a folder is missed; without the option nobody is asked."""
+    """The run misses a broker without a folder; without the option the run asks no broker."""
     options = ("run", "--once", "--logs", str(tmp_path), "--tables", str(tmp_path), "--cluster", "c")
     with FakeCluster(brokers=2) as cluster:
         asked = parse(*options, "--bootstrap-server", cluster.bootstrap)

@@ -1,4 +1,4 @@
-"""Records of coordinators become rows: what a row says, and what becomes of bytes that nobody knows."""
+"""Records of coordinators become rows: what a row says, and what becomes of unknown bytes."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ def test_the_state_of_a_transaction(status: int, state: str):
         (b"\xff\xff", None, "unknown-type", None),
     ],
 )
-def test_what_nobody_knows_is_a_row(key: bytes | None, value: bytes | None, reason: str, group: str | None):
-    """With a reason, and the group where the key says it."""
+def test_an_unknown_record_is_a_row(key: bytes | None, value: bytes | None, reason: str, group: str | None):
+    """The row has a reason, and the group where the key says it."""
     (row,) = rows_of(CONSUMER_OFFSETS, (key, value))
     assert (row["reason"], row["group"]) == (reason, group)
 
@@ -151,7 +151,7 @@ def test_a_session_may_be_in_another_time_zone():
 
 
 def test_a_key_in_many_batches_has_its_last_record(monkeypatch: pytest.MonkeyPatch):
-    """Whatever was held back, and however often it was joined on the way."""
+    """Rows may be held back, and joined any number of times."""
     monkeypatch.setattr(coordinator_records, "_MOST", 5)
     log, keys = CONSUMER_OFFSETS, [OffsetCommitKey(group="payments", topic="orders", partition=n) for n in range(3)]
     batches = []

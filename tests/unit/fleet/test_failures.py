@@ -48,7 +48,7 @@ class Broken(Py4JJavaError):
 
 
 @pytest.mark.parametrize("kind", [PySparkException, Broken])
-def test_whatever_fails_in_the_jvm_is_one_line(kind: type[Exception]):
+def test_an_error_of_the_jvm_is_one_line(kind: type[Exception]):
     """Each command that reads or writes tables says so, and shows no stack trace."""
     with pytest.raises(TablesBroken) as caught, one_line_failures("the replay failed"):
         raise kind(IN_BATCH)

@@ -76,7 +76,7 @@ IMPOSTORS = {
     "without a principal": sent("broker-2-fetcher-0", principal=None),
     "with a number alone": sent("2", principal="User:app"),
     "of other software": sent("broker-2-fetcher-0", software_name="librdkafka"),
-    "of a node that nobody knows": sent("broker-9-fetcher-0", principal="User:app"),
+    "of an unknown node": sent("broker-9-fetcher-0", principal="User:app"),
     "with an API that followers do not use": sent("broker-2-fetcher-0", METADATA, 99),
     "with another name": sent("broker-2-fetcher-0-of-mine"),
 }
@@ -91,7 +91,7 @@ def test_invariant_11_a_client_that_merely_calls_itself_a_broker_counts(impostor
 
 
 def test_each_broker_may_have_a_principal_of_its_own():
-    """As with certificates. Where two principals speak for one broker, nobody knows which of them is the broker."""
+    """As with certificates. Where two principals have the client id of one broker, neither counts as the broker."""
     own = [sent(f"broker-{broker}-fetcher-0", principal=f"User:CN=b{broker}") for broker in BROKERS]
     assert blocked(*own) == []
     another = sent("broker-2-fetcher-0", principal="User:app")

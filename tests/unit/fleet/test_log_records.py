@@ -38,7 +38,7 @@ def parse(
     return tables
 
 
-def test_a_line_whose_broker_nobody_knows_is_in_quarantine():
+def test_a_line_of_an_unknown_broker_is_in_quarantine():
     """The row has the topic, the partition and the offset."""
     said = [None, b"", b"kafka-1", b"01", b"\xff", b"1"]
     tables = parse([(URI, offset, broker, LINE) for offset, broker in enumerate(said)])
@@ -58,7 +58,7 @@ def test_a_line_whose_broker_nobody_knows_is_in_quarantine():
     st.integers(1, 9),
 )
 def test_each_line_of_each_record_is_a_row_or_in_quarantine(records: list[tuple[str, Any, Any]], size: int):
-    """Whichever partitions and brokers take turns, and however the records are cut into batches."""
+    """Partitions and brokers may take turns, and records may be cut into batches of any size."""
     tables = parse([(uri, offset, broker, value) for offset, (uri, broker, value) in enumerate(records)], size)
     lines = [(broker, line) for _, broker, value in records for line in (value or b"").removesuffix(b"\n").split(b"\n")]
     good = sum(broker is not None and line == LINE for broker, line in lines)

@@ -65,7 +65,7 @@ def test_everybody_can_read_the_page(browser: Browser, page_file: Path, width: i
 
 
 def test_paper_has_all_of_the_page(browser: Browser, page_file: Path):
-    """Black on white also for whoever prints from a dark screen; nothing is cut, because paper does not scroll."""
+    """The page is black on white also if the screen is dark, and no part is cut, because paper does not scroll."""
     context = browser.new_context(viewport={"width": PAPER, "height": 1000}, color_scheme="dark")
     try:
         page = context.new_page()

@@ -206,7 +206,7 @@ def test_an_error_of_the_disk_ends_one_file_alone(log: Path, tmp_path: Path):
 
 @pytest.mark.parametrize("share", [0.05, 0.5])
 def test_lines_in_are_rows_and_quarantined_lines(log: Path, share: float):
-    """Whatever share of the lines is garbage, compressed or not, cut or not."""
+    """Some of the lines may be garbage, and the log may be compressed and cut."""
     chance = random.Random(share)
     kinds = [
         b"\xff\xfe\x00",

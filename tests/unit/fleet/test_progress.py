@@ -46,6 +46,6 @@ def test_people_get_a_line_when_something_was_read(capsys: pytest.CaptureFixture
 
 
 def test_a_run_that_ends_prints_json_for_programs_too(capsys: pytest.CaptureFixture[str]):
-    """Whoever starts it by cron reads the same as of a run that goes on."""
+    """A run that cron starts prints the same as one that goes on."""
     (line,) = shown(ROUNDS[1:2], capsys, once=True)
     assert json.loads(line)["read"] == 5

@@ -223,7 +223,7 @@ def test_old_evidence_is_stale():
 
 
 def test_an_old_block_is_stale():
-    """Nobody knows whether that client still runs."""
+    """The evidence does not say whether that client still runs."""
     found = report(usage(LIST_OFFSETS, 0, last_seen=NOW - 2 * WEEK))
     assert found.verdict is Verdict.STALE
     assert "too long ago" in only(found, "api-versions").why

@@ -68,7 +68,7 @@ def test_a_line_says_which_client_used_which_version():
 
 
 def test_a_line_of_an_old_broker_says_the_same(real_lines: Sequence[str]):
-    """Whatever the format is: a client id with a quote, a backslash and what follows a client id in the text format."""
+    """The client id has a quote, a backslash and what follows a client id in the text format."""
     found = [read for line in real_lines if isinstance(read := read_line(line), Request)]
     assert {(read.client_id, read.api_key, read.version) for read in found} >= {("ancient", 3, 0)}
     (odd,) = {read.client_id for read in found if "bill" in (read.client_id or "")}
@@ -179,7 +179,7 @@ HEADS = st.sampled_from(
 @given(st.lists(st.builds(line_of, DOCUMENTS, HEADS), max_size=4), st.integers(0, 2000), st.sampled_from([0, 1]))
 @example([line_of(document()), line_of(document())], 200, 1)
 def test_both_ways_agree_on_every_line(lines: list[str], end: int, joined: int):
-    """Whatever the fields hold, wherever a line is cut, and where the next line follows without a line break."""
+    """Fields may hold anything, a line may be cut anywhere, and the next line may follow without a line break."""
     if lines:
         lines[0] = lines[0][:end]
     if joined:
@@ -195,7 +195,7 @@ PLACES = st.integers(0, len(GOOD)).filter(lambda place: place not in BODIES)
 
 @given(PLACES, st.integers(0, 3), st.sampled_from(["", *'"\\{}[],:.-+ 0Ee1x\x00\x7fé\u2028', "null", "E5", "\\u0041"]))
 def test_both_ways_agree_on_a_damaged_head_or_tail(place: int, lost: int, added: str):
-    """Some characters are lost, and others are in their place. Just the bodies are read by nobody but the reference."""
+    """Some characters are lost, and others are in their place. Only the reference reads the bodies."""
     line = GOOD[:place] + added + GOOD[place + lost :]
     (found,) = fast(line)
     assert found in (None, read_line(line))

@@ -180,7 +180,7 @@ def test_a_missing_right_is_named(cluster: Loggers, capsys: pytest.CaptureFixtur
 def test_an_answer_without_a_known_level_is_a_failure(
     cluster: Loggers, results: tuple[ConfigEntry, ...], says: str
 ) -> None:
-    """Nothing from the network reaches the terminal as it is."""
+    """The error escapes what the broker has sent."""
 
     def strange(_: Any, node: ScriptedNode) -> Any:
         result = DescribeConfigsResult(resource_type=RESOURCE_TYPE, resource_name=str(node.node_id), configs=results)

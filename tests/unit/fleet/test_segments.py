@@ -123,7 +123,7 @@ def test_a_rotation_loses_no_line(log: Path, folder: Path, segmenter: Segmenter,
 @pytest.mark.parametrize("restart", [False, True])
 @pytest.mark.parametrize("later", ["", "new\n", "another log that is longer than before\n"])
 def test_copytruncate_is_refused(log: Path, folder: Path, segmenter: Segmenter, restart: bool, later: str):  # noqa: FBT001
-    """Lines may be lost between the copy and the cut, and nobody could say which. The line says what to do."""
+    """Lines may be lost between the copy and the cut, and the collector cannot say which. The error says what to do."""
     append(log, "one\ntwo\n")
     segmenter.collect()
     os.truncate(log, 0)
@@ -255,7 +255,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.samp
 
 @given(client=TEXTS, principal=TEXTS, body=TEXTS, end=st.integers(0, 2000))
 def test_a_line_without_bodies_says_the_same_of_the_client(client: str, principal: str, body: str, end: int):
-    """Whatever the texts hold, and wherever the line is cut."""
+    """The texts may hold anything, and the line may be cut anywhere."""
     pytest.importorskip("pyarrow")
     from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: PLC0415
 

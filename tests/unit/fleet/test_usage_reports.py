@@ -88,7 +88,7 @@ def test_an_app_without_gates_reports_too():
     ],
 )
 def test_what_is_no_report_is_in_quarantine_with_its_place(value: bytes | None, reason: str):
-    """Nothing is lost, and the records beside it count."""
+    """The record is kept, and the records beside it count."""
     good, bad = parsed(REPORT.to_json().encode(), value)
     assert good["feature_usage"]
     assert (bad["feature_usage"], bad["quarantine"]["reason"]) == (None, reason)
@@ -179,13 +179,13 @@ def test_what_a_newer_app_requires_is_unknown():
 
 
 def test_without_the_brokers_answers_a_latch_on_an_api_is_unknown():
-    """Nobody knows what else the brokers serve."""
+    """The evidence does not say what else the brokers serve."""
     assert only(DropApi(FETCH, 12), gate_use("Fetch in 4..11", levels={}), view=None).verdict is Verdict.UNKNOWN
     assert only(LOWER, gate_use("Fetch in 4..11", levels={}), view=None).verdict is Verdict.OK
 
 
 def test_an_app_that_was_seen_long_ago_is_stale():
-    """It may have been replaced, and nobody knows."""
+    """The app may have been replaced meanwhile."""
     old = gate_use(first_seen=NOW - 2 * WEEK, last_seen=NOW - 2 * WEEK)
     assert only(LOWER, old).verdict is Verdict.STALE
     assert only(LOWER, old, check="usage-reports").verdict is Verdict.STALE

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def test_a_file_says_what_health_said_and_ages(tmp_path: Path) -> None:
-    """The age of the answers grows while nobody writes."""
+    """The age of the answers grows between two writes."""
     features = StaticFeatures(release_view("4.2"))
     write_health(features, tmp_path / "app.json", clock=lambda: 100.0)
     written = read_health(tmp_path / "app.json", clock=lambda: 130.0)

@@ -42,7 +42,7 @@ def _raise(failure: BaseException) -> None:
 
 
 def test_what_stands_still_is_left_behind() -> None:
-    """Nobody waits for it, not even the end of the process; it may come back later, unheard."""
+    """Neither the caller nor the end of the process waits for the call; its result is dropped if it returns later."""
     free, gone = threading.Event(), threading.Event()
 
     def stand_still() -> None:
@@ -57,7 +57,7 @@ def test_what_stands_still_is_left_behind() -> None:
     assert gone.wait(30)
 
 
-def test_work_goes_on_while_nobody_waits_for_it_yet() -> None:
+def test_calls_run_before_their_results_are_awaited() -> None:
     """Some calls are under way at once, each in a thread of its own, and each has its own answer."""
     together = threading.Barrier(3)
     with closing(Callers()) as callers:

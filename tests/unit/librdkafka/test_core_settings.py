@@ -54,7 +54,7 @@ def test_javas_login_module_is_name_and_password() -> None:
 
 
 def test_a_token_source_becomes_a_callback() -> None:
-    """Whoever makes the token, confluent-kafka calls it."""
+    """confluent-kafka calls it for each token."""
     found = spelled(
         security_protocol="SASL_PLAINTEXT",
         sasl_mechanism="OAUTHBEARER",

@@ -54,7 +54,7 @@ def test_the_producer_of_the_app_sends_reports_too(kafka: MockKafka) -> None:
     assert set(callbacks) == {threading.current_thread()}
 
 
-def test_a_producer_whose_callbacks_nobody_serves_times_out(kafka: MockKafka) -> None:
+def test_a_producer_whose_callbacks_the_app_does_not_serve_times_out(kafka: MockKafka) -> None:
     """The error says what the app does not do."""
     with pytest.raises(TimeoutError, match=r"does the app call poll\(\)"):
         UsageTopic(Producer({"bootstrap.servers": kafka.bootstrap}), timeout=0.5)(b"report")

@@ -1,4 +1,4 @@
-"""Java key stores of type JKS: what keytool wrote, and what nobody should have written."""
+"""Java key stores of type JKS: those that keytool wrote, and damaged ones."""
 
 from __future__ import annotations
 

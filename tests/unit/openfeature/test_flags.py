@@ -55,7 +55,7 @@ def test_the_release_is_that_of_the_oldest_broker() -> None:
 
 
 def test_a_gate_is_false_unless_it_is_open() -> None:
-    """Also while nobody knows: an unknown decision opens nothing."""
+    """An unknown decision is false, too."""
     features = StaticFeatures()
     gate = features.gate("new-groups", presets.kip848)
     assert gate_flag(gate.decision)[:3] == (bool, False, "unknown")

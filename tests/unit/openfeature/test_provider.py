@@ -104,7 +104,7 @@ def test_each_kind_of_flag_resolves_with_a_variant_and_a_reason(client, kind, ke
 
 @pytest.mark.parametrize(("kind", "key", "default", "value", "variant"), VALUES)
 async def test_coroutines_get_the_same(client, kind, key, default, value, variant) -> None:
-    """Nothing is awaited in between: everything is in memory."""
+    """The provider awaits nothing in between: flags are in memory."""
     found = await getattr(client, f"get_{kind}_details_async")(key, default)
     assert (found.value, found.variant, found.reason) == (value, variant, Reason.STATIC)
 
@@ -139,7 +139,7 @@ def test_another_type_is_a_mismatch_and_gives_the_default(client, asked, key, de
 
 
 def test_a_flag_without_a_value_has_a_type_too() -> None:
-    """A level that nobody knows is no string."""
+    """An unknown level is not a string."""
     client = ready_client(StaticFeatures(release_view("2.4")))
     assert details(client, "string", "level.group.version", "x").error_code is ErrorCode.TYPE_MISMATCH
     unknown = details(client, "integer", "level.group.version", 5)

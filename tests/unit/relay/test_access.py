@@ -258,7 +258,7 @@ def test_a_client_with_a_low_rate_may_send_a_request_at_a_time(rate: float) -> N
 
 
 def test_clients_of_which_rates_are_known_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has a token of any subject is a client. The one that was silent for longest is forgotten."""
+    """The relay forgets the client that was silent for longest, because an issuer may have any number of subjects."""
     monkeypatch.setattr("featuregate_relay.access.rates._MOST_CLIENTS", 2)
     rates = Rates(lambda: 0.0)
     for client in ("a", "a", "b", "b", "c"):
@@ -529,7 +529,7 @@ def test_keys_without_tls_are_named_where_others_can_read_them(tmp_path: Path) -
         assert "serving cluster orders at http://" in told[-1]
 
 
-def test_a_relay_that_asks_nobody_leaves_credentials_to_a_proxy(tmp_path: Path) -> None:
+def test_a_relay_without_access_control_leaves_credentials_to_a_proxy(tmp_path: Path) -> None:
     """The proxy passes them on, and the relay does not know them. Anonymous clients are wanted by name, too."""
     assert read_config(written(tmp_path, "")).access(anonymous=False) is None
     some = read_config(written(tmp_path, f"[clients.a]\nclusters = ['*']\napi-keys = ['{digest(KEY)}']\n"))
@@ -539,7 +539,7 @@ def test_a_relay_that_asks_nobody_leaves_credentials_to_a_proxy(tmp_path: Path) 
         assert [get(f"{url}/v1/clusters", key).status_code for key in (None, KEY, "wrong")] == [200, 200, 401]
 
 
-def test_a_relay_that_asks_nobody_listens_elsewhere_only_where_that_is_wanted() -> None:
+def test_a_relay_without_access_control_listens_on_other_addresses_only_if_told_to() -> None:
     """The error names --allow-anonymous."""
     arguments = [sys.executable, "-m", "featuregate", "serve", "--bootstrap-server", "a:1", "--listen", "0.0.0.0:0"]
     for extra, code in ((["--check-config"], 64), (["--check-config", "--allow-anonymous"], 0)):

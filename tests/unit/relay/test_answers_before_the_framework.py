@@ -98,7 +98,7 @@ def evaluations(draw: st.DrawFn) -> tuple[Starlette, dict[str, Any], Client, lis
 
 @given(evaluations())
 def test_flags_are_those_of_the_routes(case: tuple[Starlette, dict[str, Any], Client, list[bytes]]) -> None:
-    """Whatever the request is: also one that is refused."""
+    """The middleware and the routes answer each request alike, also one that is refused."""
     app, request, client, pieces = case
     assert ask(app, request, client, pieces) == ask(routes_of(app), request, client, pieces)
 

@@ -247,7 +247,7 @@ def test_several_clusters_are_served_by_one_process(tmp_path: Path) -> None:
                     for name in ("orders", "payments")
                 }
                 assert flags == {"orders": True, "payments": False}
-                # Nobody can tell which cluster is meant.
+                # The path names no cluster, and the relay serves two.
                 assert requests.post(f"{url}/ofrep/v1/evaluate/flags", json={}, timeout=BOUND).status_code == 404
                 process.terminate()
                 assert process.wait(BOUND) == 0

@@ -70,7 +70,7 @@ def test_a_gate_that_closes_without_a_change_of_the_view_is_an_event() -> None:
 
 
 def test_a_view_that_grows_stale_is_an_event() -> None:
-    """Nothing comes from the brokers then: time alone has passed."""
+    """The brokers send no answer then: time alone has passed."""
     now = [0.0]
     with (
         FakeCluster(1, release="4.2") as brokers,

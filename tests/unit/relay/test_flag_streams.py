@@ -84,7 +84,7 @@ def test_all_flags_name_a_stream_that_needs_no_header(relay: Relay) -> None:
         assert kind_and_data(next(events)) == REFETCH
 
 
-def test_a_relay_that_asks_nobody_needs_no_ticket() -> None:
+def test_a_relay_without_access_control_needs_no_ticket() -> None:
     """Neither base path needs a ticket."""
     with serving({"orders": StaticFeatures(VIEW)}) as url:
         for path, stream in (
@@ -131,7 +131,7 @@ def test_a_ticket_opens_the_stream_of_one_cluster_only(relay: Relay) -> None:
 
 
 def test_forged_tickets_open_nothing() -> None:
-    """Whatever was changed, and whatever is no ticket at all."""
+    """The relay refuses a ticket with any change, and any text that is no ticket."""
     tickets = Tickets(SECRET, lambda: 0.0)
     good = tickets.ticket(Client("web", None), "orders")
     assert tickets.client(good) == Client("web", frozenset({"orders"}))

@@ -136,7 +136,7 @@ SCHEDULES = st.lists(steps(), min_size=8, max_size=40)
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(SCHEDULES)
 def test_invariant_10_no_replica_closes_a_gate_of_a_client_or_takes_its_levels_back(schedule: list[tuple]) -> None:
-    """Whichever replica it meets, however far behind or newly started."""
+    """Replicas may be far behind or newly started."""
     world = carried_out(World(keeps_tag=True), schedule)
     assert world.closed == []
     assert world.falls == []

@@ -328,7 +328,7 @@ SCHEDULES = st.lists(steps(), min_size=8, max_size=40)
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(SCHEDULES)
 def test_invariant_10_no_replica_takes_a_client_of_events_back(schedule: list[tuple]) -> None:
-    """Whichever replica it meets, however far behind or newly started."""
+    """Replicas may be far behind or newly started."""
     world = carried_out(World(sends_id=True), schedule)
     assert world.closed == []
     assert world.falls == []

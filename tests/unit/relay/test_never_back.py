@@ -89,7 +89,7 @@ SCHEDULES = st.lists(steps(), min_size=10, max_size=60)
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(SCHEDULES)
 def test_no_answer_takes_a_client_back(schedule: list[tuple]) -> None:
-    """Whichever replica answers, however far behind, restarted, delayed or with another clock."""
+    """Replicas may be far behind, restarted or delayed, and have other clocks."""
     world = PlainWorld().run(schedule)
     assert world.falls == []
     assert world.closed == []

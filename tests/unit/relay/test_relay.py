@@ -233,7 +233,7 @@ def test_flags_say_that_they_are_stale_and_how_old() -> None:
         assert {flag["key"]: flag.get("value") for flag in again.json()["flags"]}["groups"] is True
 
 
-def test_what_nobody_knows_is_closed_or_the_default_of_the_code() -> None:
+def test_an_unknown_flag_is_closed_or_the_default_of_the_code() -> None:
     """A gate has a safe value, a level has none."""
     features = StaticFeatures(release_view("2.6"))
     with serving({"default": features}, features.gate("groups", "group.version>=1")) as url:

@@ -127,7 +127,7 @@ def test_the_timeline_survives_a_restart(tmp_path: Path) -> None:
 
 
 def test_replicas_that_share_a_file_tell_a_change_once(tmp_path: Path) -> None:
-    """Whichever sees it first. Each has what the others have told as soon as it sees a change itself."""
+    """Any of them may see it first. Each has the entries of the others as soon as it sees a change itself."""
     file = tmp_path / "orders.timeline"
     first, second = Timeline(file), Timeline(file)
     for releases in (["3.9", "3.9"], ["3.9", "4.1"], ["4.1", "4.1"]):

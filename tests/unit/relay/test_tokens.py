@@ -222,7 +222,7 @@ def test_a_key_that_was_withdrawn_opens_nothing_after_a_while(issuer: Issuer) ->
     assert checking.problem(issuer.token()) == "the issuer has no such key"
 
 
-def test_an_issuer_that_is_down_locks_nobody_out(issuer: Issuer) -> None:
+def test_an_issuer_that_is_down_locks_no_client_out(issuer: Issuer) -> None:
     """The last keys of the issuer stay valid for a day."""
     checking = Checking(issuer)
     checking.subject(issuer.token())

@@ -170,7 +170,7 @@ def test_private_addresses_are_refused(address: str, *, public: bool) -> None:
 
 
 def test_the_address_is_checked_when_it_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the name was before. A listed network is reached."""
+    """The name may have had another address before. A listed network is reached."""
     with receiving(204) as receiver:
         port = int(receiver.url.split(":")[2].partition("/")[0])
         found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]

@@ -28,7 +28,7 @@ def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_fault_counts_when_the_apps_have_gone_on_after_it(reports: Path) -> None:
-    """One that nobody has gone on after yet is in no report."""
+    """No report has a fault after which no app has gone on yet."""
     counts = Counts([Fed(), Fed()], "3.9.2", "3.9.2")
     counts.fault("a broker is killed")
     counts.went_on()

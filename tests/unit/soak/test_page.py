@@ -37,7 +37,7 @@ def row(text: str, name: str) -> list[str]:
 
 
 def test_the_page_of_the_docs_is_that_of_the_ledger() -> None:
-    """Whoever appends a run, or notes a cause, writes the page anew: ``make soak-table``."""
+    """``make soak-table`` writes the page anew after a run was appended or a cause was noted."""
     assert (ROOT / "docs" / "soak.md").read_text() == page(read(ROOT / "docs" / "soak.jsonl"))
 
 
@@ -52,7 +52,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_run_without_a_balance_adds_to_no_count_of_messages_or_faults() -> None:
-    """Nobody knows whether its messages are lost: it counts as a run, and as failed."""
+    """The run did not find out whether messages are lost: it counts as a run, and as failed."""
     text = page([PASSED, CUT_OFF])
     assert row(text, "switch") == ["2", "1", "4", "1,000", "1,000", "3", "0", "0"]
     assert row(text, "a broker is killed") == ["3", "3"]
@@ -65,7 +65,7 @@ def test_lost_and_duplicated_messages_are_shown() -> None:
 
 
 def test_a_failed_run_is_listed_with_its_seed_and_cause() -> None:
-    """Whatever a harness said stays inside its cell."""
+    """The text of a harness stays inside its cell."""
     text = page([CUT_OFF, replace(PASSED, failure="failure: it hung", note="mended in abc")])
     assert r"| switch | 8 | failure: no end \| &lt;path> |  |" in text
     assert "| switch | 7 | failure: it hung | mended in abc |" in text

@@ -65,7 +65,7 @@ LEAVES = (
 
         sleeps = [sys.executable, "-c", "import time; time.sleep(300)"]
         child = subprocess.Popen(sleeps, start_new_session=True, stdout=subprocess.DEVNULL)
-        child.returncode = 0  # so that nobody warns of it
+        child.returncode = 0  # so that Python does not warn of it
         Path(os.environ["STARTED"]).write_text(os.environ["SOAK_RUN"])
 """
 )
@@ -160,7 +160,7 @@ def test_an_interrupted_run_leaves_no_process_behind(harness, tmp_path: Path) ->
     ],
 )
 def test_a_harness_that_passes_is_judged_by_its_balance(report: Report, left: list[str], failure: str | None) -> None:
-    """Nothing lost, nothing duplicated, nothing changed, and nothing left behind."""
+    """A run passes that loses, duplicates and changes no message, and leaves no process behind."""
     assert judged(report, left) == failure
 
 

@@ -80,7 +80,7 @@ def test_the_first_run_has_the_seed_that_was_given_and_the_others_follow_from_it
 
 
 def test_a_failing_run_is_kept_and_counted_and_the_soak_goes_on() -> None:
-    """Its messages are not counted: nobody has compared them."""
+    """Its messages are not counted, because the run did not compare them."""
     soaked = Soaked("second").of(180)
     assert [run.failure for run in soaked.runs] == [None, "failure: it hung", None]
     assert soaked.progress.failed == 1

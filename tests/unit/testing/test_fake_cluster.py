@@ -40,7 +40,7 @@ def test_each_broker_has_a_port_of_its_own() -> None:
 
 
 def test_leaving_releases_every_port_thread_and_file() -> None:
-    """Nothing of a cluster is left, and none of its connections."""
+    """The cluster leaves no thread, socket or connection."""
     before = open_files()
     with FakeCluster(brokers=5) as cluster:
         client = RawClient(cluster.broker(2))

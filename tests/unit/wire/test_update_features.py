@@ -49,7 +49,7 @@ def test_a_dry_run_over_v0_is_refused() -> None:
         UpdateFeaturesRequest(updates=(UP,), validate_only=True).encode(0)
 
 
-def test_an_upgrade_type_that_nobody_knows_is_kept() -> None:
+def test_an_unknown_upgrade_type_is_kept() -> None:
     """A controller decodes an unknown upgrade type, and refuses it."""
     request = UpdateFeaturesRequest(updates=(FeatureUpdate(feature="a", max_version_level=1, upgrade_type=9),))
     assert UpdateFeaturesRequest.decode(2, request.encode(2)).updates[0].upgrade_type == 9

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.evidence import GateUse
     from featuregate_fleet.readiness.moves import Move
 
-_NOBODY: Final = BrokerAnswer(node_id=0, host="any", port=0)
+_ANY_BROKER: Final = BrokerAnswer(node_id=0, host="any", port=0)
 
 
 def touches(move: Move, requirement: Requirement) -> bool:
@@ -76,7 +76,7 @@ def _with_release(before: View, release: CapturedRelease) -> View:
     }
     ranges = {key: ApiRange(*versions) for key, versions in release.apis.items()}
     supported = {feature: SupportedRange(*found) for feature, found in release.features.items()}
-    broker = replace(_NOBODY, api_ranges=ranges, supported=supported)
+    broker = replace(_ANY_BROKER, api_ranges=ranges, supported=supported)
     return replace(before, finalized=levels, finalized_min={}, brokers=(broker,), api_ranges=ranges)
 
 

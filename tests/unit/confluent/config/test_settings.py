@@ -234,7 +234,7 @@ def test_where_brokers_are_named_twice_the_last_counts() -> None:
 
 @given(value=st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text()))
 def test_no_value_raises_anything_but_an_error_of_ours(value: object) -> None:
-    """Whatever value the app sets, librdkafka reports it later."""
+    """The switch passes any value on, and librdkafka reports a bad one later."""
     for name in ("acks", "max.in.flight", "message.timeout.ms", "enable.idempotence", "transaction.timeout.ms"):
         with contextlib.suppress(SettingsContradict):
             assert settings.producer_config({"bootstrap.servers": NOWHERE, name: value}, transactional_id="t")

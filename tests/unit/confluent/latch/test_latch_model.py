@@ -1,7 +1,7 @@
 """The latch protocol as a whole: a search of every state of small worlds, with the package's own decisions.
 
 Three things must hold in every state. S1: no input is in the committed output twice. S2: no committed offset passes
-an input whose output was never committed. S3: once a v2 commit is durable, nobody takes over below v2.
+an input whose output was never committed. S3: once a v2 commit is durable, no member takes over below v2.
 
 Each rule of ``docs/explanation/producer-switch.md``, left out, leads to a state in which one of them does not hold, and
 the way there is printed (``pytest -rP``). What a search explores is bounded by members, partitions and inputs; never

@@ -47,7 +47,7 @@ NOT_READY = {
     "read in another generation": replace(READY, generation_of_members=4),
     "read in no generation": replace(READY, generation_of_members=None),
     "no generation at all": replace(READY, generation=-1, generation_of_members=-1),
-    "nobody there": replace(READY, members=()),
+    "no members": replace(READY, members=()),
     "a foreign member": replace(READY, members=(member(), member(None))),
     "a legacy member": replace(READY, members=(member(LEGACY), member())),
 }
@@ -188,7 +188,7 @@ def test_one_producer_for_each_partition_takes_every_id(model: Model) -> None:
 
 
 def test_v2_takes_the_ids_of_partitions_that_it_has_not_marked() -> None:
-    """A foreign zombie may hold them; once a v2 commit is in a partition, nobody does."""
+    """A foreign zombie may hold them until a v2 commit is in the partition."""
     marks = {("in", n): Mark(model) for n, model in enumerate((None, LEGACY, BRIDGE, V2))}
     assert ids_to_take(V2, marks) == (("in", 0), ("in", 1), ("in", 2))
     assert ids_to_take(V2, {}) == ()

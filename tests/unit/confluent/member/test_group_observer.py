@@ -72,7 +72,7 @@ def test_a_group_that_does_not_answer_is_asked_again() -> None:
 
 
 def test_the_mark_of_another_member_latches_the_group() -> None:
-    """R3: whatever tags the members have, one has committed in v2."""
+    """R3: one member has committed in v2, so that the tags of the members do not count."""
     group = FakeGroup({A: LEGACY, B: LEGACY})
     group.live = (member(None),)
     seen = assigned(group)

@@ -26,7 +26,7 @@ def joined(group: FakeGroup, release: str = "4.2") -> FakeMember:
 
 
 def test_a_member_decides_again_where_the_group_moved_on_before_the_first_v2_commit() -> None:
-    """R5: the members of the new generation are not known. Nothing else tells: its own partitions are the same."""
+    """R5: the members of the new generation are not known. The member's own partitions are the same."""
     group = FakeGroup({A: LEGACY, B: LEGACY})
     member = joined(group)
     for _ in range(2):

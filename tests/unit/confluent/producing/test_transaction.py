@@ -198,7 +198,7 @@ def test_a_fenced_producer_is_dropped_and_the_member_joins_again(desk: Desk, end
     ],
     ids=["no time is left for another attempt", "the client gives up", "the client stands still"],
 )
-def test_a_transaction_whose_offsets_nobody_answered_is_left_open(
+def test_a_transaction_whose_offsets_no_broker_answered_is_left_open(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, ends: dict[str, Any]
 ) -> None:
     """Old brokers may take them after an abort, into the producer's next transaction: see test_late_offsets_live."""

@@ -42,7 +42,7 @@ def without(kind: str) -> dict[str, Any]:
 
 
 def test_a_sink_has_the_connection_of_its_session() -> None:
-    """Whatever its spelling; all of it is the connection of consumers, too. The name in request logs is its own."""
+    """The session may spell properties in any way; consumers have the same. The name in request logs is its own."""
     assert client_properties(SESSION, {}) == connection_properties(OURS) == OURS
 
 

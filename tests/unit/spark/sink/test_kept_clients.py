@@ -69,7 +69,7 @@ def test_no_other_batch_is_written_without_a_look_at_the_progress(
 def test_a_kept_producer_that_brokers_refuse_is_replaced_before_it_sends_rows(
     kafka: MockKafka, shard: Shard, kept: KeptClients, error: int
 ) -> None:
-    """A driver that starts fences all producers, and Kafka forgets an id that nobody has used for a week."""
+    """A driver that starts fences all producers, and Kafka forgets an id that no producer has used for a week."""
     assert put(in_batch(shard, 0), b"a", kept) == WRITTEN
     kafka.wait_for(INIT_PRODUCER_ID)
     kafka.answer(ADD_OFFSETS, [error])

@@ -57,7 +57,7 @@ def test_a_feature_that_goes_away_stays_latched():
 def test_stale_levels_are_unknown_and_stay_latched():
     """As live gates become unknown, and latched gates stay open."""
     first = next_state(None, view(broker(1, epoch=10, transaction_version=2)))
-    stale = next_state(first, first.view, stale=Staleness(levels="nobody reports them"))
+    stale = next_state(first, first.view, stale=Staleness(levels="no broker reports them"))
     assert stale.number == 2
     assert (seen_levels(stale), latched_levels(stale)) == ({TV: None}, {TV: 2})
 
@@ -130,7 +130,7 @@ def test_an_offset_that_does_not_parse_is_refused(document):
         ("stale", "[null]"),
     ],
 )
-def test_an_offset_with_a_value_that_nobody_writes_is_refused(field, text):
+def test_an_offset_with_a_value_that_the_source_never_writes_is_refused(field, text):
     """Each such value raises OffsetCorrupt, and none is taken for a time, a level or a broker's answer."""
     document = document_of(next_state(None, view(broker(1, transaction_version=1))))
     with pytest.raises(OffsetCorrupt, match="this is not an offset of kafka_features"):

@@ -90,9 +90,9 @@ def test_the_level_is_the_one_that_is_passed():
 
 def test_stale_levels_are_unknown_in_the_cluster_and_say_why():
     """APIs are not affected: brokers answer, so that there is no row of kind error."""
-    found = rows(view(broker(1, transaction_version=2)), stale=Staleness(levels="nobody reports them"))
+    found = rows(view(broker(1, transaction_version=2)), stale=Staleness(levels="no broker reports them"))
     assert [(row.scope, row.level, row.reported_level, row.error, row.text) for row in found if row.feature == TV] == [
-        ("cluster", None, None, "StaleLevels", "nobody reports them"),
+        ("cluster", None, None, "StaleLevels", "no broker reports them"),
         ("broker", None, 2, None, None),
     ]
     assert "error" not in {row.kind for row in found}

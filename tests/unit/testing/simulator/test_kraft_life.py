@@ -212,7 +212,7 @@ def test_a_controller_that_cannot_read_the_log_dies() -> None:
     dead = after(new, Roll(3002, "3.9"))
     assert (dead.nodes[3002].status, dead.active) == ("died", 3000)
     assert dead.nodes[3002].reason == "it cannot replay level 29 of metadata.version: it supports 1-21"
-    # Below 3.7-IV0 controllers do not register, so that nobody knows that one which is cut off is too old.
+    # Below 3.7-IV0 controllers do not register: the active one does not know that one which is cut off is too old.
     unknowing = after(KRaft("3.3"), Partition((3002,)), *(Roll(node, "3.9") for node in (3000, 3001, 1, 2, 3)))
     agreed = after(unknowing, upgrade({"metadata.version": 8}))
     assert agreed.nodes[3002].status == "running"
