@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
-from http.server import ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from http.server import BaseHTTPRequestHandler
 
 
 class _Server(ThreadingHTTPServer):
@@ -33,3 +32,22 @@ def serving_http(handler: type[BaseHTTPRequestHandler], **options: Any) -> Itera
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def never_done() -> Iterator[tuple[str, threading.Event]]:
+    """Give the URL of a server that sends a few bytes of an answer again and again, and whether its client has gone."""
+    gone = threading.Event()
+
+    class Unfinished(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            with suppress(OSError):
+                for _ in range(200):
+                    self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                    gone.wait(0.05)
+            gone.set()
+
+        do_POST = do_GET  # noqa: N815 - as http.server calls it
+
+    with serving_http(Unfinished) as url:
+        yield url, gone

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import jwt
 import pytest
 import requests
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from http_serving import serving_http
+from http_serving import never_done, serving_http
 from relay_on_socket import serving
 
 from featuregate.testing import StaticFeatures, release_view
@@ -236,17 +235,7 @@ def test_an_issuer_that_is_down_locks_no_client_out(issuer: Issuer) -> None:
 def test_documents_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where an issuer sends a few bytes again and again."""
     monkeypatch.setattr(fetching, "_SECONDS", 0.3)
-    gone = threading.Event()
-
-    class Unfinished(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            with suppress(OSError):
-                for _ in range(200):
-                    self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-                    gone.wait(0.05)
-            gone.set()
-
-    with serving_http(Unfinished) as url:
+    with never_done() as (url, gone):
         with pytest.raises(FetchError, match="it did not answer within"):
             fetch_json(url, None)
         assert gone.wait(BOUND)

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import requests
 from apps_in_process import call
-from http_serving import serving_http
+from http_serving import never_done, serving_http
 from standardwebhooks import Webhook, WebhookVerificationError
 from waiting import eventually
 
@@ -204,17 +204,7 @@ def test_a_receiver_that_is_away_is_a_failed_attempt() -> None:
 def test_a_receiver_that_is_never_done_is_a_failed_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     """A timeout of requests begins anew with each byte, and this receiver sends some again and again."""
     monkeypatch.setattr(delivery, "_SECONDS", 0.3)
-    gone = threading.Event()
-
-    class Unfinished(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            with suppress(OSError):
-                for _ in range(200):
-                    self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-                    gone.wait(0.05)
-            gone.set()
-
-    with serving_http(Unfinished) as url:
+    with never_done() as (url, gone):
         attempt = Endpoint("chat", f"{url}/hook", [SECRET], LOCAL).deliver(MESSAGE, now())
         assert gone.wait(BOUND)
     assert attempt == Attempt(delivered=False, problem="it did not answer within 0.3 s")
