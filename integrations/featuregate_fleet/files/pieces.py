@@ -27,7 +27,21 @@ _HEADER: Final = 4096
 """Bytes before a piece in which the line before it begins, if that is the header of a refusal."""
 _BATCH: Final = 8192
 """Lines: those that go to the quarantine become objects of Python."""
-_GZIP: Final = b"\x1f\x8b"
+_GZIP: Final = "gzip"
+_FORMATS: Final = {
+    b"\x1f\x8b": _GZIP,
+    b"(\xb5/\xfd": "zstd",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\0": "xz",
+    b"PK\x03\x04": "zip",
+    b"x\x9c": "deflate",
+    b'\x04"M\x18': "lz4",
+    b"\xff\x06\0\0sNaPpY": "snappy",
+    b"\xff\xfe[\0": "UTF-16",
+    b"\xff\xfe2\0": "UTF-16",
+}
+"""By the first bytes of a file: what Log4j 2, logrotate, shippers and editors write beside plain text."""
+_LONGEST_MARK: Final = max(map(len, _FORMATS))
 _GZIP_HEADER: Final = 16 + zlib.MAX_WBITS
 
 
@@ -45,8 +59,8 @@ class Piece(NamedTuple):
 
 
 def pieces_of(file: LogFile) -> list[Piece]:
-    """Cut a large file into pieces. A compressed file cannot be cut."""
-    if _is_compressed(_path(file)):
+    """Cut a large file of plain text into pieces. Another one cannot be cut."""
+    if _format(_path(file)):
         return [Piece(file)]
     starts = range(0, max(file.size, 1), _PIECE)
     return [Piece(file, start, min(start + _PIECE, file.size)) for start in starts]
@@ -55,7 +69,7 @@ def pieces_of(file: LogFile) -> list[Piece]:
 def rest_of(file: LogFile, at: int) -> Piece:
     """Return the piece that begins where the reading of a file ended early."""
     path = _path(file)
-    if not path.is_file() or _is_compressed(path):
+    if not path.is_file() or _format(path):
         return Piece(file, at)
     return Piece(file, at, min(at - at % _PIECE + _PIECE, path.stat().st_size))
 
@@ -66,12 +80,12 @@ def read_piece(piece: Piece) -> Iterator[pa.RecordBatch | Unreadable]:
     Lines before ``start`` belong to the piece before, and only say what the first one goes on with.
     """
     path = _path(piece.file)
-    compressed = _is_compressed(path)
-    cutter = _Cutter(0 if compressed else max(piece.start - _HEADER, 0))
+    found = _format(path)
+    cutter = _Cutter(0 if found else max(piece.start - _HEADER, 0))
     try:
         with _regular_file(path) as file:
             file.seek(cutter.at)
-            for batch in _cut(cutter, _inflated(file) if compressed else _blocks(file), piece.end):
+            for batch in _cut(cutter, _text(file, found), piece.end):
                 yield from _within(piece, batch)
     except FileNotFoundError:
         yield Unreadable(max(piece.start, cutter.at), VANISHED, "there is no such file any more")
@@ -91,7 +105,7 @@ def begins_with(file: LogFile, text: bytes) -> bool:
     path = _path(file)
     try:
         with _regular_file(path) as opened:
-            begun = next(_inflated(opened), b"") if _is_compressed(path) else opened.read(len(text))
+            begun = next(_inflated(opened), b"") if _format(path) else opened.read(len(text))
     except (OSError, EOFError, zlib.error):  # its reader says so
         return False
     return begun.startswith(text)
@@ -118,13 +132,27 @@ def _path(file: LogFile) -> Path:
     return Path(unquote(urlsplit(file.uri).path))
 
 
-def _is_compressed(path: Path) -> bool:
-    """Return whether a file is gzipped, by its name or by its first bytes."""
+def _format(path: Path) -> str | None:
+    """Return the format of a file, by its first bytes or its name; None for plain text.
+
+    Another format that is read as plain text has lines of no logger, and no request would be missing.
+    """
     try:
         with _regular_file(path) as file:
-            return path.suffix == ".gz" or file.read(len(_GZIP)) == _GZIP
+            head = file.read(_LONGEST_MARK)
     except OSError:  # its reader says so
-        return False
+        return None
+    found = next((name for mark, name in _FORMATS.items() if head.startswith(mark)), None)
+    return found or (_GZIP if path.suffix == ".gz" else None)
+
+
+def _text(file: IO[bytes], found: str | None) -> Iterator[bytes]:
+    """Return the blocks of the text of a file in a format."""
+    if found is None:
+        return _blocks(file)
+    if found == _GZIP:
+        return _inflated(file)
+    raise OSError(f"this is {found}: put its text, or a gzip of that, under this name")
 
 
 def _blocks(file: IO[bytes]) -> Iterator[bytes]:

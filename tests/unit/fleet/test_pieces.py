@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import os
 import random
+import zlib
 from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -166,6 +169,24 @@ def test_a_file_named_gz_that_is_none_is_unreadable(log: Path):
         path.write_bytes(content)
         lines, (failure,) = read(*pieces_of(file_of(path)))
         assert (lines, failure.at, failure.reason) == ([], 0, "unreadable")
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (bz2.compress(LINE.encode()), "bzip2"),
+        (lzma.compress(LINE.encode()), "xz"),
+        (zlib.compress(LINE.encode()), "deflate"),
+        (LINE.encode("utf-16"), "UTF-16"),
+        (b"(\xb5/\xfd\x04", "zstd"),
+    ],
+)
+def test_a_file_that_is_neither_text_nor_gzip_is_unreadable(log: Path, content: bytes, name: str):
+    """Read as text, it would be lines of another logger, and its clients would be missing from an ok."""
+    log.write_bytes(content)
+    lines, (failure,) = read(*pieces_of(file_of(log)))
+    assert (lines, failure.at, failure.reason) == ([], 0, "unreadable")
+    assert failure.why.startswith(f"this is {name}: ")
 
 
 def test_a_file_that_vanished_is_said(log: Path):
