@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fleet_evidence import NOW, UPGRADED, WEEK, usage
+from fleet_evidence import NOW, UPGRADED, WEEK, usage, view
 
 from featuregate.catalog import captured
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Refused, RefusedClient, Usage
@@ -103,6 +103,16 @@ def test_a_move_to_older_brokers_is_unknown_without_levels_and_records():
     assert not [
         row for row in report(usage(FETCH, newest), usage(LEADER_AND_ISR, 5)).rows if row.check == "newer-brokers"
     ]
+
+
+def test_brokers_that_answered_with_newer_versions_show_a_downgrade():
+    """Also where neither clients nor brokers used these, and the levels are those of the target."""
+    seen = view("3.9", metadata_version=20, group_version=0, transaction_version=0)
+    found = report(usage(), to="3.8", view=seen)
+    row = only(found, "newer-brokers")
+    assert (row.verdict, row.count, found.verdict) == (Verdict.UNKNOWN, 0, Verdict.UNKNOWN)
+    for release in ("3.9", "4.2"):
+        assert report(usage(), to=release, view=seen).verdict is Verdict.OK
 
 
 def test_versions_below_the_one_that_is_kept_are_dropped():

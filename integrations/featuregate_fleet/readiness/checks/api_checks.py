@@ -148,32 +148,39 @@ def refused_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
 
 
 def newer_brokers(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
-    """Say that a move is a downgrade, where brokers have served a version that the target does not know yet.
+    """Say that a move is a downgrade, where brokers serve a version that the target does not know yet.
 
     A broker of the target may not start with the finalized levels (KIP-778), and its coordinators may not read the
     records of newer ones (KIP-915).
     """
     served = evidence.usage + evidence.node_usage
-    newer = [usage for usage in served if usage.outcome == "completed" and _is_newer(apis, usage)]
-    if newer:
-        seen = newer[0]
+    newer = [
+        usage for usage in served if usage.outcome == "completed" and _is_newer(apis, usage.api_key, usage.version)
+    ]
+    answering = evidence.view.answering if evidence.view else ()
+    told = {(key, found.max) for broker in answering for key, found in broker.api_ranges.items()}
+    versions = [(usage.api_key, usage.version) for usage in newer] or sorted(
+        one for one in told if _is_newer(apis, *one)
+    )
+    if versions:
+        key, version = versions[0]
         yield Row(
             check="newer-brokers",
             verdict=Verdict.UNKNOWN,
             subject="the cluster",
-            why=f"The brokers serve {api_name(seen.api_key)} {seen.version}, and are newer than {apis.brokers}.",
+            why=f"The brokers serve {api_name(key)} {version}, and are newer than {apis.brokers}.",
             do="Ask --downgrade-to, which looks at finalized levels and at the records of coordinators, too.",
-            api=api_name(seen.api_key),
-            versions=(seen.version,),
+            api=api_name(key),
+            versions=(version,),
             count=sum(usage.count for usage in newer),
-            first_seen=min(usage.first_seen for usage in newer),
-            last_seen=max(usage.last_seen for usage in newer),
+            first_seen=min((usage.first_seen for usage in newer), default=None),
+            last_seen=max((usage.last_seen for usage in newer), default=None),
         )
 
 
-def _is_newer(apis: ServedApis, usage: Usage) -> bool:
-    has = apis.served(usage.api_key)
-    return has is not None and usage.version > has.highest and usage.api_key != API_VERSIONS
+def _is_newer(apis: ServedApis, api_key: int, version: int) -> bool:
+    has = apis.served(api_key)
+    return has is not None and version > has.highest and api_key != API_VERSIONS
 
 
 # ---------------------------------------------------------------- the evidence itself
