@@ -66,3 +66,8 @@ def lost_hours(evidence: Evidence, broker: str) -> list[datetime]:
             and lines.keys().isdisjoint({hour_of(time - _CLOCKS), hour_of(time + _CLOCKS)})
         }
     )
+
+
+def hours_ahead(evidence: Evidence, broker: str, now: datetime) -> list[datetime]:
+    """Return the hours in a broker's log that have not come yet: its clock was ahead, or its time zone is another."""
+    return sorted(hour for hour in evidence.hourly.get(broker, {}) if hour > now + _CLOCKS)

@@ -90,7 +90,7 @@ def _findings(evidence: Evidence, move: Move, now: datetime, oldest: datetime) -
         yield from checks.inter_broker(evidence, move.apis)
         yield from checks.refused_requests(evidence, move.apis)
         yield from checks.quarantine(evidence)
-        yield from checks.coverage(evidence, oldest)
+        yield from checks.coverage(evidence, now, oldest)
         yield from record_checks.models(evidence, move.apis)
     yield from gate_checks.app_gates(evidence, move)
     yield from gate_checks.usage_reports(evidence, move, now, oldest)

@@ -63,6 +63,30 @@ def test_other_hours_are_not_lost(level: LogLevel):
     assert report(level).verdict is Verdict.OK
 
 
+@pytest.mark.parametrize(
+    ("hours", "verdict", "of_clock"),
+    [
+        ((TEN, TEN + 4 * HOUR), Verdict.WARN, Verdict.WARN),
+        ((TEN - 400 * HOUR, TEN + 4 * HOUR), Verdict.STALE, Verdict.WARN),
+        ((TEN + 4 * HOUR, TEN + 999 * HOUR), Verdict.UNKNOWN, Verdict.UNKNOWN),
+    ],
+)
+def test_hours_that_have_not_come_make_no_evidence_fresh(
+    hours: tuple[datetime, ...], verdict: Verdict, of_clock: Verdict
+):
+    """One line with a wrong year would keep the evidence of a broker from becoming stale."""
+    found = report(hours=hours)
+    assert found.verdict is verdict
+    (row,) = [row for row in found.rows if row.subject == "clock of broker 1"]
+    assert row.verdict is of_clock
+    assert f"up to {hours[-1]:%Y-%m-%d %H:%M} UTC" in row.why
+
+
+def test_a_clock_that_is_a_little_ahead_is_right():
+    """Its lines are of an hour that begins within five minutes."""
+    assert report(hours=(TEN, TEN + 3 * HOUR)).verdict is Verdict.OK
+
+
 def test_a_broker_without_evidence_says_its_level():
     """An operator sees that its log is off."""
     (row,) = [row for row in report(told("WARN", TEN, broker="2"), brokers=2).rows if row.subject == "broker 2"]

@@ -13,7 +13,7 @@ from featuregate.catalog import api_name
 from featuregate_fleet.evidence.reasons import NOTHING_MISSING, OF_FILES, UNKNOWN_BROKER
 from featuregate_fleet.readiness.api_ranges import API_VERSIONS
 from featuregate_fleet.readiness.evidence import Refused
-from featuregate_fleet.readiness.hours import lost_hours
+from featuregate_fleet.readiness.hours import hours_ahead, lost_hours
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
@@ -186,8 +186,11 @@ def _is_newer(apis: ServedApis, api_key: int, version: int) -> bool:
 # ---------------------------------------------------------------- the evidence itself
 
 
-def coverage(evidence: Evidence, oldest: datetime) -> Iterator[Row]:
-    """Check that there is evidence of each broker, and that it is not older than ``oldest``."""
+def coverage(evidence: Evidence, now: datetime, oldest: datetime) -> Iterator[Row]:
+    """Check that there is evidence of each broker, and that it is not older than ``oldest``.
+
+    Lines of hours that are still to come at ``now`` make no evidence fresh. Without other lines its age is not known.
+    """
     if not evidence.brokers_known:
         yield _missing("the cluster", "There is no evidence of this cluster.")
     told = {one.broker: one for one in evidence.log_levels}
@@ -200,7 +203,12 @@ def coverage(evidence: Evidence, oldest: datetime) -> Iterator[Row]:
             yield _missing(f"broker {broker}", why + at)
             continue
         yield from _lost(evidence, broker)
-        stale = log.last_seen < oldest
+        newest = log.last_seen
+        if ahead := hours_ahead(evidence, broker, now):
+            others = evidence.hourly[broker].keys() - set(ahead)
+            newest = max(others, default=now)
+            yield _ahead(broker, ahead, Verdict.WARN if others else Verdict.UNKNOWN)
+        stale = newest < oldest
         yield Row(
             check="coverage",
             verdict=Verdict.STALE if stale else Verdict.OK,
@@ -226,6 +234,20 @@ def _lost(evidence: Evidence, broker: str) -> Iterator[Row]:
             do="Give the files of these hours to 'featuregate fleet run'. Brokers in another zone need --time-zone.",
             last_seen=lost[-1],
         )
+
+
+def _ahead(broker: str, ahead: list[datetime], verdict: Verdict) -> Row:
+    """Say that lines are of hours that have not come yet."""
+    hours = f"{len(ahead)} {'hour' if len(ahead) == 1 else 'hours'}, up to {ahead[-1]:%Y-%m-%d %H:%M} UTC"
+    return Row(
+        check="coverage",
+        verdict=verdict,
+        subject=f"clock of broker {broker}",
+        why=f"Its log has lines of {hours}, which are still to come: they do not show how new the evidence is.",
+        do="Set the clock of the broker. If it logs in another zone, read its logs again with --time-zone, for another "
+        "--cluster.",
+        last_seen=ahead[-1],
+    )
 
 
 def _missing(subject: str, why: str) -> Row:
