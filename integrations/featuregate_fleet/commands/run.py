@@ -109,10 +109,13 @@ def run(args: argparse.Namespace) -> int:
         files = ReadFiles.of(tables) if args.logs else None  # once: a trigger costs what is new, however old the run
         while True:
             _read(args, spark, view, tables, stop, files)
-            grown = set(files.grown(args.logs)) if files else set()
-            for path in sorted(grown - noted):
-                print_message(f"{path} has grown since it was read, and the rest is not read: hand in rolled files")
-            noted |= grown
+            changed = set(files.changed(args.logs)) if files else set()
+            for path in sorted(changed - noted):
+                print_message(
+                    f"{path} has changed since it was read, and what is new in it is not read: hand in rolled files, "
+                    "under names that do not change"
+                )
+            noted |= changed
             progress.show(read_line_counts(tables))
             if args.once or stop.wait(args.interval):
                 return OK

@@ -68,8 +68,10 @@ class ReadFiles:
         read = {_plain(uri) for uris in self._uris.values() for uri in uris} if left else set()
         return sorted({uri for uri in left if _plain(uri) not in read})
 
-    def grown(self, logs: Path) -> list[str]:
-        """Return the files that are longer than they were when they were read. What was appended is not read.
+    def changed(self, logs: Path) -> list[str]:
+        """Return the files of another size than when they were read: what is new in them is not read.
+
+        A log may have grown, or a rotation has given its name to another one.
 
         At first all files are looked at, then the new ones, and some of the others in each turn.
         """
@@ -77,7 +79,7 @@ class ReadFiles:
         turn = [self._to_look_at.popleft() for _ in range(count)]
         self._to_look_at.extend(turn)
         self._unseen = 0
-        return sorted(path for path in turn if _size(logs / path) > self._sizes[path])
+        return sorted(path for path in turn if _size(logs / path) not in {None, self._sizes[path]})
 
 
 def _listed(checkpoint: Path, after: int) -> Iterator[tuple[int, str]]:
@@ -100,5 +102,5 @@ def _plain(uri: str) -> str:
     return path
 
 
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else 0
+def _size(path: Path) -> int | None:
+    return path.stat().st_size if path.is_file() else None

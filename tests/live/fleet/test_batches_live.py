@@ -134,4 +134,4 @@ def test_a_run_that_goes_on_does_not_ask_again_which_files_were_read(
             assert counts(tables) == (lines, 0, (lines, lines, 0))
         with log.with_suffix(".1").open("a") as file:
             file.write("more")
-        assert files.grown(log.parents[1]) == [f"1/{log.stem}.1"]
+        assert files.changed(log.parents[1]) == [f"1/{log.stem}.1"]

@@ -63,17 +63,24 @@ def test_a_file_that_another_query_has_read_is_known():
     assert not files.has_batch(BatchId("query", 1))
 
 
-def test_each_file_that_has_grown_is_named_in_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_each_file_that_has_changed_is_named_in_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """At first all files are looked at, then the new ones, and a bounded number of the others."""
     monkeypatch.setattr(module, "_IN_A_TURN", 1)
     (tmp_path / "1").mkdir()
     for name in "abc":
         (tmp_path / "1" / name).write_text("one\n")
     files = read("a", "b", "gone")
-    assert files.grown(tmp_path) == []
+    assert files.changed(tmp_path) == []
     files.add(BatchId("query", 1), uri_of("c"), "1/c", 3)
     for name in "ab":
         (tmp_path / "1" / name).write_text("one\ntwo\n")
-    assert files.grown(tmp_path) == ["1/c"]
-    turns = [files.grown(tmp_path) for _ in range(3)]
+    assert files.changed(tmp_path) == ["1/c"]
+    turns = [files.changed(tmp_path) for _ in range(3)]
     assert sorted(turns) == [[], ["1/a"], ["1/b"]]
+
+
+def test_a_file_whose_name_was_given_to_a_shorter_one_has_changed(tmp_path: Path):
+    """As by a rotation that renames each file; one that is gone was read before."""
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "log.1").write_text("new")
+    assert read("log.1", "gone").changed(tmp_path) == ["1/log.1"]
