@@ -68,10 +68,15 @@ def pieces_of(file: LogFile) -> list[Piece]:
 
 def rest_of(file: LogFile, at: int) -> Piece:
     """Return the piece that begins where the reading of a file ended early."""
-    path = _path(file)
-    if not path.is_file() or _format(path):
+    if not file.size or _format(_path(file)):
         return Piece(file, at)
-    return Piece(file, at, min(at - at % _PIECE + _PIECE, path.stat().st_size))
+    return Piece(file, at, min(at - at % _PIECE + _PIECE, file.size))
+
+
+def as_it_is(file: LogFile) -> LogFile:
+    """Return a file with the size that it has now; 0 for one that is gone."""
+    path = _path(file)
+    return file._replace(size=path.stat().st_size if path.is_file() else 0)
 
 
 def read_piece(piece: Piece) -> Iterator[pa.RecordBatch | Unreadable]:

@@ -11,7 +11,7 @@ from featuregate_fleet.evidence.batches import parse_quarantined
 from featuregate_fleet.evidence.columns import EVIDENCE_FILES, PARSED
 from featuregate_fleet.evidence.paths import LogFile
 from featuregate_fleet.evidence.reasons import OF_FILES, OF_REPORTS, PARSER
-from featuregate_fleet.files.pieces import rest_of
+from featuregate_fleet.files.pieces import Piece, as_it_is, rest_of
 from featuregate_fleet.stream.parsed import file_rows, parse_files, quarantine_rows, usage_rows
 from featuregate_fleet.tables.failures import one_line_failures
 from featuregate_fleet.tables.folder import BatchId
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from featuregate_fleet.tables.delta import DeltaTables
 
 _FILES: Final = "evidence_files"
+_REPLAY: Final = "replay"
 
 
 def replay(spark: SparkSession, tables: DeltaTables) -> int:
@@ -55,11 +56,14 @@ def _replay(spark: SparkSession, tables: DeltaTables) -> int:
     if not summary["count"]:
         return 0
     files = tried.where(of_file).select("uri", "path", "broker", "time_zone", "at").collect()
-    pieces = [rest_of(LogFile(row.uri, row.path, row.broker, 0, row.time_zone), row["at"]) for row in files]
+    unread = _unread(tables)
+    listed = [(as_it_is(LogFile(row.uri, row.path, row.broker, 0, row.time_zone)), row["at"]) for row in files]
+    # A file of which nothing was read is in quarantine once, however long it is.
+    pieces = [Piece(file, at) if file.uri in unread else rest_of(file, at) for file, at in listed]
     lines = tried.where(~of_file).mapInArrow(_parse, from_arrow_schema(PARSED))
     parsed = lines.unionByName(parse_files(spark, pieces)).unionByName(_counted_before(spark, files)).persist()
     try:
-        batch = BatchId(f"replay {summary['count']} {summary['hash']}", 0)
+        batch = BatchId(f"{_REPLAY} {summary['count']} {summary['hash']}", 0)
         tables.append_anew("api_usage", usage_rows(parsed), batch)
         tables.append_anew(_FILES, file_rows(parsed), batch)
         # Last, because it says that the replay is done.
@@ -67,6 +71,12 @@ def _replay(spark: SparkSession, tables: DeltaTables) -> int:
     finally:
         parsed.unpersist()
     return int(summary["count"])
+
+
+def _unread(tables: DeltaTables) -> set[str]:
+    """Return the URIs of the files of which no line was read when they were listed."""
+    first = tables.read(_FILES).where(f"query_id not like '{_REPLAY}%'").groupBy("uri").agg(f.sum("read").alias("read"))
+    return {row["uri"] for row in first.where("read = 1").collect()}
 
 
 def _parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

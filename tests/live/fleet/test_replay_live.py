@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from fleet_lines import document, line_of
 
+from featuregate_fleet.files import pieces
 from featuregate_fleet.stream.quarantine import replay
+from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.stream.request_logs import drain
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.delta import DeltaTables
@@ -87,3 +89,21 @@ def test_a_replay_that_ends_early_is_finished_by_the_next_one(
         tables = DeltaTables(spark, folder, "c")
         assert replay(spark, tables) == 1
         assert counts(tables) == (REQUESTS, REQUESTS, 0)
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_file_of_which_nothing_was_read_is_read_to_its_end(
+    tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in quarantine as one line, and may have several pieces as a text. Later runs do not say that it changed."""
+    log.unlink()
+    packed = log.with_suffix(".zst")
+    packed.write_bytes(b"(\xb5/\xfd")
+    with local_session() as spark:
+        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        drain(spark, log.parents[1], tables)
+        packed.write_bytes(gzip.decompress(WHOLE))
+        monkeypatch.setattr(pieces, "_PIECE", len(gzip.decompress(WHOLE)) // 3)
+        assert replay(spark, tables) == 1
+        assert counts(tables) == (REQUESTS, REQUESTS, 0)
+        assert ReadFiles.of(tables).changed(log.parents[1]) == []
