@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from featuregate.cli.plugin import OK, CommandError, add_cluster_options, positive_seconds, print_message
 from featuregate_fleet.commands.options.cluster_evidence import (
     add_topic_options,
+    check_same_cluster,
     cluster_view,
     read_cluster,
     read_log_topic,
@@ -101,6 +102,7 @@ def run(args: argparse.Namespace) -> int:
     from featuregate_fleet.tables.line_counts import read_line_counts  # noqa: PLC0415 - likewise
 
     progress, failures = Progress(args), one_line_failures(_BROKEN)
+    from featuregate_fleet.tables.record_reader import last_view  # noqa: PLC0415 - likewise
     # SIGTERM kills a run with --once, so that its exit code does not say that all was read.
     stopping = nullcontext(threading.Event()) if args.once else stop_signals()
     with one_writer(folder, args.cluster), local_session() as spark, stopping as stop, failures:
@@ -109,7 +111,9 @@ def run(args: argparse.Namespace) -> int:
         files = ReadFiles.of(tables) if args.logs else None  # once: a trigger costs what is new, however old the run
         while True:
             _read(args, spark, view, tables, stop, files)
+        before = last_view(tables) if view else None
             changed = set(files.changed(args.logs)) if files else set()
+            check_same_cluster(args.cluster, before, view)
             for path in sorted(changed - noted):
                 print_message(
                     f"{path} has changed since it was read, and what is new in it is not read: hand in rolled files, "
@@ -119,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
             progress.show(read_line_counts(tables))
             if args.once or stop.wait(args.interval):
                 return OK
-            view = cluster_view(args)
+            before, view = view or before, cluster_view(args)
 
 
 def _read(

@@ -52,6 +52,22 @@ def cluster_view(args: argparse.Namespace) -> View | None:
     return discover_view(args)
 
 
+def check_same_cluster(name: str, before: View | None, now: View | None) -> None:
+    """Refuse the answers of another cluster than the one that a run under this name has asked before.
+
+    Raises
+    ------
+    CommandError
+        The clusters have different ids.
+    """
+    ids = [view.cluster_id for view in (before, now) if view and view.cluster_id]
+    if len(set(ids)) > 1:
+        raise CommandError(
+            f"--cluster {name}: its tables have the answers of the cluster with the id {ids[0]}, and these brokers "
+            f"belong to {ids[1]}: give another --cluster, or the brokers of this one"
+        )
+
+
 def read_cluster(args: argparse.Namespace, spark: SparkSession, view: View, tables: Tables) -> None:
     """Keep the levels of the cluster, and read the records of its coordinators where it allows that."""
     from featuregate.admin.log_levels import LogLevels  # noqa: PLC0415 - sockets
