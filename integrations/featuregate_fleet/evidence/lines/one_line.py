@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate_fleet.evidence.lines.request import INT16, MARKER, Request, known
+from featuregate_fleet.evidence.lines.request import ANSWERED, MARKER, Request, known
 from featuregate_fleet.evidence.lines.text_format import TEXT_HEADERS, read_text
 from featuregate_fleet.evidence.reasons import CUT, EMPTY, NO_REQUEST, UNKNOWN_LAYOUT, WRONG_FIELDS
 
@@ -68,7 +68,7 @@ def _request(time: datetime, level: str, document: Any) -> Request | None:
             "listener": str(listener),
             "clientInformation": {"softwareName": str(name), "softwareVersion": str(software_version)},
         } if not isinstance(api_key, bool) and not isinstance(version, bool):
-            if api_key not in INT16 or version not in INT16 or not _encodable(document):
+            if api_key not in ANSWERED or version not in ANSWERED or not _encodable(document):
                 return None
             return Request(
                 time=time,

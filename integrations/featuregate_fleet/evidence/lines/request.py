@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 MARKER: Final = "Completed request:"
 """What stands before the request (kafka.network.RequestChannel)."""
 INT16: Final = range(-(2**15), 2**15)
-"""Keys and versions of APIs."""
+"""Keys and versions of APIs that a client may send."""
+ANSWERED: Final = range(2**15)
+"""Those of completed requests: brokers refuse all others."""
 _UNKNOWN: Final = "unknown"
 """The name and the version of a client that did not say them (ClientInformation.EMPTY)."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
-from featuregate_fleet.evidence.lines.request import INT16, MARKER, Request, known
+from featuregate_fleet.evidence.lines.request import ANSWERED, MARKER, Request, known
 from featuregate_fleet.evidence.reasons import CUT, WRONG_FIELDS
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def read_text(time: datetime, level: str, text: str) -> Request | str:
         key = api_key(head["api"]) if head["api"].isidentifier() else int(head["api"])
     except UnknownApi:
         return WRONG_FIELDS
-    if key not in INT16 or version not in INT16:
+    if key not in ANSWERED or version not in ANSWERED:
         return WRONG_FIELDS
     said = tail.groupdict()
     return Request(
