@@ -5,6 +5,7 @@ Spark lists the files, and says which are new. It does not read them: its reader
 
 from __future__ import annotations
 
+import re
 import threading
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 _FILES_IN_A_BATCH: Final = 256
 """A micro-batch costs three seconds of processor time beside its lines."""
 _QUERY_ID: Final = "sql.streaming.queryId"
+_PATTERN: Final = re.compile(r"[\\*?\[\]{}]")
+"""What has a meaning in the patterns of Hadoop's file systems."""
 
 
 def drain(
@@ -103,7 +106,7 @@ def drain(
 
 
 def _files(spark: SparkSession, root: str) -> DataFrame:
-    """Return a stream of the files below a folder: their URIs and sizes."""
+    """Return a stream of the files below a folder: their URIs and sizes. Spark takes its path for a pattern."""
     files = (
         spark.readStream.format("binaryFile")
         .schema("path string, modificationTime timestamp, length long, content binary")
@@ -111,6 +114,6 @@ def _files(spark: SparkSession, root: str) -> DataFrame:
         .option("maxFilesPerTrigger", _FILES_IN_A_BATCH)
         # By default Spark skips a file that is a week older than the newest one it has seen, and says nothing.
         .option("maxFileAge", "36500d")
-        .load(root)
+        .load(_PATTERN.sub(r"\\\g<0>", root))
     )
     return files.select(f.col("_metadata.file_path").alias("uri"), f.col("_metadata.file_size").alias("size"))

@@ -54,13 +54,13 @@ class Fleet(NamedTuple):
 @pytest.fixture
 def fleet(tmp_path: Path, broker_log: Path) -> Fleet:
     """Put the log of the broker where it belongs: a part of it as it is, the rest compressed, and some garbage."""
-    folder = tmp_path / "all logs" / "1"
+    folder = tmp_path / "all [logs]" / "1"
     folder.mkdir(parents=True)
     lines = broker_log.read_bytes().splitlines(keepends=True)
     (folder / "server.log.1").write_bytes(b"".join(lines[:20]))
     (folder / "server.log.2.gz").write_bytes(gzip.compress(b"".join(lines[20:]))[:-999])  # a transfer was cut
     (folder / "garbage.log").write_bytes(b"\xff\xfe garbage\n\n" + b"x" * 100_000)
-    return Fleet(tmp_path / "all logs", tmp_path / "all tables")
+    return Fleet(tmp_path / "all [logs]", tmp_path / "all tables")
 
 
 def restore(fleet: Fleet, log: Path) -> None:
