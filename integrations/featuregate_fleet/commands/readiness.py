@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.plugin import FAILED, OK, UNKNOWN, CommandError, add_output, aligned, positive_seconds, printable
+from featuregate.cli.plugin import FAILED, OK, UNKNOWN, CommandError, add_output, aligned, printable
 from featuregate.files import replace_file
 from featuregate_fleet.commands.options.moves import add_moves
 from featuregate_fleet.commands.options.tables import add_tables_options, adding_report, tables_folder
@@ -26,6 +26,8 @@ NO_VERDICT: Final = 3
 """The evidence is missing or too old."""
 _EXIT_CODES: Final = {Verdict.OK: OK, Verdict.WARN: OK, Verdict.BLOCK: FAILED}
 STALE_AFTER_HOURS: Final = 168.0
+_MOST_HOURS: Final = 10_000_000
+"""Of more than about 17 million the beginning would be before the year 1."""
 
 DESCRIPTION: Final = """\
 Say what a move breaks: compare the API versions that clients used with those that brokers serve then. Any row that
@@ -39,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stale-after",
         metavar="HOURS",
-        type=positive_seconds,
+        type=_hours,
         default=STALE_AFTER_HOURS,
         help="evidence that is older than this is stale (default: 168, a week)",
     )
@@ -63,12 +65,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_tables_options(parser)
 
 
+def _hours(text: str) -> float:
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = 0.0
+    if not 0 < hours <= _MOST_HOURS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of hours from above 0 to {_MOST_HOURS}")
+    return hours
+
+
 def _hour(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        at = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f"{text!r} is no time: write one such as 2026-11-22T14:00") from None
-    at = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     return at.replace(minute=0, second=0, microsecond=0)
 
 

@@ -78,7 +78,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _time_zone(text: str) -> tuple[str, str]:
     """Return the broker, or `OTHERS`, and the zone."""
-    broker, _, zone = text.rpartition("=")
+    broker, named, zone = text.rpartition("=")
+    if named and broker_of(f"{broker}/file") != broker:
+        raise argparse.ArgumentTypeError(f"{broker!r} is no node id: write one such as 3=Europe/Berlin")
     return broker or OTHERS, time_zone(zone)
 
 
@@ -100,20 +102,20 @@ def run(args: argparse.Namespace) -> int:
     from featuregate_fleet.tables.failures import one_line_failures  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.formats import tables_in  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.line_counts import read_line_counts  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.record_reader import last_view  # noqa: PLC0415 - likewise
 
     progress, failures = Progress(args), one_line_failures(_BROKEN)
-    from featuregate_fleet.tables.record_reader import last_view  # noqa: PLC0415 - likewise
     # SIGTERM kills a run with --once, so that its exit code does not say that all was read.
     stopping = nullcontext(threading.Event()) if args.once else stop_signals()
     with one_writer(folder, args.cluster), local_session() as spark, stopping as stop, failures:
         keep_names(args, names)
         tables, noted = tables_in(spark, folder, args.cluster, names, args.format), set[str]()
         files = ReadFiles.of(tables) if args.logs else None  # once: a trigger costs what is new, however old the run
-        while True:
-            _read(args, spark, view, tables, stop, files)
         before = last_view(tables) if view else None
-            changed = set(files.changed(args.logs)) if files else set()
+        while True:
             check_same_cluster(args.cluster, before, view)
+            _read(args, spark, view, tables, stop, files)
+            changed = set(files.changed(args.logs)) if files else set()
             for path in sorted(changed - noted):
                 print_message(
                     f"{path} has changed since it was read, and what is new in it is not read: hand in rolled files, "

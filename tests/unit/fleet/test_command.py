@@ -45,6 +45,15 @@ def parse(*argv: str) -> argparse.Namespace:
             ("readiness", "--since", "yesterday", "--tables", "t", "--cluster", "c", "--to", "4.2"),
             "'yesterday' is no time",
         ),
+        (
+            ("readiness", "--stale-after", "9999999999", "--tables", "t", "--cluster", "c", "--to", "4.2"),
+            "'9999999999' is no number of hours",
+        ),
+        (
+            ("readiness", "--since", "0001-01-01T00:00+01:00", "--tables", "t", "--cluster", "c", "--to", "4.2"),
+            "is no time",
+        ),
+        (("run", "--time-zone", "broker-1=UTC", "--tables", "t", "--cluster", "c"), "'broker-1' is no node id"),
         (("retain", "--days", "0", "--tables", "t", "--cluster", "c"), "'0' is no number of days"),
         (("retain", "--days", "9999999999", "--tables", "t", "--cluster", "c"), "is no number of days"),
         (("run", "--logs-topic", "a/b", "--tables", "t", "--cluster", "c"), "'a/b' is no name of a topic"),
@@ -94,6 +103,7 @@ def test_a_move_is_named(option: str, text: str, move: Move):
         (("--drop-api", "Fetch=12"), "'Fetch=12' is no API with a version: write 'Fetch<12', in quotes"),
         (("--drop-api", "Fetch<99999"), "is no API with a version"),
         (("--drop-api", "Fetsh<12"), "Fetch"),
+        (("--downgrade-to", "3.9.x"), "'3.9.x' is none of the known releases"),
         (("--to", "4.2", "--downgrade-to", "3.9"), "not allowed with argument --to"),
     ],
 )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from featuregate.catalog import CapturedRelease
 
 _DROP: Final = re.compile(r"([A-Za-z_]+|api:[0-9]+)<([0-9]{1,5})")
+_VERSION: Final = re.compile(r"[0-9]{1,5}(\.[0-9]{1,5})*")
 _HIGHEST: Final = 2**15 - 1
 
 
@@ -57,7 +58,7 @@ def _drop(text: str) -> DropApi:
 
 
 def _release(text: str) -> CapturedRelease:
-    found = captured().get(release_of(text))
+    found = captured().get(release_of(text)) if _VERSION.fullmatch(text) else None
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is none of the known releases: {', '.join(captured())}")
     return found
