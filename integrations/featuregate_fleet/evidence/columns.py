@@ -16,7 +16,7 @@ API_USAGE: Final = pa.schema(
         ("broker", pa.string()),  # the node id of the broker that logged the request
         ("hour", _TIME),  # the hour of the requests
         ("outcome", pa.string()),  # completed, or refused because the broker lacks the version
-        ("level", pa.string()),  # of the lines: DEBUG for all requests, INFO for deprecated ones alone
+        ("level", pa.string()),  # of the lines: DEBUG or TRACE for all requests, INFO for deprecated ones alone
         ("listener", pa.string()),  # null for a refused request
         ("forwarded", pa.bool_()),  # a broker forwarded the request to a controller: the second line of one request
         ("principal", pa.string()),

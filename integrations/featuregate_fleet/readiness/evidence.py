@@ -55,7 +55,7 @@ class RefusedClient(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLog:
-    """What is known of one broker's request log at DEBUG, the level at which it has all requests."""
+    """What is known of one broker's request log at DEBUG or TRACE, the levels at which it has all requests."""
 
     hours: int
     """The number of hours with requests."""

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 _HOUR: Final = timedelta(hours=1)
 _CLOCKS: Final = timedelta(minutes=5)
 """How far the clocks of a broker and of this machine may differ."""
-_ALL_REQUESTS: Final = frozenset({"DEBUG", "TRACE"})
+ALL_REQUESTS: Final = frozenset({"DEBUG", "TRACE"})
+"""The levels of a log with all requests. Old brokers whose logger is at TRACE write them at TRACE
+(RequestChannel of 0.10 to 1.0)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +58,7 @@ def lost_hours(evidence: Evidence, broker: str) -> list[datetime]:
     """
     lines: Mapping[datetime, int] = evidence.hourly.get(broker, {})
     newest = max(lines, default=None)
-    told = [one.taken_at for one in evidence.log_levels if one.broker == broker and one.level in _ALL_REQUESTS]
+    told = [one.taken_at for one in evidence.log_levels if one.broker == broker and one.level in ALL_REQUESTS]
     return sorted(
         {
             hour_of(time)

@@ -11,7 +11,7 @@ from featuregate_fleet.readiness.evidence import LogLevel
 from featuregate_fleet.tables.times import from_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from datetime import datetime
 
     from featuregate_fleet.tables.folder import Tables
@@ -20,9 +20,9 @@ _MIDDLE: Final = 30
 """Minutes."""
 
 
-def hourly_requests(tables: Tables, level: str) -> Mapping[str, Mapping[datetime, int]]:
-    """Return by broker the requests that it logged at a level, in each hour that has some."""
-    lines = tables.read("api_usage").where((f.col("level") == level) & (f.col("outcome") == "completed"))
+def hourly_requests(tables: Tables, levels: Collection[str]) -> Mapping[str, Mapping[datetime, int]]:
+    """Return by broker the requests that it logged at some levels, in each hour that has some."""
+    lines = tables.read("api_usage").where(f.col("level").isin(*levels) & (f.col("outcome") == "completed"))
     counted = lines.groupBy("broker", f.unix_micros("hour").alias("hour")).agg(f.sum("count").alias("requests"))
     hourly: dict[str, dict[datetime, int]] = defaultdict(dict)
     for row in counted.collect():

@@ -8,6 +8,7 @@ from pyspark.sql import functions as f
 
 from featuregate_fleet.evidence.reasons import OF_REPORTS
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
+from featuregate_fleet.readiness.hours import ALL_REQUESTS
 from featuregate_fleet.readiness.inter_broker import of_nodes
 from featuregate_fleet.tables.coverage_reader import hourly_requests, log_levels
 from featuregate_fleet.tables.failures import one_line_failures
@@ -51,7 +52,7 @@ def _read(tables: Tables) -> Evidence:
         f.unix_micros(f.max("last_seen")).alias("last_seen"),
     )
     used = usage.groupBy(*_WHO).agg(f.sum("count").alias("count"), *times).collect()
-    complete = usage.where("level = 'DEBUG' and outcome = 'completed'")
+    complete = usage.where(f.col("level").isin(*ALL_REQUESTS) & (f.col("outcome") == "completed"))
     requests = f.sum("count").alias("requests")
     logged = complete.groupBy("broker").agg(requests, f.countDistinct("hour").alias("hours"), *times).collect()
     usages = tuple(
@@ -78,8 +79,8 @@ def _read(tables: Tables) -> Evidence:
             )
             for row in logged
         },
-        hourly=hourly_requests(tables, "DEBUG"),
-        deprecated=hourly_requests(tables, "INFO"),
+        hourly=hourly_requests(tables, ALL_REQUESTS),
+        deprecated=hourly_requests(tables, {"INFO"}),
         log_levels=log_levels(tables),
         over_time=usage_over_time(tables, nodes),
         levels=levels_over_time(tables),

@@ -13,6 +13,7 @@ from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.stream.request_logs import drain
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.reader import read_evidence
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,3 +136,15 @@ def test_a_run_that_goes_on_does_not_ask_again_which_files_were_read(
         with log.with_suffix(".1").open("a") as file:
             file.write("more")
         assert files.changed(log.parents[1]) == [f"1/{log.stem}.1"]
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_log_at_trace_has_all_requests(tmp_path: Path, log: Path, requests: list[str]) -> None:
+    """Old brokers with their logger at TRACE write the lines at that level."""
+    at_debug = [line for line in requests if " DEBUG Completed" in line]
+    log.write_text("".join(at_debug).replace(" DEBUG Completed", " TRACE Completed"))
+    with local_session() as spark:
+        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        drain(spark, log.parents[1], tables)
+        evidence = read_evidence(tables)
+    assert evidence.brokers["1"].requests == sum(evidence.hourly["1"].values()) == len(at_debug)

@@ -70,7 +70,7 @@ def test_what_changes_is_read_and_what_stays_is_left_out(tmp_path: Path) -> None
             "feature_levels", [{name: row.get(name) for name in FEATURE_LEVELS.names} for row in seen], FEATURE_LEVELS
         )
         over_time, levels, answers = usage_over_time(tables), levels_over_time(tables), log_levels(tables)
-        hourly = {level: hourly_requests(tables, level) for level in ("DEBUG", "INFO")}
+        hourly = {level: hourly_requests(tables, {level}) for level in ("DEBUG", "INFO")}
     today = TEN.replace(hour=0)
     assert {(one.software, one.version, one.at): one.requests for one in over_time} == {
         ("sarama", 0, today): 10,
