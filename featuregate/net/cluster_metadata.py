@@ -72,6 +72,8 @@ class FetchedBrokerList(NamedTuple):
 
     broker_list: BrokerList
     address: Address
+    expected: ExpectedNode | None
+    """The node that the request named."""
     negotiated: Negotiated
     seconds: float
     """Time from before connecting to the ApiVersions response."""
@@ -181,7 +183,7 @@ async def _fetch_from(candidate: _Candidate, settings: Settings, connect: Connec
         broker_list = _with_cluster_id(
             await _describe(connection, settings.role), candidate.address, settings.cluster_id
         )
-    return FetchedBrokerList(broker_list, candidate.address, negotiated, seconds)
+    return FetchedBrokerList(broker_list, candidate.address, candidate.expected, negotiated, seconds)
 
 
 def _with_cluster_id(broker_list: BrokerList, address: Address, expected: str | None) -> BrokerList:

@@ -20,6 +20,7 @@ from featuregate.net.cluster_metadata import (
     fetch_broker_list,
 )
 from featuregate.net.connections import Connect, new_connection
+from featuregate.wire.api_versions import IDENTITY_FROM
 
 if TYPE_CHECKING:
     from featuregate.config import Address, Settings
@@ -143,8 +144,11 @@ async def _probe(
 def _source_node(fetched: FetchedBrokerList) -> Node | None:
     """Return the node that gave the broker list, so that it is not asked twice.
 
-    None where no single node has its address, for example behind a load balancer.
+    None where no single node has its address, for example behind a load balancer. None also where the node can compare
+    its id with the expected one (KIP-1242), and the request named none: a balancer may have the address of a node.
     """
+    if fetched.expected is None and fetched.negotiated.version >= IDENTITY_FROM:
+        return None
     candidates = [node for node in fetched.broker_list.nodes if fetched.address == (node.host, node.port)]
     return candidates[0] if len(candidates) == 1 else None
 

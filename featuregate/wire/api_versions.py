@@ -20,12 +20,14 @@ from featuregate.wire.readers import Reader
 from featuregate.wire.schema import Before, Boolean, Int16, Int32, Int64, Scalar, Tag, Versions
 from featuregate.wire.writers import Writer
 
+IDENTITY_FROM: Final = 5
+"""From this version on a request names the node that the client expects, and a broker compares the ids (KIP-1242)."""
+
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """``ApiVersionsRequest.SUPPORTED_CLIENT_SOFTWARE_...PATTERN``; a broker answers INVALID_REQUEST to anything else."""
 _NOT_SOFTWARE: Final = re.compile(r"[^a-zA-Z0-9\-.]+")
 _LONGEST_SOFTWARE: Final = 128
 
-_IDENTITY_FROM: Final = 5
 _API_RANGE: Final = struct.Struct(">hhh")
 _API_RANGE_UNTAGGED: Final = struct.Struct(">hhhx")
 """In flexible versions: with the byte of an empty list of tagged fields."""
@@ -228,7 +230,7 @@ class ApiVersionsRequest(Request[ApiVersionsResponse]):
 
     def encode(self, version: int) -> bytes:
         """Encode the body; raises `LocalWireError` for one id of two, which brokers refuse."""
-        if version >= _IDENTITY_FROM and (self.cluster_id is None) != (self.node_id == -1):
+        if version >= IDENTITY_FROM and (self.cluster_id is None) != (self.node_id == -1):
             problem = "give both a cluster id and a node id, or neither"
             raise LocalWireError(f"{self._title(version)}: cluster_id, node_id: {problem}")
         return Request.encode(self, version)

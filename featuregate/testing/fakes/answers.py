@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.kafka_errors import INVALID_REQUEST, NONE, REBOOTSTRAP_REQUIRED, UNSUPPORTED_VERSION
-from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from featuregate.wire.api_versions import IDENTITY_FROM, ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import (
     BROKERS,
     CONTROLLERS,
@@ -47,7 +47,6 @@ APIS: Final[Mapping[int, type[Request[Any]]]] = {
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _SOFTWARE_FROM: Final = 3
 _FEATURES_FROM_ZERO_FROM: Final = 4
-_IDENTITY_FROM: Final = 5
 _MISMATCHED_ENDPOINT_TYPE: Final = 114
 NO_CONTROLLER: Final = -1
 """The id of a controller that does not exist."""
@@ -142,7 +141,7 @@ def _objection(state: NodeState, request: ApiVersionsRequest, version: int) -> i
     software = (request.client_software_name, request.client_software_version)
     if version >= _SOFTWARE_FROM and not all(_SOFTWARE.fullmatch(text) for text in software):
         return INVALID_REQUEST
-    if version < _IDENTITY_FROM or state.role == "controller":
+    if version < IDENTITY_FROM or state.role == "controller":
         return NONE  # controllers do not check the expected identity
     expected = (request.cluster_id, request.node_id)
     if expected == (None, -1):

@@ -208,7 +208,7 @@ async def test_an_unexpected_error_leaves_no_probe_of_another_node_behind(cluste
 
 
 async def test_the_request_names_the_node_that_is_expected(cluster, settings_for):
-    """It carries cluster id and node id once they are known, so not the first request of all."""
+    """It carries cluster id and node id once they are known, so not the first request of all, which is sent again."""
     v5 = {3: (0, 13), 18: (0, 5), 60: (0, 2)}
     addresses = [await cluster.add(node_id, v5) for node_id in (1, 2)]
     settings = settings_for(addresses[0])
@@ -216,7 +216,7 @@ async def test_the_request_names_the_node_that_is_expected(cluster, settings_for
     (hello,) = asked(cluster.nodes[2], ApiVersionsRequest)
     assert (hello.cluster_id, hello.node_id) == ("cluster-1", 2)
     await probe_all(settings, first.broker_list)
-    assert [request.node_id for request in asked(cluster.nodes[1], ApiVersionsRequest)] == [-1, 1]
+    assert [request.node_id for request in asked(cluster.nodes[1], ApiVersionsRequest)] == [-1, 1, 1]
 
 
 async def test_a_node_with_other_ids_has_failed(cluster, settings_for):
