@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
 from tcp_balancing import balancing_tcp
 
 import featuregate as fg
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from tcp_balancing import TcpBalancer
 
 BOUND = 60.0
+HOUR = 3600.0
 PRODUCE, API_VERSIONS, DESCRIBE_CLUSTER, METADATA = 0, 18, 60, 3
 CHECKED_BY_BROKERS = "4.4"
 """The first release whose brokers compare the id that a client expects with their own (KIP-1242)."""
@@ -37,6 +40,30 @@ def whose(view: fg.View) -> dict[int | None, int]:
     return {broker.node_id: broker.api_ranges[PRODUCE].max for broker in view.answering}
 
 
+async def refreshed(features: fg.Discoverer) -> fg.View:
+    """Poll in another thread, while the balancer runs in this one."""
+    return await asyncio.to_thread(features.refresh, BOUND)
+
+
+async def test_a_kept_client_that_a_balancer_moves_gets_no_answer_of_another_broker() -> None:
+    """The other broker refuses the id that the client expects, and the broker that is gone is missing."""
+    with FakeCluster(2, release=CHECKED_BY_BROKERS) as cluster:
+        tell_apart(cluster)
+        async with balancing_tcp(*(broker.port for broker in cluster.brokers)) as balancer:
+            list_at(balancer, cluster, 1)
+            with fg.Discoverer(cluster.broker(2).address, interval=HOUR) as features:
+                for _ in range(2):
+                    assert whose(await refreshed(features)) == {1: 1, 2: 2}
+                assert balancer.accepted == 1
+                cluster.broker(1).stop()
+                for _ in range(3):
+                    view = await refreshed(features)
+                    assert whose(view) == {2: 2}
+                    assert [broker.node_id for broker in view.missing] == [1]
+                cluster.broker(1).start()
+                assert whose(await refreshed(features)) == {1: 1, 2: 2}
+
+
 async def test_the_broker_that_gives_the_list_is_not_taken_for_the_one_that_is_listed_there() -> None:
     """The bootstrap address is that of broker 1 in the list, and the balancer passes it on to broker 2."""
     with FakeCluster(2, release=CHECKED_BY_BROKERS) as cluster:
@@ -45,3 +72,50 @@ async def test_the_broker_that_gives_the_list_is_not_taken_for_the_one_that_is_l
             list_at(balancer, cluster, 1)
             view = await fg.adiscover(balancer.address, timeout=BOUND)
     assert whose(view) == {2: 2}
+
+
+async def test_a_connection_that_a_balancer_has_forgotten_does_not_make_a_broker_silent() -> None:
+    """Neither side hears of it. A new connection answers, and each answer is that of its own broker."""
+    with FakeCluster(2, release=CHECKED_BY_BROKERS) as cluster:
+        tell_apart(cluster)
+        async with balancing_tcp(cluster.broker(1).port) as balancer:
+            list_at(balancer, cluster, 1)
+            with fg.Discoverer(cluster.broker(2).address, interval=HOUR) as features:
+                assert whose(await refreshed(features)) == {1: 1, 2: 2}
+                for connections in (2, 3):
+                    balancer.forget()
+                    assert whose(await refreshed(features)) == {1: 1, 2: 2}
+                    assert balancer.accepted == connections
+
+
+@pytest.mark.parametrize("release", ["4.2", CHECKED_BY_BROKERS])
+async def test_a_broker_with_another_id_at_the_same_address_answers_for_itself(release: str) -> None:
+    """Its cluster lists it in place of the broker that was there."""
+    with FakeCluster(2, release=release) as cluster:
+        async with balancing_tcp(cluster.broker(2).port) as balancer:
+            list_at(balancer, cluster, 2)
+            with fg.Discoverer(cluster.broker(1).address, interval=HOUR) as features:
+                tell_apart(cluster)
+                assert whose(await refreshed(features)) == {1: 1, 2: 2}
+                cluster.remove_broker(2)
+                balancer.ports = (cluster.add_broker(7).port,)
+                list_at(balancer, cluster, 7)
+                tell_apart(cluster)
+                assert whose(await refreshed(features)) == {1: 1, 7: 7}
+
+
+@pytest.mark.parametrize("release", ["4.2", CHECKED_BY_BROKERS])
+async def test_another_cluster_behind_the_same_address_is_seen_as_another_one(release: str) -> None:
+    """Also by a connection that the balancer has moved there; nothing of the cluster before it stays in the view."""
+    with FakeCluster(1, release=release) as before, FakeCluster(1, release=release) as after:
+        after.finalize({"group.version": 1})
+        before.finalize({"group.version": 0})
+        async with balancing_tcp(before.broker(1).port, after.broker(1).port) as balancer:
+            for cluster in (before, after):
+                list_at(balancer, cluster, 1)
+            with fg.Discoverer(balancer.address, interval=HOUR) as features:
+                view = await refreshed(features)
+                assert (view.cluster_id, view.level("group.version")) == (before.cluster_id, 0)
+                before.broker(1).stop()
+                view = await refreshed(features)
+                assert (view.cluster_id, view.level("group.version")) == (after.cluster_id, 1)
