@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from waiting import BOUND
 
 from featuregate_fleet.stream.session import settings as fleet_settings
 from featuregate_spark.session_kind import is_stopped
@@ -80,4 +81,4 @@ def _end_jvm() -> None:
     assert gateway is not None, "another test has ended this JVM"
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait(60)
+    gateway.proc.wait(BOUND)  # a JVM that writes its classes needs a minute of processor time
