@@ -102,9 +102,11 @@ def _findings(evidence: Evidence, move: Move, now: datetime, oldest: datetime) -
     match move:
         case ToRelease(release):
             yield from checks.newer_brokers(evidence, ReleaseApis(release))
+            yield from checks.transactions(evidence, view, release) if view else ()
             yield from level_checks.finalized_levels(view, release) if view else ()
             yield from record_checks.coordinator_records(evidence, release.release, oldest)
         case DowngradeTo(release, version):
+            yield from checks.transactions(evidence, view, release) if view else ()
             yield from level_checks.finalized_levels(view, release) if view else ()
             yield from level_checks.logged_levels(evidence, view, release) if view else ()
             yield from record_checks.coordinator_records(evidence, version, oldest)

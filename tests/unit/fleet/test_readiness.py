@@ -16,6 +16,7 @@ from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
 
 FETCH, LIST_OFFSETS, PRODUCE, METADATA, API_VERSIONS, LEADER_AND_ISR, SHARE_FETCH = 1, 2, 0, 3, 18, 4, 78
+END_TXN = 26
 LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
 
 
@@ -38,6 +39,26 @@ def test_a_client_within_the_ranges_of_the_target_is_ok():
     assert found.verdict is Verdict.OK
     row = only(found, "api-versions")
     assert (row.client_id, row.principal, row.count, row.versions) == ("audit", "User:audit", 10, ())
+
+
+@pytest.mark.parametrize(
+    ("runs", "move", "named"),
+    [
+        ("3.9", ToRelease(captured()["4.2"]), ["audit"]),
+        ("4.1", ToRelease(captured()["4.2"]), ["audit"]),
+        ("4.2", DowngradeTo(captured()["3.9"], "3.9.2"), ["audit"]),
+        ("3.9", ToRelease(captured()["4.3"]), []),
+        ("4.3", DowngradeTo(captured()["4.1"], "4.1.1"), []),
+        ("4.3", DowngradeTo(captured()["4.2"], "4.2.0"), []),
+        ("4.2", ToRelease(captured()["4.3"]), []),
+        ("3.9", ToRelease(captured()["4.1"]), []),
+    ],
+)
+def test_transactions_stay_open_while_4_2_0_and_older_brokers_run_together(runs: str, move: Move, named: list[str]):
+    """A client that ends transactions is warned, and one that does not is not (KAFKA-20322; seen: 3.9.2 and 4.2.0)."""
+    found = report(usage(END_TXN, 3), usage(FETCH, 12, client_id="reader"), move=move, view=view(runs))
+    rows = [row for row in found.rows if row.check == "transactions"]
+    assert [(row.client_id, row.verdict) for row in rows] == [(client, Verdict.WARN) for client in named]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.catalog import api_name
+from featuregate.catalog import METADATA_VERSION, api_name, captured
 from featuregate_fleet.evidence.reasons import NOTHING_MISSING, OF_FILES, UNKNOWN_BROKER
 from featuregate_fleet.readiness.api_ranges import API_VERSIONS
 from featuregate_fleet.readiness.evidence import Refused
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
 
+    from featuregate.catalog import CapturedRelease
+    from featuregate.view.cluster_view import View
     from featuregate_fleet.readiness.api_ranges import ServedApis
     from featuregate_fleet.readiness.evidence import Evidence, Usage
 
@@ -28,6 +30,13 @@ _UNREADABLE: Final = 0.01
 requests is missed with a probability of one to 10^20, if lines are damaged at random."""
 _AT_ONCE: Final = OF_FILES | {UNKNOWN_BROKER}
 """The reasons for which lines are missing together: those of a file, or of all files of a broker. Nothing is random."""
+
+
+_END_TXN: Final = 26
+_WRITE_TXN_MARKERS: Final = 27
+_UNASKED: Final = 2
+"""The version of WriteTxnMarkers that coordinators of 4.2.0 send to brokers of each release (KAFKA-20322)."""
+_SENDS_UNASKED: Final = "4.2"
 
 
 # ---------------------------------------------------------------- clients
@@ -181,6 +190,34 @@ def newer_brokers(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
 def _is_newer(apis: ServedApis, api_key: int, version: int) -> bool:
     has = apis.served(api_key)
     return has is not None and version > has.highest and api_key != API_VERSIONS
+
+
+def transactions(evidence: Evidence, view: View, target: CapturedRelease) -> Iterator[Row]:
+    """Check whether transactions go on while the brokers are rolled.
+
+    A coordinator of 4.2.0 does not ask which versions of WriteTxnMarkers the other brokers serve, as releases from
+    4.2.1 on do (KAFKA-20322). Brokers before 4.2 refuse its markers, and the transaction is open until they are rolled.
+    """
+    serve = [target.apis.get(_WRITE_TXN_MARKERS), *(each.api_ranges.get(_WRITE_TXN_MARKERS) for each in view.answering)]
+    run = [target.features.get(METADATA_VERSION), *(each.supported.get(METADATA_VERSION) for each in view.answering)]
+    newest = captured()[_SENDS_UNASKED].features[METADATA_VERSION][1]
+    sends = any(levels and levels[1] == newest for levels in run)
+    refuses = any(versions is None or versions[1] < _UNASKED for versions in serve)
+    if not (sends and refuses):
+        return
+    used = [usage for usage in evidence.usage if usage.api_key == _END_TXN and usage.outcome == "completed"]
+    for _, of_client in _grouped(used, lambda usage: (usage.principal or "", usage.client_id or "")):
+        yield Row(
+            check="transactions",
+            verdict=Verdict.WARN,
+            subject=_client(of_client[0]),
+            why="Its transactions may stay open while brokers of 4.2.0 and older ones run together, because the older "
+            f"ones refuse {api_name(_WRITE_TXN_MARKERS)} {_UNASKED} (KAFKA-20322).",
+            do="Use 4.2.1 in place of 4.2.0, or roll the brokers without a pause, at a time of low load.",
+            api=api_name(_END_TXN),
+            versions=tuple(sorted({usage.version for usage in of_client})),
+            **_who_and_when(of_client),
+        )
 
 
 # ---------------------------------------------------------------- the evidence itself
