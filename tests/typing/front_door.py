@@ -1,4 +1,4 @@
-"""What a type checker must understand of the front door. Checked by mypy, never run."""
+"""What a type checker must understand of the front door. Checked by mypy and Pyright, never run."""
 
 from __future__ import annotations
 
