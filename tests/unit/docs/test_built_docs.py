@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import unquote, urldefrag, urljoin
 
 import pytest
@@ -23,18 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 SCREEN, PHONE = 1280, 390
-LOOKED_AT = (
-    "index",
-    "changelog",
-    "how-to/connect",
-    "how-to/recipes",
-    "how-to/troubleshoot",
-    "reference/cheat-sheet",
-    "reference/compatibility",
-    "reference/glossary",
-    "tutorial/first-gate",
-)
-"""Pages that stand for all: cards, lists, code, definitions, tables, output."""
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 CUT = """
 () => [...document.querySelectorAll("article pre")]
@@ -66,6 +55,18 @@ FAINT = """
 }
 """
 """Text whose contrast is below that of WCAG AA."""
+WITHOUT_TEXT = """
+() => [...document.querySelectorAll("article img")].filter((picture) => !picture.alt).map((picture) => picture.src)
+"""
+
+
+class Look(NamedTuple):
+    """What is wrong with one page, where nothing is: how far it scrolls sideways and which texts cannot be read."""
+
+    cut: list[str]
+    wider: dict[int, int]
+    faint: dict[str, list[str]]
+    without_text: list[str]
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +83,31 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def browser() -> Iterator[Browser]:
     with chromium() as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def looks(browser: Browser, site: Path) -> dict[str, Look]:
+    """Load each page once, and look at it at both widths and in both schemes. DOCS_SHOTS keeps what was seen."""
+    context = browser.new_context()
+    try:
+        page = context.new_page()
+        page.set_default_timeout(BOUND * 1000)
+        return {str(path.relative_to(site)): look_at(page, path, site) for path in every_page(site)}
+    finally:
+        context.close()
+
+
+def look_at(page: Page, path: Path, site: Path) -> Look:
+    page.goto(path.as_uri(), wait_until="domcontentloaded")
+    wider, faint = {}, {}
+    for width in (PHONE, SCREEN):
+        page.set_viewport_size({"width": width, "height": 844})
+        wider[width] = page.evaluate(WIDER_THAN_THE_PAGE)
+        keep_shots(page, f"{path.relative_to(site).as_posix().replace('/', '-')}-{width}")
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        faint[scheme] = page.evaluate(FAINT)
+    return Look(page.evaluate(CUT), wider, faint, page.evaluate(WITHOUT_TEXT))
 
 
 def every_page(site: Path) -> list[Path]:
@@ -106,38 +132,26 @@ def test_no_link_is_dead(site: Path) -> None:
     assert dead == []
 
 
-def test_no_code_is_cut_on_a_screen(browser: Browser, site: Path) -> None:
+def test_no_code_is_cut_on_a_screen(looks: dict[str, Look]) -> None:
     """Each page shows its code whole at a width of 1,280 px."""
-    context = browser.new_context(viewport={"width": SCREEN, "height": 900}, java_script_enabled=True)
-    try:
-        page = context.new_page()
-        page.set_default_timeout(BOUND * 1000)
-        cut = {}
-        for path in every_page(site):
-            page.goto(path.as_uri(), wait_until="domcontentloaded")
-            if found := page.evaluate(CUT):
-                cut[str(path.relative_to(site))] = found
-        assert cut == {}
-    finally:
-        context.close()
+    assert {name: look.cut for name, look in looks.items() if look.cut} == {}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [SCREEN, PHONE])
-def test_pages_fit_and_are_readable(browser: Browser, site: Path, width: int, scheme: str) -> None:
-    """No page scrolls sideways, text has contrast, and pictures have a text. DOCS_SHOTS keeps what was seen."""
-    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
-    try:
-        page = context.new_page()
-        page.set_default_timeout(BOUND * 1000)
-        for name in LOOKED_AT:
-            page.goto((site / f"{name}.html").as_uri())
-            keep_shot(page, f"{name.replace('/', '-')}-{width}-{scheme}")
-            assert page.evaluate(WIDER_THAN_THE_PAGE) <= 0, name
-            assert page.evaluate(FAINT) == [], name
-            assert page.locator("article img:not([alt]), article img[alt='']").count() == 0, name
-    finally:
-        context.close()
+def test_no_page_scrolls_sideways(looks: dict[str, Look], width: int) -> None:
+    """Each page is as wide as the screen or the phone; a wide table scrolls by itself."""
+    assert {name: look.wider[width] for name, look in looks.items() if look.wider[width] > 0} == {}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_text_has_contrast(looks: dict[str, Look], scheme: str) -> None:
+    """Each page can be read in the light and in the dark."""
+    assert {name: look.faint[scheme] for name, look in looks.items() if look.faint[scheme]} == {}
+
+
+def test_pictures_have_a_text(looks: dict[str, Look]) -> None:
+    """A picture says what it shows to a reader who does not see it."""
+    assert {name: look.without_text for name, look in looks.items() if look.without_text} == {}
 
 
 def test_a_command_is_copied_without_its_prompt(browser: Browser, site: Path) -> None:
@@ -158,6 +172,8 @@ def test_a_command_is_copied_without_its_prompt(browser: Browser, site: Path) ->
         context.close()
 
 
-def keep_shot(page: Page, name: str) -> None:
+def keep_shots(page: Page, name: str) -> None:
     if folder := os.environ.get("DOCS_SHOTS"):
-        page.screenshot(path=f"{folder}/{name}.png", full_page=True)
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            page.screenshot(path=f"{folder}/{name}-{scheme}.png", full_page=True)
