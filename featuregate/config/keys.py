@@ -8,9 +8,15 @@ The reference page of the docs is made from this table.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.config.addresses import PROTOCOLS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_ALIKE: Final = 0.95
+"""How alike a misspelling is, from 0 to 1. Properties of Kafka's clients that are not in the table are at 0.944."""
 
 
 class Key(NamedTuple):
@@ -216,3 +222,12 @@ KEYWORDS: frozenset[str] = frozenset(
     spelling for key in KEYS for spelling in key.spellings if "_" in spelling and spelling != "oauth_cb"
 )
 """The spellings of kafka-python and aiokafka."""
+
+
+def misspelt(names: Iterable[str], *, alike: float = _ALIKE) -> dict[str, str]:
+    """Return the names that are not in the table, but resemble a spelling there, with that spelling."""
+    import difflib  # noqa: PLC0415 - only what finds mistakes needs it
+
+    spellings = [spelling for key in KEYS for spelling in key.spellings]
+    close = {name: difflib.get_close_matches(name, spellings, n=1, cutoff=alike) for name in names}
+    return {name: found[0] for name, found in close.items() if found and found[0] != name}

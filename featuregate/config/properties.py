@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from featuregate.config.keys import KEYS, KEYWORDS, Key
+from featuregate.config.keys import KEYS, KEYWORDS, Key, misspelt
 from featuregate.config.secrets import Secret, is_path
 from featuregate.errors import ConfigError
 
@@ -20,6 +20,7 @@ _BY_NAME: dict[str, Key] = {key.name: key for key in KEYS}
 _SPARK_PREFIX = "kafka."
 _TRUE = frozenset({"true", "t", "1", "yes", "on"})
 _FALSE = frozenset({"false", "f", "0", "no", "off"})
+_PERHAPS = 0.85  # for what is known to be missing
 _WEEK_MS = 7 * 24 * 3600 * 1000
 
 
@@ -44,6 +45,7 @@ class Properties:
             for spelling in key.spellings
             if spelling in said
         }
+        self._unread = said.keys() - self._said.keys()
         self._keywords = any(spelling in KEYWORDS for spelling in self._said)
 
     @classmethod
@@ -72,6 +74,15 @@ class Properties:
             said += [spelling for spelling in spellings if spelling in KEYWORDS]
         return self.prefix + (said or [name])[0]
 
+    def hint(self, name: str) -> str:
+        """Return a question about a name that the app gives in place of this one; empty where there is none."""
+        meant = sorted(
+            given
+            for given, close in misspelt(self._unread, alike=_PERHAPS).items()
+            if close in _BY_NAME[name].spellings
+        )
+        return f"; did you mean it by {self.prefix}{meant[0]}?" if meant else ""
+
     def is_set(self, name: str) -> bool:
         """Return whether the app sets any spelling of the name."""
         return any(spelling in self._said for spelling in _BY_NAME[name].spellings)
@@ -81,7 +92,8 @@ class Properties:
         value = self._value(name)
         if value is None:
             return None
-        if not isinstance(value, str | os.PathLike | int | float):
+        wanted = str if _BY_NAME[name].kind == "addresses" else str | os.PathLike | int | float
+        if not isinstance(value, wanted):
             raise ConfigError(self.spelling(name), f"must be a text, not a {type(value).__name__}")
         return self._unicode(name, str(os.fspath(value) if isinstance(value, os.PathLike) else value).strip()) or None
 

@@ -152,7 +152,10 @@ def _bootstrap(properties: Properties, protocol: str) -> tuple[Role, tuple[Addre
         return "controller", parse_bootstrap(properties.spelling("bootstrap.controllers"), controllers, protocol)
     if servers is None:
         only = " (some names begin with kafka., so only such names are read)" if properties.prefix else ""
-        raise ConfigError(key, f"is missing: set it to the addresses of brokers, as host:port{only}")
+        raise ConfigError(
+            key,
+            f"is missing: set it to the addresses of brokers, as host:port{only}{properties.hint('bootstrap.servers')}",
+        )
     return "broker", parse_bootstrap(key, servers, protocol)
 
 

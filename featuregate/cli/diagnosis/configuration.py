@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from featuregate.cli.diagnosis.findings import Finding
+from featuregate.config.keys import misspelt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
 
 def configuration_findings(properties: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
     """Yield the properties without effect, and the checks of certificates that are turned off."""
+    for name, meant in misspelt(name.removeprefix("kafka.") for name in properties).items():
+        yield Finding(
+            severity="warning",
+            code="misspelt-property",
+            where="configuration",
+            problem=f"{name} has no effect.",
+            evidence=f"no property has this name; {meant} has nearly the same",
+            advice=f"write {meant}",
+        )
     used = {"ssl.": settings.protocol.endswith("SSL"), "sasl.": settings.protocol.startswith("SASL_")}
     for prefix, has_effect in used.items():
         names = [name for name in properties if name.removeprefix("kafka.").startswith(prefix)]

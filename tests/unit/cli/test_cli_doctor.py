@@ -54,6 +54,13 @@ def test_settings_without_effect_are_a_warning(name: str, code: str) -> None:
     assert codes({"bootstrap.servers": "h:1", name: "PLAIN"}) == [code]
 
 
+@pytest.mark.parametrize("name", ["security.protocl", "kafka.sasl.mechanims", "socket.timeout.mss"])
+def test_a_misspelt_property_is_a_warning(name: str) -> None:
+    """Without it, TLS or a login that was meant to be on would be off in silence."""
+    prefix = "kafka." if name.startswith("kafka.") else ""
+    assert "misspelt-property" in codes({f"{prefix}bootstrap.servers": "h:1", name: "SSL"})
+
+
 @pytest.mark.parametrize(
     ("name", "value", "code"),
     [

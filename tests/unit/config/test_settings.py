@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featuregate.config import KEYS, Address, Secret, Settings
+from featuregate.config.keys import misspelt
 from featuregate.errors import ConfigError
 
 PLAIN_JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="app" password="hunter2";'
@@ -51,6 +52,26 @@ def test_unrelated_properties_are_ignored():
     """An app can pass the configuration of its producer."""
     config = {"bootstrap.servers": "a", "group.id": 7, "enable.idempotence": "maybe", "on_commit": print, "acks": None}
     assert Settings.parse(config) == Settings.parse("a")
+
+
+@pytest.mark.parametrize("prefix", ["", "kafka."])
+@pytest.mark.parametrize("given", ["bootstrap.server", "bootstap.servers", "bootstrap-servers", "Bootstrap.Servers"])
+def test_a_misspelt_bootstrap_list_gets_a_hint(given, prefix):
+    """The error that it is missing names what the app gives in its place."""
+    assert str(refused({prefix + given: "a:1"})).endswith(f"; did you mean it by {prefix}{given}?")
+
+
+def test_addresses_are_text():
+    """A port alone is no address."""
+    assert str(refused({"bootstrap.servers": 9092})) == "bootstrap.servers: must be a text, not a int"
+
+
+@pytest.mark.parametrize(
+    "name", ["socket.connection.setup.timeout.max.ms", "sasl.client.callback.handler.class", "session.timeout.ms"]
+)
+def test_a_property_of_kafka_is_not_misspelt(name):
+    """Some properties that are not read have nearly the names of others that are."""
+    assert misspelt([name, "security.protocol"]) == {}
 
 
 def test_with_a_spark_prefix_only_prefixed_names_count():
