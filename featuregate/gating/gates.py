@@ -144,10 +144,13 @@ class Gate:
         Raises
         ------
         TypeError
-            One of the two is a coroutine function and the other is not.
+            One of the two is a coroutine function and the other is not, or one cannot be called.
         """
 
         def decorate(function: Callable[P, R]) -> Callable[P, R]:
+            for given in (function,) if fallback is None else (function, fallback):
+                if not callable(given):
+                    raise TypeError(f"a guard calls a function, not {given!r}")
             is_async = inspect.iscoroutinefunction(function)
             if fallback is not None and inspect.iscoroutinefunction(fallback) is not is_async:
                 kinds = ("a coroutine function", "a plain function")[:: 1 if is_async else -1]

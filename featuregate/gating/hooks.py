@@ -44,6 +44,8 @@ class Hooks:
 
 
 def _registered(hooks: dict[object, H], hook: H) -> Callable[[], None]:
+    if not callable(hook):
+        raise TypeError(f"a function is called with events, not {hook!r}")
     place = object()  # the same hook may be registered twice, and each registration removed by itself
     hooks[place] = hook
 

@@ -99,6 +99,8 @@ class Store:
 
     def wait_for(self, done: Callable[[], bool], timeout: float) -> bool:
         """Block until ``done()``, evaluated after each change, for ``timeout`` seconds at most; return if it is."""
+        if not isinstance(timeout, int | float):
+            raise TypeError(f"a timeout is a number of seconds, not {timeout!r}")
         with self._changed:
             return self._changed.wait_for(done, timeout)
 

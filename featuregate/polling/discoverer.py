@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
-from featuregate.errors import ClosedError, NotPicklable, RefreshTimedOut
+from featuregate.errors import ClosedError, ConfigError, NotPicklable, RefreshTimedOut
 from featuregate.forks import follow_forks
 from featuregate.gating.latch_store import FileLatchStore
 from featuregate.gating.store import Store
@@ -132,7 +132,7 @@ class Discoverer(Features):
             latches_last=latch_store is not None,
         )
         self._store = self._make_store(
-            latch_store=FileLatchStore(latch_store) if isinstance(latch_store, str | os.PathLike) else latch_store,
+            latch_store=_opened(latch_store),
             wall=_wall,
             metrics=metrics,
             staleness=lambda: state.staleness(clock()),
@@ -224,7 +224,7 @@ class Discoverer(Features):
             self.ensure_polling()
         self._store.wait_for(lambda: done() or self._poller.closed, timeout)
         if self._poller.closed and not done():
-            raise ClosedError("this discoverer has been closed while a call waited")
+            raise ClosedError("this discoverer has been closed, so that no poll can end; make a new one")
         return done()
 
     def refresh(self, timeout: float | None = None) -> View:
@@ -271,3 +271,11 @@ class Discoverer(Features):
         found["gates"] = {gate.name: gate.open for gate in self._store.gates()}
         found["usage"] = None if self._reporting is None else self._reporting.health()
         return found
+
+
+def _opened(latch_store: LatchStore | str | os.PathLike[str] | None) -> LatchStore | None:
+    if isinstance(latch_store, str | os.PathLike):
+        return FileLatchStore(latch_store)
+    if latch_store is not None and not callable(getattr(latch_store, "load", None)):
+        raise ConfigError("latch_store", f"must be a folder, or have load() and save(), not {latch_store!r:.80}")
+    return latch_store

@@ -79,8 +79,10 @@ class Features(ABC):
         RequirementError
             The text does not parse.
         TypeError
-            It is neither a requirement nor a text.
+            The name is no text, or the requirement is neither a requirement nor a text.
         """
+        if not isinstance(name, str):
+            raise TypeError(f"a gate is named by text, not by {name!r}")
         if policy not in ("sticky", "live"):
             raise ConfigError("policy", f'must be "sticky" or "live", not {policy!r}')
         wanted = as_requirement(requirement)  # what is none would spoil each poll, and so every other gate

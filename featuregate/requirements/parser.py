@@ -81,7 +81,9 @@ def as_requirement(requirement: Requirement | str) -> Requirement:
     if isinstance(requirement, str):
         return parse(requirement)
     if not isinstance(requirement, Requirement):
-        raise TypeError(f"{requirement!r} is not a requirement")
+        raise TypeError(
+            f"{requirement!r} is not a requirement: give one such as Feature('group.version') >= 1, or a text"
+        )
     return requirement
 
 

@@ -17,6 +17,7 @@ from featuregate.polling.discoverer import Discoverer
 from featuregate.sources.source import MergedView
 from featuregate.testing.fakes.releases import release_facts
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
+from featuregate.view.cluster_view import View
 from featuregate.view.merging import merge
 from featuregate.wire.api_versions import ApiVersionsRequest
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from featuregate.excluded_apis import ExcludedApis
     from featuregate.gating.decisions import Verdict
     from featuregate.gating.gates import Gate
-    from featuregate.view.cluster_view import View
 
 _API_VERSIONS: Final = ApiVersionsRequest.API_KEY
 _ASKED_VERSION: Final = ApiVersionsRequest.VERSIONS[1]
@@ -64,6 +64,8 @@ class StaticFeatures(Discoverer):
         The rules are those of every poll: latches stay, and so do the finalized levels of a higher epoch while the
         cluster id is the same.
         """
+        if not isinstance(view, View):
+            raise TypeError(f"a view is shown, such as release_view('4.2'), and not {view!r}")
         self._updater.apply(MergedView(view=view))
 
     def force_open(self, *gates: str) -> None:

@@ -280,3 +280,11 @@ def test_a_guard_does_not_mix_kinds(gate: Gate) -> None:
         gate.guard(fallback=coroutine)(plain)  # type: ignore[arg-type]  # the mistake is the test
     with pytest.raises(TypeError, match=r"coroutine is a coroutine function .*plain a plain function"):
         gate.guard(fallback=plain)(coroutine)  # type: ignore[arg-type]  # the mistake is the test
+
+
+def test_a_guard_calls_functions_only(gate: Gate) -> None:
+    """A function that was called by mistake is refused where it is guarded, and not where the gate closes."""
+    with pytest.raises(TypeError, match="a guard calls a function, not 'old'"):
+        gate.guard(fallback="old")(len)  # type: ignore[arg-type]  # the mistake is the test
+    with pytest.raises(TypeError, match="a guard calls a function, not 5"):
+        gate.guard()(5)  # type: ignore[arg-type]  # the mistake is the test

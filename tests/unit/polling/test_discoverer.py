@@ -22,7 +22,7 @@ import featuregate as fg
 from featuregate.errors import ClosedError, ConfigError, DiscoveryError, NotPicklable, RefreshTimedOut
 from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
 from featuregate.polling.worker import Worker
-from featuregate.testing import FakeCluster
+from featuregate.testing import FakeCluster, StaticFeatures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -387,14 +387,50 @@ def test_presets_make_gates(new: FakeCluster) -> None:
         assert features.evaluate("kip447").open
 
 
-@pytest.mark.parametrize("wrong", [None, 5])
+@pytest.mark.parametrize("wrong", [None, 5, fg.Feature("group.version")])
 def test_what_is_no_requirement_is_refused_at_once(new: FakeCluster, wrong: object) -> None:
     """In the poll it would spoil every other gate too."""
     with fg.Discoverer(new.bootstrap) as features:
-        with pytest.raises(TypeError, match="is not a requirement"):
+        with pytest.raises(TypeError, match="is not a requirement: give one such as"):
             features.gate("x", wrong)  # type: ignore[arg-type]  # as an app does whose configuration lacks it
         gate = features.gate("y", fg.presets.kip447)
         assert gate.wait(BOUND)
+
+
+@pytest.mark.parametrize("wrong", [5, fg.presets.kip447])
+def test_a_gate_has_a_name(wrong: object) -> None:
+    """Also where the name and the requirement have changed places."""
+    with StaticFeatures() as features, pytest.raises(TypeError, match="a gate is named by text, not by"):
+        features.gate(wrong, "kip447")  # type: ignore[arg-type]
+
+
+def test_what_is_no_latch_store_is_refused_at_once() -> None:
+    """Otherwise no gate would ever open, and only the log would say why."""
+    with pytest.raises(ConfigError, match=r"latch_store: must be a folder, or have load\(\) and save\(\), not 5"):
+        fg.Discoverer("localhost:1", latch_store=5)  # type: ignore[arg-type]
+
+
+def test_a_timeout_is_a_number(new: FakeCluster) -> None:
+    """The error is that of the wait, and not of a lock within."""
+    with (
+        fg.Discoverer(new.bootstrap) as features,
+        pytest.raises(TypeError, match="a timeout is a number of seconds, not '5'"),
+    ):
+        features.wait("5")  # type: ignore[arg-type]
+
+
+def test_static_features_show_views_only() -> None:
+    """The error of a release in place of a view says how to make a view of it."""
+    with pytest.raises(TypeError, match=r"a view is shown, such as release_view\('4.2'\), and not '4.2'"):
+        StaticFeatures("4.2")  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_called_is_refused_at_once() -> None:
+    """Otherwise each event would log that the hook has failed."""
+    with StaticFeatures() as features:
+        for register in (features.on_change, features.on_event):
+            with pytest.raises(TypeError, match="a function is called with events, not 5"):
+                register(5)  # type: ignore[arg-type]
 
 
 def test_pins_are_taken_at_one_instant(new: FakeCluster) -> None:
