@@ -59,7 +59,9 @@ def _taking_ports(args: argparse.Namespace) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise CommandError(f"port {args.port} cannot be used: {error.strerror}; give --port", UNKNOWN) from error
+        raise CommandError(
+            f"port {args.port} cannot be used: {error.strerror}; give another --port", UNKNOWN
+        ) from error
 
 
 @contextmanager
@@ -110,7 +112,7 @@ def _brokers(count: int) -> str:
 
 def _welcome(args: argparse.Namespace, sandbox: _Sandbox) -> str:
     address = f"localhost:{args.port}"
-    kind = "fake brokers: they tell what they can do, and take no records" if args.fake else "real Kafka"
+    kind = "fake brokers: they tell what they can do, and take no records and no updates" if args.fake else "real Kafka"
     return f"""\
 {_brokers(args.nodes)} of {args.version} ({kind}) at {sandbox.bootstrap}
 

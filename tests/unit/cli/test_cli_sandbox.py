@@ -77,6 +77,12 @@ def test_it_runs_until_it_is_told_to_end(port: int, end: signal.Signals) -> None
         assert process.wait(30) == 0
 
 
+def test_it_says_what_fake_brokers_do_not_take(port: int) -> None:
+    """An upgrade of features would end with a lost connection."""
+    with running("--port", str(port)) as process:
+        assert "take no records and no updates" in "".join(lines_until(process, "Ctrl-C ends it"))
+
+
 def test_it_rolls_its_brokers(port: int) -> None:
     """Without a terminal, the sandbox begins the roll at once."""
     with running("3.9.2", "--port", str(port), "--nodes", "2", "--roll-to", "4.2.0") as process:
@@ -89,7 +95,7 @@ def test_a_port_that_is_taken_is_named(capsys: pytest.CaptureFixture[str]) -> No
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert main(["sandbox", "--fake", "--port", str(port)]) == 2
-    assert f"port {port} cannot be used: Address already in use; give --port" in capsys.readouterr().err
+    assert f"port {port} cannot be used: Address already in use; give another --port" in capsys.readouterr().err
 
 
 def test_a_second_sandbox_does_not_share_the_port_of_the_first(port: int) -> None:
@@ -100,7 +106,7 @@ def test_a_second_sandbox_does_not_share_the_port_of_the_first(port: int) -> Non
             (*COMMAND, "--port", str(port)), capture_output=True, text=True, timeout=60, check=False
         )
         assert second.returncode == 2
-        assert f"port {port} cannot be used: Address already in use; give --port" in second.stderr
+        assert f"port {port} cannot be used: Address already in use; give another --port" in second.stderr
 
 
 @pytest.mark.parametrize(
