@@ -83,7 +83,9 @@ class ExactlyOnceProcessor:
     ) -> None:
         if poison != "raise" and not (isinstance(poison, DeadLetter) and poison.topic):
             raise ConfigError("poison", f'must be "raise" or a DeadLetter with a topic, not {poison!r}')
-        if not 0 < batch_size <= 1_000_000:  # noqa: PLR2004 - what Consumer.consume() takes
+        if not callable(transform):
+            raise ConfigError("transform", f"must be a function, not {transform!r}")
+        if type(batch_size) is not int or not 0 < batch_size <= 1_000_000:  # noqa: PLR2004 - what Consumer.consume() takes
             raise ConfigError("batch_size", f"must be between 1 and 1,000,000, not {batch_size!r}")
         require_seconds("linger", linger)
         self._switch = ProducerSwitch(**switch)

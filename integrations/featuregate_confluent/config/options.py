@@ -6,6 +6,7 @@ name and its type, also where a class of yours passes them on.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from featuregate.errors import ConfigError
@@ -13,7 +14,7 @@ from featuregate_confluent.config.transactional_ids import partition_transaction
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from featuregate import Discoverer
     from featuregate_confluent.events import SwitchHook
@@ -80,6 +81,17 @@ DEFAULTS: Final = {
 }
 """What holds where an option is not given."""
 
+_KINDS: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
+    "consumer": (lambda value: isinstance(value, Mapping), "a mapping of properties"),
+    "producer": (lambda value: isinstance(value, Mapping), "a mapping of properties"),
+    "app_id": (lambda value: isinstance(value, str), "a text"),
+    "instance_id": (lambda value: value is None or isinstance(value, str), "a text"),
+    "features": (lambda value: value is None or hasattr(value, "gate"), "a Discoverer"),
+    "metrics": (lambda value: value is None or callable(value), "a function"),
+    "name_of": (callable, "a function"),
+}
+"""What a value must be, as a function and in words."""
+
 
 def complete(given: SwitchOptions) -> SwitchOptions:
     """Return all options, with the defaults of those that are not given.
@@ -97,10 +109,15 @@ def complete(given: SwitchOptions) -> SwitchOptions:
     unknown = sorted(given.keys() - SwitchOptions.__required_keys__ - DEFAULTS.keys())
     if unknown:
         raise TypeError(f"got an unexpected keyword argument {unknown[0]!r}")
+    values: Mapping[str, object] = given
+    for name, (fits, wanted) in _KINDS.items():
+        if name in values and not fits(values[name]):
+            raise ConfigError(name, f"must be {wanted}, not a {type(values[name]).__name__}")
     if not given["app_id"]:
         raise ConfigError("app_id", "must not be empty: transactional ids begin with it")
-    if isinstance(given["topics"], str) or not given["topics"]:
-        raise ConfigError("topics", f"must be a list of at least one topic, not {given['topics']!r}")
+    topics = values["topics"]
+    if not (isinstance(topics, list | tuple) and topics and all(isinstance(topic, str) for topic in topics)):
+        raise ConfigError("topics", f"must be a list of at least one topic, not {topics!r}")
     if given.get("usage_topic") and given.get("features"):
         raise ConfigError("usage_topic", "is for a discoverer of the switch's own: give 'features' a UsageReporter")
     require_seconds("group_interval", given.get("group_interval", 1))
