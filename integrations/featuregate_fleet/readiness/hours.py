@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _HOUR: Final = timedelta(hours=1)
 _CLOCKS: Final = timedelta(minutes=5)
 """How far the clocks of a broker and of this machine may differ."""
+_ZONES: Final = timedelta(hours=14)
+"""How far the easternmost time zone is before UTC."""
 ALL_REQUESTS: Final = frozenset({"DEBUG", "TRACE"})
 """The levels of a log with all requests. Old brokers whose logger is at TRACE write them at TRACE
 (RequestChannel of 0.10 to 1.0)."""
@@ -71,5 +73,8 @@ def lost_hours(evidence: Evidence, broker: str) -> list[datetime]:
 
 
 def hours_ahead(evidence: Evidence, broker: str, now: datetime) -> list[datetime]:
-    """Return the hours in a broker's log that have not come yet: its clock was ahead, or its time zone is another."""
-    return sorted(hour for hour in evidence.hourly.get(broker, {}) if hour > now + _CLOCKS)
+    """Return the hours in a broker's log that have not come yet in any time zone.
+
+    A clock was ahead, or a line is damaged. Hours that have come elsewhere may be of a zone that was not given.
+    """
+    return sorted(hour for hour in evidence.hourly.get(broker, {}) if hour > now + _ZONES + _CLOCKS)

@@ -274,15 +274,14 @@ def _lost(evidence: Evidence, broker: str) -> Iterator[Row]:
 
 
 def _ahead(broker: str, ahead: list[datetime], verdict: Verdict) -> Row:
-    """Say that lines are of hours that have not come yet."""
+    """Say that lines are of hours that have not come yet in any time zone."""
     hours = f"{len(ahead)} {'hour' if len(ahead) == 1 else 'hours'}, up to {ahead[-1]:%Y-%m-%d %H:%M} UTC"
     return Row(
         check="coverage",
         verdict=verdict,
         subject=f"clock of broker {broker}",
         why=f"Its log has lines of {hours}, which are still to come: they do not show how new the evidence is.",
-        do="Set the clock of the broker. If it logs in another zone, read its logs again with --time-zone, for another "
-        "--cluster.",
+        do="Set the clock of the broker, and look for damaged lines.",
         last_seen=ahead[-1],
     )
 
