@@ -50,6 +50,13 @@ LISTENERS: dict[str, dict[str, Any]] = {
     "SASL_SSL with SCRAM": {"security": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-512"},
 }
 
+KINDS: dict[str, dict[str, Any]] = {
+    "new": {"keep_connections": False},
+    "kept": {},
+    "alone": {"broker_list": "bootstrap", "keep_connections": False},
+}
+"""How a discoverer polls; alone: by ApiVersions and nothing else, which needs no authentication."""
+
 SPARED = {"SSL": Bar(5.0, ">= 5x less than on new connections", upwards=True)}
 
 
@@ -138,6 +145,8 @@ def poll(rounds: int) -> Section:
                 at_least(None, f"{listener}: processor time of a broker", took["broker, kept"], took["broker, new"]),
                 bar=SPARED.get(listener),
             ),
+            each(None, f"{listener}: the client, ApiVersions alone on new connections", took["client, alone"]),
+            each(None, f"{listener}: a broker, ApiVersions alone on new connections", took["broker, alone"]),
         ]
     return Section(
         name="poll",
@@ -147,19 +156,20 @@ def poll(rounds: int) -> Section:
             (
                 f"Three real brokers of Kafka {KAFKA}, whose epoch rises all the time. A poll fetches the broker list "
                 "from one broker, and the API versions and features from each, on kept connections or on new ones; it "
-                "merges the answers and updates the gates. What a broker uses between polls is not in its times."
+                'merges the answers and updates the gates. ApiVersions alone is a poll with `broker_list="bootstrap"`, '
+                "which needs no authentication. What a broker uses between polls is not in its times."
             ),
         ),
     )
 
 
 async def polls(kafka: LocalKafka, listener: str, rounds: int) -> dict[str, Sample]:
-    """Measure polls of both kinds in turns: milliseconds for each poll, of the client and of one broker."""
+    """Measure polls of all kinds in turns: milliseconds for each poll, of the client and of one broker."""
     took: dict[str, list[float]] = {}
     for number in range(rounds):
         progress(f"poll, {listener}: round {number + 1} of {rounds}")
-        for kind in ("new", "kept"):
-            async with polled(kafka.client_config(), keep_connections=kind == "kept") as features:
+        for kind, options in KINDS.items():
+            async with polled(kafka.client_config(), **options) as features:
                 idle, before = await idle_rate(kafka), used(kafka)
                 began, client = time.perf_counter(), time.process_time()
                 for _ in range(POLLS):
@@ -187,9 +197,9 @@ async def idle_rate(kafka: LocalKafka) -> float:
 
 
 @asynccontextmanager
-async def polled(config: Any, *, keep_connections: bool) -> AsyncIterator[fg.Discoverer]:
+async def polled(config: Any, **options: Any) -> AsyncIterator[fg.Discoverer]:
     """Give a discoverer that has polled once and will not by itself for an hour, with three gates."""
-    async with fg.Discoverer(config, interval=3600, keep_connections=keep_connections) as features:
+    async with fg.Discoverer(config, interval=3600, **options) as features:
         gates = [features.gate(preset.name, preset) for preset in fg.presets.all()[:3]]
         assert await asyncio.to_thread(features.wait, 30)
         yield features
