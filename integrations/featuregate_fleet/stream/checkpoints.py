@@ -1,13 +1,51 @@
-"""The checkpoint of a stream, ready for a run that continues."""
+"""Streams that continue at their checkpoint, and what follows where it was lost."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as f
+
+from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-_LOGS = ("commits", "offsets", "sources/0")
+    from pyspark.sql import Column, DataFrame
+
+_LOGS: Final = ("commits", "offsets", "sources/0")
+_QUERY_ID: Final = "sql.streaming.queryId"
+
+
+def write_batches(stream: DataFrame, checkpoint: Path, write: Callable[[DataFrame, BatchId], None]) -> None:
+    """Write what is there now and was not written before, in micro-batches.
+
+    A micro-batch whose commit was lost comes again, under the same id. Where the checkpoint was lost, the stream begins
+    anew, as another query.
+    """
+
+    def write_batch(batch: DataFrame, number: int) -> None:
+        query_id = batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+        assert query_id is not None, "Spark names the query of each micro-batch"
+        write(batch, BatchId(query_id, number))
+
+    writer = stream.writeStream.foreachBatch(write_batch).trigger(availableNow=True)
+    query = writer.option("checkpointLocation", resumed(checkpoint)).start()
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+
+
+def unread(records: DataFrame, rows: DataFrame, end: Column, batch: BatchId) -> DataFrame:
+    """Return the records of a batch that no other query has read, by its rows, with ``end`` behind the last offset.
+
+    The rows of other queries do not change any more: a batch that comes again leaves out the same records.
+    """
+    others = rows.where(f.col("query_id") != batch.query_id)
+    done = others.groupBy("topic", "partition").agg(f.max(end).alias("done"))
+    return records.join(f.broadcast(done), ["topic", "partition"], "left").where("done is null or offset >= done")
 
 
 def resumed(checkpoint: Path) -> str:

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.columns import COORDINATOR_RECORDS, COORDINATOR_TOPICS
 from featuregate_fleet.evidence.coordinator_records import RAW, TOPICS, decode_batches, kinds
-from featuregate_fleet.stream.checkpoints import resumed
+from featuregate_fleet.stream.checkpoints import unread, write_batches
 from featuregate_fleet.stream.internal_topics import TopicEnds, has_records, java_properties, topic_ends
 from featuregate_fleet.tables.failures import one_line_failures
 from featuregate_fleet.tables.folder import BatchId
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.tables.folder import Tables
 
 _RECORDS: Final = "coordinator_records"
-_QUERY_ID: Final = "sql.streaming.queryId"
 _IN_A_BATCH: Final = 2_000_000
 _DEPRECATED_FETCHING: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 """Spark's newer way to fetch offsets leaves out internal topics, and says nothing."""
@@ -58,15 +57,10 @@ def drain_coordinators(spark: SparkSession, config: Mapping[str, str], tables: T
 
 
 def _drain(spark: SparkSession, java: Mapping[str, str], found: Sequence[TopicEnds], tables: Tables) -> None:
-    def write(batch: DataFrame, batch_id: int) -> None:
-        query_id = spark.sparkContext.getLocalProperty(_QUERY_ID)
-        assert query_id is not None, "Spark names the query of each micro-batch"
-        # A lost checkpoint begins anew. The rows of other queries do not change any more.
-        others = tables.read(_RECORDS).where(f.col("query_id") != query_id)
-        done = others.groupBy("topic", "partition").agg(f.max("offset").alias("done"))
-        new = batch.join(f.broadcast(done), ["topic", "partition"], "left").where("done is null or offset > done")
+    def write(records: DataFrame, batch: BatchId) -> None:
+        new = unread(records, tables.read(_RECORDS), f.col("offset") + 1, batch)
         rows = decoded(new).repartition(1)  # a shuffle, so that the tasks before it are as many as partitions
-        tables.append(_RECORDS, rows, BatchId(query_id, batch_id))
+        tables.append(_RECORDS, rows, batch)
 
     spark.conf.set(_DEPRECATED_FETCHING, "true")
     partitions = {topic.topic: list(topic.ends) for topic in found if topic.ends}
@@ -80,12 +74,7 @@ def _drain(spark: SparkSession, java: Mapping[str, str], found: Sequence[TopicEn
         "failOnDataLoss": "false",  # coordinators delete what they do not need, and Spark would call it lost
     }
     records = spark.readStream.format("kafka").options(**options).load()
-    stream = records.writeStream.foreachBatch(write).trigger(availableNow=True)
-    query = stream.option("checkpointLocation", resumed(tables.checkpoint(_RECORDS))).start()
-    try:
-        query.awaitTermination()
-    finally:
-        query.stop()
+    write_batches(records, tables.checkpoint(_RECORDS), write)
 
 
 def decoded(records: DataFrame) -> DataFrame:

@@ -15,11 +15,10 @@ from featuregate_fleet.evidence.columns import PARSED
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC
 from featuregate_fleet.files.log_records import RECORDS, parse_records
-from featuregate_fleet.stream.checkpoints import resumed
+from featuregate_fleet.stream.checkpoints import write_batches
 from featuregate_fleet.stream.internal_topics import java_properties, topic_ends
 from featuregate_fleet.stream.parsed import write_parsed
 from featuregate_fleet.stream.topic_identity import same_topic
-from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,9 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from featuregate_fleet.stream.internal_topics import TopicEnds
-    from featuregate_fleet.tables.folder import Tables
+    from featuregate_fleet.tables.folder import BatchId, Tables
 
-_QUERY_ID: Final = "sql.streaming.queryId"
 _IN_A_BATCH: Final = 1_000_000
 
 
@@ -62,34 +60,28 @@ def drain_log_topic(
     (found,) = topic_ends(spark, java, [topic])
     stopped = threading.Event()
 
-    def write(batch: DataFrame, batch_id: int) -> None:
+    def write(records: DataFrame, batch: BatchId) -> None:
         if stop is not None and stop.is_set():
             stopped.set()
             raise InterruptedError  # as in request_logs
-        query_id = spark.sparkContext.getLocalProperty(_QUERY_ID)
-        assert query_id is not None, "Spark names the query of each micro-batch"
-        if batch_id <= max((part.last for part in read if part.query_id == query_id), default=-1):
+        if batch.batch_id <= max((part.last for part in read if part.query_id == batch.query_id), default=-1):
             return  # it runs again because its commit was lost
         # A lost checkpoint begins anew. The rows of other queries do not change any more.
-        done = _read_up_to(part for part in read if part.query_id != query_id)
-        new = _behind(batch, done) if done else batch
+        done = _read_up_to(part for part in read if part.query_id != batch.query_id)
+        new = _behind(records, done) if done else records
         parse = partial(parse_records, time_zones=dict(time_zones), kept=kept)
         parsed = new.select(*RECORDS.names).mapInArrow(parse, from_arrow_schema(PARSED))
-        write_parsed(parsed, tables, BatchId(query_id, batch_id), kept)
+        write_parsed(parsed, tables, batch, kept)
 
     read = _parts_read(tables)
     _check(found, _read_up_to(read))
     checkpoint = tables.checkpoint(f"log_topic_{topic}")
     with same_topic(spark, java, found, checkpoint):
-        stream = _records(spark, java, topic, header).writeStream.foreachBatch(write).trigger(availableNow=True)
-        query = stream.option("checkpointLocation", resumed(checkpoint)).start()
         try:
-            query.awaitTermination()
+            write_batches(_records(spark, java, topic, header), checkpoint, write)
         except PySparkException:
             if not stopped.is_set():
                 raise
-        finally:
-            query.stop()
 
 
 def _records(spark: SparkSession, java: Mapping[str, str], topic: str, header: str) -> DataFrame:

@@ -17,7 +17,7 @@ from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, log_file
 from featuregate_fleet.files.pieces import Piece, pieces_of
-from featuregate_fleet.stream.checkpoints import resumed
+from featuregate_fleet.stream.checkpoints import write_batches
 from featuregate_fleet.stream.parsed import parse_files, write_parsed
 from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.tables.failures import cause_of
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _FILES_IN_A_BATCH: Final = 256
 """A micro-batch costs three seconds of processor time beside its lines."""
-_QUERY_ID: Final = "sql.streaming.queryId"
 _PATTERN: Final = re.compile(r"[\\*?\[\]{}]")
 """What has a meaning in the patterns of Hadoop's file systems."""
 
@@ -73,28 +72,21 @@ def drain(
         for file in found:
             read.add(batch, file.uri, file.path, file.size)
 
-    def write(batch: DataFrame, batch_id: int) -> None:
+    def write(rows: DataFrame, batch: BatchId) -> None:
         if stop is not None and stop.is_set():
             stopped.set()
             raise InterruptedError  # the only way to end a query before the next micro-batch; it runs in the next run
-        query_id = spark.sparkContext.getLocalProperty(_QUERY_ID)
-        assert query_id is not None, "Spark names the query of each micro-batch"
-        if read.has_batch(BatchId(query_id, batch_id)):
+        if read.has_batch(batch):
             return  # it runs again because its commit was lost, and its files may be gone by now
-        listed = [log_file(root, row.uri, row["size"], time_zones) for row in batch.collect()]
+        listed = [log_file(root, row.uri, row["size"], time_zones) for row in rows.collect()]
         just_read.extend(file.uri for file in listed)
         # The rows of other queries do not change any more: a micro-batch that runs again leaves out the same files.
-        new = [file for file in sorted(listed) if not read.has_of_others(file.uri, query_id)]
-        parse(new, [piece for file in new for piece in pieces_of(file)], BatchId(query_id, batch_id))
+        new = [file for file in sorted(listed) if not read.has_of_others(file.uri, batch.query_id)]
+        parse(new, [piece for file in new for piece in pieces_of(file)], batch)
 
     try:
         read = ReadFiles.of(tables) if files is None else files
-        stream = _files(spark, root).writeStream.foreachBatch(write).trigger(availableNow=True)
-        query = stream.option("checkpointLocation", resumed(checkpoint)).start()
-        try:
-            query.awaitTermination()
-        finally:
-            query.stop()
+        write_batches(_files(spark, root), checkpoint, write)
         if missed := read.missed(checkpoint, just_read):
             gone = [log_file(root, uri, 0, time_zones) for uri in missed]
             batch = BatchId(f"missed {sha256(chr(0).join(missed).encode()).hexdigest()}", 0)

@@ -11,10 +11,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.columns import FEATURE_USAGE, USAGE_KEYS
 from featuregate_fleet.evidence.usage_reports import PARSED_REPORTS, RECORDS, parse_records
-from featuregate_fleet.stream.checkpoints import resumed
+from featuregate_fleet.stream.checkpoints import unread, write_batches
 from featuregate_fleet.stream.internal_topics import java_properties, topic_ends
 from featuregate_fleet.stream.topic_identity import same_topic
-from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,10 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from featuregate_fleet.stream.internal_topics import TopicEnds
-    from featuregate_fleet.tables.folder import Tables
+    from featuregate_fleet.tables.folder import BatchId, Tables
 
 _TOPICS: Final = "usage_topics"
-_QUERY_ID: Final = "sql.streaming.queryId"
 _IN_A_BATCH: Final = 500_000
 
 
@@ -74,22 +72,12 @@ def _check_not_replaced(found: TopicEnds, tables: Tables) -> None:
 
 
 def _drain(spark: SparkSession, java: Mapping[str, str], topic: str, tables: Tables, cluster_id: str | None) -> None:
-    def write(batch: DataFrame, batch_id: int) -> None:
-        query_id = spark.sparkContext.getLocalProperty(_QUERY_ID)
-        assert query_id is not None, "Spark names the query of each micro-batch"
-        # A lost checkpoint begins anew. The rows of other queries do not change any more.
-        others = tables.read(_TOPICS).where(f.col("query_id") != query_id)
-        done = others.groupBy("topic", "partition").agg(f.max("end").alias("done"))
-        new = batch.join(f.broadcast(done), ["topic", "partition"], "left").where("done is null or offset >= done")
-        _write(new.select(RECORDS.names).persist(), tables, BatchId(query_id, batch_id), cluster_id)
+    def write(records: DataFrame, batch: BatchId) -> None:
+        new = unread(records, tables.read(_TOPICS), f.col("end"), batch)
+        _write(new.select(RECORDS.names).persist(), tables, batch, cluster_id)
 
     records = spark.readStream.format("kafka").options(**_options(java, topic)).load()
-    stream = records.writeStream.foreachBatch(write).trigger(availableNow=True)
-    query = stream.option("checkpointLocation", resumed(tables.checkpoint(f"usage {topic}"))).start()
-    try:
-        query.awaitTermination()
-    finally:
-        query.stop()
+    write_batches(records, tables.checkpoint(f"usage {topic}"), write)
 
 
 def _options(java: Mapping[str, str], topic: str) -> dict[str, str]:
