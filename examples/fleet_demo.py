@@ -1,8 +1,8 @@
 """Show which client an upgrade breaks before it breaks, on a real Kafka.
 
-Run it with ``make demo-fleet``. Two apps send records to a broker of 3.9.2, which logs each request. One of them still
-has the settings by which librdkafka talked to brokers of 0.9. ``featuregate fleet`` reads the log, and says which app
-Kafka 4.2 would break. Then the demo upgrades the broker, and lets both apps send again.
+Run it with ``make demo-fleet``. Two apps send records to three brokers of 3.9.2, which log each request. One of them
+still has the settings by which librdkafka talked to brokers of 0.9. ``featuregate fleet`` reads the logs, and says
+which app Kafka 4.2 would break. Then the demo upgrades the brokers, one by one, and lets both apps send again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from featuregate.cli import main as featuregate
 from featuregate.testing import LocalKafka
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 REPORT = Path("build/demo/fleet.html")
 OLD, NEW, TARGET = "3.9.2", "4.2.0", "4.2"
@@ -38,11 +38,12 @@ APPS: dict[str, dict[str, Any]] = {
     "billing": {"api.version.request": False, "broker.version.fallback": "0.9.0"},
 }
 """By client id, the settings beside the address."""
+REPLICATED = {"num.partitions": 3, "default.replication.factor": 3}
 BOUND = 120.0
 
 
 def delivers(kafka: LocalKafka, app: str) -> bool:
-    """Return whether the broker takes a record of an app."""
+    """Return whether the brokers take a record of an app."""
     taken: list[bool] = []
     own = {"client.id": app, "message.timeout.ms": 20_000, "log_level": 0, **APPS[app]}
     producer = Producer(kafka.client_config(own))
@@ -67,28 +68,29 @@ def say(text: str) -> None:
     print(f"demo | {text}", flush=True)
 
 
-def logged(log: Path, request: re.Pattern[str]) -> bool:
+def logged(logs: Iterable[Path], request: re.Pattern[str]) -> bool:
     """Return whether a broker has logged a request."""
-    return request.search(log.read_text(errors="replace")) is not None
+    return any(request.search(log.read_text(errors="replace")) for log in logs)
 
 
 def evidence(kafka: LocalKafka, folder: Path) -> Path:
-    """Let the apps send while the broker logs, and return the folder with its log."""
-    log = kafka.node(1).log
+    """Let the apps send while the brokers log, and return the folder with their logs."""
+    logs = {broker: kafka.node(broker).log for broker in kafka.nodes}
     for app in APPS:
         if not delivers(kafka, app):
-            raise RuntimeError(f"the broker took no record of {app}")
+            raise RuntimeError(f"the brokers took no record of {app}")
         produced = re.compile(rf'"clientId":"{app}","requestApiKeyName":"PRODUCE"')
-        wait_for(f"the broker logs {app}", partial(logged, log, produced), BOUND)
-    (folder / "logs" / "1").mkdir(parents=True)
-    shutil.copy(log, folder / "logs" / "1" / "requests.log")
+        wait_for(f"a broker logs {app}", partial(logged, logs.values(), produced), BOUND)
+    for broker, log in logs.items():
+        (folder / "logs" / str(broker)).mkdir(parents=True)
+        shutil.copy(log, folder / "logs" / str(broker) / "requests.log")
     return folder / "logs"
 
 
 def play(folder: Path, page: Path) -> dict[str, tuple[str, bool]]:
     """Ask whether the upgrade is safe, upgrade all the same, and return of each app what was said and what came."""
-    say(f"starting a real Kafka broker of {OLD}, which logs each request; two apps send records")
-    with LocalKafka(OLD, log_levels={"kafka.request.logger": "DEBUG"}) as kafka:
+    say(f"starting three real Kafka brokers of {OLD}, which log each request; two apps send records")
+    with LocalKafka(OLD, nodes=3, log_levels={"kafka.request.logger": "DEBUG"}, properties=REPLICATED) as kafka:
         logs = evidence(kafka, folder)
         tables = ["--tables", str(folder / "tables"), "--cluster", "demo"]
         code, _ = run(["fleet", "run", "--once", "--logs", str(logs), *tables, "--bootstrap-server", kafka.bootstrap])
@@ -100,8 +102,9 @@ def play(folder: Path, page: Path) -> dict[str, tuple[str, bool]]:
         say(f"the verdict is {report['verdict']}, and the exit code {code}; the report is {page}")
         said = dict.fromkeys(APPS, "ok")
         said |= {row["client_id"]: row["why"] for row in report["rows"] if row["verdict"] == "block"}
-        say(f"upgrading the broker to {NEW} all the same")
-        kafka.roll(1, NEW)
+        say(f"upgrading the brokers to {NEW} all the same, one by one")
+        for broker in kafka.nodes:
+            kafka.roll(broker, NEW)
         return {app: (said[app], delivers(kafka, app)) for app in APPS}
 
 
