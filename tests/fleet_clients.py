@@ -70,12 +70,12 @@ def transaction(kafka: LocalKafka, text: bytes) -> None:
     producer.commit_transaction(BOUND)
 
 
-def reads_on(consumer: Consumer) -> bool:
-    """Return whether a member gets a record and commits it."""
+def reads_on(consumer: Consumer) -> bytes | None:
+    """Return the value of the next record that a member gets, which it has committed."""
     message = eventually(lambda: consumer.poll(0.2), "the member gets neither a record nor an error")
     assert not message.error(), message.error()
     consumer.commit(message, asynchronous=False)
-    return True
+    return message.value()
 
 
 def is_stopped(consumer: Consumer) -> bool:

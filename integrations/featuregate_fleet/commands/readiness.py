@@ -110,7 +110,12 @@ def run(args: argparse.Namespace) -> int:
             replace_file(args.html, to_html(report, args.cluster))
         except OSError as error:
             raise CommandError(f"--html {args.html}: the page cannot be written: {error.strerror}", UNKNOWN) from error
-    return _EXIT_CODES.get(report.verdict, NO_VERDICT)
+    return exit_code(report.verdict)
+
+
+def exit_code(verdict: Verdict) -> int:
+    """Return the exit code that tells a verdict."""
+    return _EXIT_CODES.get(verdict, NO_VERDICT)
 
 
 def _to_text(args: argparse.Namespace, report: Report) -> str:

@@ -1,33 +1,42 @@
-"""Moves of a real cluster: what was blocked breaks for the group that was named, and what was safe works."""
+"""Moves of three real brokers: what readiness passes works for every client, and what it blocks breaks for the named.
+
+The brokers are rolled one by one, and the clients work on beside each of them.
+"""
 
 from __future__ import annotations
 
-import json
+import re
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
     AclPermissionType,
     AdminClient,
+    NewTopic,
     ResourcePatternType,
     ResourceType,
 )
-from fleet_clients import is_stopped, joined, reads_on, transaction
+from fleet_clients import TOPIC, is_stopped, joined, reads_on, transaction
 from waiting import BOUND, eventually
 
 from featuregate import Admin
-from featuregate.admin.updates import disable, downgrade
+from featuregate.admin.updates import disable
 from featuregate.catalog import captured
 from featuregate.cli import main
 from featuregate.config.properties import read_properties
 from featuregate.testing import LocalKafka
+from featuregate_fleet.commands.readiness import exit_code
 from featuregate_fleet.errors import ClusterUnread
-from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize
+from featuregate_fleet.readiness.moves import DowngradeTo, DropApi, Finalize, ToRelease
 from featuregate_fleet.readiness.report import assess
+from featuregate_fleet.readiness.rows import Verdict
 from featuregate_fleet.stream.internal_topics import topic_ends
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.delta import DeltaTables
@@ -38,17 +47,26 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.readiness.evidence import Evidence
     from featuregate_fleet.readiness.moves import Move
+    from featuregate_fleet.readiness.report import Report
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(1200)]
 
+OLD, NEW = "3.9.2", "4.2.0"
+TO_OLD = DowngradeTo(captured()["3.9"], OLD)
+PRODUCE = 0
+BROKERS = (1, 2, 3)
 TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
-SECURED: Any = {
+CLUSTER: Any = {
+    "nodes": len(BROKERS),
+    "release_version": "3.9",
+    "log_levels": {"kafka.request.logger": "DEBUG"},
     "security": "SASL_PLAINTEXT",
     "sasl_mechanism": "PLAIN",
     "users": {"admin": "admin-secret", "fleet": "fleet-secret", "stranger": "fleet-secret"},
     "properties": {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:admin;User:ANONYMOUS",
+        "metadata.log.max.snapshot.interval.ms": "500",
     },
 }
 UNREAD = "so readiness cannot say what their coordinators would lose"
@@ -58,71 +76,199 @@ sasl.mechanism=PLAIN
 sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="{user}" \\
   password="fleet-secret";
 """
+OF_BROKERS = re.compile(r'"clientId":"(broker-\d-(?:fetcher-0|txn-marker-sender))"')
+FOLLOWERS = {f"broker-{number}-fetcher-0" for number in BROKERS}
+CLASSIC, MODERN = "classic-group", "modern-group"
+PASSED: tuple[int, set[str]] = (0, set())
+BLOCKED = (1, {f"{MODERN}-1"})
+"""The exit code, and the clients that are named."""
+TRANSACTIONAL = {"rdkafka"}
+"""The client id of the app with transactions."""
 
 
-def allow(kafka: LocalKafka) -> None:
-    """Give the rights that the documentation names to the user that reads."""
+class Clients:
+    """Clients that live as long as the cluster: a producer, an app with transactions, and members of groups."""
+
+    def __init__(self, kafka: LocalKafka, stack: ExitStack) -> None:
+        self._kafka, self._stack = kafka, stack
+        self._producer = Producer(kafka.client_config({"client.id": "billing", "log_level": 0}))
+        transaction(kafka, b"first")
+        self._numbers = count()
+        self._members = {CLASSIC: joined(stack, kafka, CLASSIC)}
+
+    def join(self) -> None:
+        """Add a member of a KIP-848 group."""
+        self._members[MODERN] = joined(self._stack, self._kafka, MODERN, group_protocol="consumer")
+
+    def work(self) -> None:
+        """Produce, and let each member consume and commit: none may fail."""
+        failures: list[object] = []
+        newest = self._number()
+        self._producer.produce(TOPIC, newest, on_delivery=lambda error, _: failures.append(error))
+        assert self._producer.flush(BOUND) == 0
+        assert failures == [None]
+        self._consume(newest)
+
+    def commit(self) -> None:
+        """Produce in a transaction, and let each member consume and commit: none may fail."""
+        newest = self._number()
+        transaction(self._kafka, newest)
+        self._consume(newest)
+
+    def _number(self) -> bytes:
+        return b"record %d" % next(self._numbers)
+
+    def _consume(self, newest: bytes) -> None:
+        for member in self._members.values():
+            while reads_on(member) != newest:
+                pass
+
+    def lose(self, group: str) -> None:
+        """Wait until a member is told that brokers do not serve its protocol."""
+        member = self._members.pop(group)
+        eventually(lambda: is_stopped(member), f"the member of {group} goes on")
+
+
+class Pipeline:
+    """The pipeline over one cluster, as the user that may read what the docs say."""
+
+    def __init__(self, kafka: LocalKafka, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self._kafka, self._folder, self._capsys = kafka, folder, capsys
+
+    def gather(self) -> Evidence:
+        """Collect the new lines of all brokers, read them with the levels and the records, and return all evidence.
+
+        No app of the cluster has gates, so that no reports are missed.
+        """
+        logs, tables = self._folder / "logs", self._folder / "tables"
+        for number in BROKERS:
+            log = str(self._kafka.node(number).log)
+            collect = ["fleet", "collect", "--once", "--log", log, "--broker", str(number)]
+            assert main([*collect, "--logs", str(logs)]) == 0
+        run = ["fleet", "run", "--once", "--logs", str(logs), "--tables", str(tables), "--cluster", "c"]
+        run += ["--bootstrap-server", self._kafka.bootstrap]
+        assert main([*run, "--command-config", str(reader(self._folder, "fleet"))]) == 0
+        assert UNREAD not in self._capsys.readouterr().err
+        with local_session() as spark:
+            return replace(read_evidence(DeltaTables(spark, tables, "c")), reports_expected=False)
+
+
+def ask(evidence: Evidence, move: Move) -> Report:
+    """Ask about a move."""
+    return assess(evidence, move, datetime.now(UTC), timedelta(hours=1))
+
+
+def warned(report: Report) -> set[str | None]:
+    """Return the clients whose transactions may stay open during the move."""
+    return {row.client_id for row in report.rows if row.check == "transactions" and row.verdict is Verdict.WARN}
+
+
+def outcome(report: Report) -> tuple[int, set[str]]:
+    """Return the exit code, and the clients that are named where the move is blocked."""
+    named = {row.client_id for row in report.rows if row.verdict is Verdict.BLOCK and row.client_id}
+    return exit_code(report.verdict), named
+
+
+def reader(folder: Path, user: str) -> Path:
+    """Return the file with the properties of a user."""
+    file = folder / f"{user}.properties"
+    file.write_text(READER.format(user=user))
+    return file
+
+
+def prepare(kafka: LocalKafka) -> None:
+    """Create the topic of the clients, and give the rights that the documentation names to the user that reads."""
+    admin = AdminClient(kafka.client_config())
+    for created in admin.create_topics([NewTopic(TOPIC, 3, 3)], operation_timeout=60).values():
+        created.result(BOUND)
     named = [(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL) for topic in TOPICS]
     groups = (ResourceType.GROUP, "spark-kafka-source-", ResourcePatternType.PREFIXED)
     rights = [
         AclBinding(*resource, "User:fleet", "*", AclOperation.READ, AclPermissionType.ALLOW)
         for resource in (*named, groups)
     ]
-    admin = AdminClient(kafka.client_config())
     for made in admin.create_acls(rights).values():
         made.result(BOUND)
 
 
-def blocked(evidence: Evidence, move: Move) -> dict[str, str]:
-    """Return what blocks a move, with the check. Logs of requests and reports of apps are not looked at here."""
-    report = assess(evidence, move, datetime.now(UTC), timedelta(hours=1))
-    return {row.subject: row.check for row in report.rows if row.verdict == "block"}
+def logged(kafka: LocalKafka) -> set[str]:
+    """Return the client ids of followers and of coordinators of transactions in the logs of the brokers."""
+    return {name for number in BROKERS for name in OF_BROKERS.findall(kafka.node(number).log.read_text())}
+
+
+def snapshots(kafka: LocalKafka) -> dict[int, str]:
+    """Return the name of the newest snapshot of the metadata of each node, which begins with its offset."""
+    folder = kafka.node(1).log.parent
+    found = {number: folder.glob(f"node-{number}/**/__cluster_metadata-0/*.checkpoint") for number in BROKERS}
+    return {number: max((path.name for path in paths), default="") for number, paths in found.items()}
+
+
+def await_snapshots(kafka: LocalKafka) -> None:
+    """Wait for a snapshot of each node that was begun after now: the second one that comes."""
+    for _ in range(2):
+        before = snapshots(kafka)
+        eventually(
+            lambda before=before: all(name > before[number] for number, name in snapshots(kafka).items()),
+            "no snapshot of the metadata comes",
+        )
+
+
+def members(kafka: LocalKafka) -> dict[str, int]:
+    """Return how many members the coordinators know of each group."""
+    admin = AdminClient(kafka.client_config())  # its answers come as long as it is there
+    described = admin.describe_consumer_groups([CLASSIC, MODERN])
+    return {group: len(found.result(BOUND).members) for group, found in described.items()}
+
+
+def roll(kafka: LocalKafka, release: str, clients: Clients) -> None:
+    """Move the brokers to a release, one by one. A transaction waits for the last one, as readiness warns."""
+    for number in BROKERS:
+        kafka.roll(number, release)
+        clients.work()
+    clients.commit()
 
 
 @pytest.mark.usefixtures("jvm")
 def test_verdicts_on_moves_come_true(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A level that is taken away breaks the group of its protocol alone; a level that is safe breaks no client."""
-    place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
-    (tmp_path / "logs").mkdir()
-    with LocalKafka("4.2.0", **SECURED) as kafka, ExitStack() as stack:
-        transaction(kafka, b"one")
-        old = joined(stack, kafka, "classic-group")
-        new = joined(stack, kafka, "modern-group", group_protocol="consumer")
-        (tmp_path / "reader.properties").write_text(READER.format(user="fleet"))
-        allow(kafka)
-        run = ["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]
-        run += ["--bootstrap-server", kafka.bootstrap, "--command-config", str(tmp_path / "reader.properties")]
-        assert main(run) == 0
-        assert UNREAD not in capsys.readouterr().err
-        assert main(["fleet", "readiness", *place, "--finalize", "group.version=0", "--output", "json"]) == 1
-        (row,) = [row for row in json.loads(capsys.readouterr().out)["rows"] if row["verdict"] == "block"]
-        assert (row["check"], row["subject"], row["client_id"]) == (
-            "protocols",
-            "group 'modern-group'",
-            "modern-group-1",
-        )
+    """Three brokers go down and up for all clients; then a level and a downgrade break the group that was named."""
+    with LocalKafka(NEW, **CLUSTER) as kafka, ExitStack() as stack:
+        prepare(kafka)
+        clients, pipeline = Clients(kafka, stack), Pipeline(kafka, tmp_path, capsys)
+        eventually(lambda: logged(kafka) > FOLLOWERS, "the brokers log no requests of one another")
+        down = ask(pipeline.gather(), TO_OLD)
+        assert (*outcome(down), warned(down)) == (*PASSED, TRANSACTIONAL)
+        told = [row.client_id or "" for row in down.rows if row.check == "inter-broker"]
+        assert {name for names in told for name in names.split(", ")} > FOLLOWERS
+        roll(kafka, OLD, clients)
 
-        with local_session() as spark:
-            (tmp_path / "stranger.properties").write_text(READER.format(user="stranger"))
-            config = {**read_properties(tmp_path / "stranger.properties"), "bootstrap.servers": kafka.bootstrap}
-            with pytest.raises(ClusterUnread, match=r"the topic __consumer_offsets cannot be read: .*Authorization"):
-                topic_ends(spark, config, TOPICS)
-            evidence = read_evidence(DeltaTables(spark, tmp_path / "tables", "c"))
-        assert blocked(evidence, Finalize("transaction.version", 1)) == {}
-        assert blocked(evidence, Deprecate("group.version", 0)) == {}
-        assert blocked(evidence, Deprecate("group.version", 1)) == {"group.version=1": "feature-levels"}
-        to_3_9 = blocked(evidence, DowngradeTo(captured()["3.9"], "3.9.2"))
-        assert {name for name, check in to_3_9.items() if check == "coordinator-records"} == {"group 'modern-group'"}
-        assert to_3_9["group.version=1"] == "feature-levels"
-        to_4_1 = blocked(evidence, DowngradeTo(captured()["4.1"], "4.1.1"))
-        assert {"metadata.version=4.2-IV1", "streams.version=1"} == to_4_1.keys()
+        evidence = pipeline.gather()
+        up = ask(evidence, ToRelease(captured()["4.2"]))
+        assert (*outcome(up), warned(up)) == (*PASSED, TRANSACTIONAL)
+        assert outcome(ask(evidence, DropApi(PRODUCE, 3))) == PASSED
+        roll(kafka, NEW, clients)
+
+        kafka.finalize({"group.version": 1, "transaction.version": 2})
+        clients.join()
+        evidence = pipeline.gather()
+        assert outcome(ask(evidence, Finalize("transaction.version", 0))) == PASSED
+        assert outcome(ask(evidence, Finalize("group.version", 0))) == BLOCKED
+        down = ask(evidence, TO_OLD)
+        assert outcome(down) == BLOCKED
+        blocked = {row.subject for row in down.rows if row.verdict is Verdict.BLOCK}
+        assert blocked == {f"group {MODERN!r}", "group.version=1", "transaction.version=2"}
 
         admin = Admin(kafka.client_config())
-        admin.update(downgrade({"transaction.version": 1}))
-        transaction(kafka, b"two")
-        assert reads_on(old)
-        assert reads_on(new)
+        admin.update(disable("transaction.version"))
+        clients.work()
+        clients.commit()
         admin.update(disable("group.version"))
-        eventually(lambda: is_stopped(new), "the member of the group that was named goes on")
-        transaction(kafka, b"three")
-        assert reads_on(old)
+        clients.lose(MODERN)
+        clients.work()
+        clients.commit()
+        await_snapshots(kafka)
+        roll(kafka, OLD, clients)
+        assert members(kafka) == {CLASSIC: 1, MODERN: 0}
+        with local_session() as spark:
+            stranger = {**read_properties(reader(tmp_path, "stranger")), "bootstrap.servers": kafka.bootstrap}
+            with pytest.raises(ClusterUnread, match=r"the topic __consumer_offsets cannot be read: .*Authorization"):
+                topic_ends(spark, stranger, TOPICS)

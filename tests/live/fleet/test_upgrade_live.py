@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 def test_an_upgrade_breaks_the_client_that_was_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Three brokers go from 3.9.2 to 4.2.0; dropping an unused API blocks no client. Questions of the docs have answers."""
+    """Three brokers go to 4.2.0; dropping an unused API blocks no client. Questions of the docs have answers."""
     monkeypatch.syspath_prepend(ROOT / "examples")
     demo: Any = importlib.import_module("fleet_demo")
     outcome = demo.play(tmp_path, tmp_path / "report.html")
