@@ -127,6 +127,8 @@ def _without_second(texts: pa.Array, valid: pa.Array) -> pa.Array:
     """Return which lines have one request. A search by line is slow, and needed only where there are too many."""
     _, ends, text = texts.buffers()
     ends = memoryview(ends).cast("i")[texts.offset : texts.offset + len(texts) + 1]
-    if text[ends[0] : ends[-1]].to_pybytes().count(MARKER.encode()) == pc.sum(valid, min_count=0).as_py():
+    in_others = pc.count_substring(texts.filter(pc.invert(valid)), MARKER)
+    expected = pc.sum(valid, min_count=0).as_py() + pc.sum(in_others, min_count=0).as_py()
+    if text[ends[0] : ends[-1]].to_pybytes().count(MARKER.encode()) == expected:
         return valid
     return pc.and_(valid, pc.equal(pc.count_substring(texts, MARKER), 1))
