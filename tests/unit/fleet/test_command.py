@@ -102,6 +102,7 @@ def test_a_move_is_named(option: str, text: str, move: Move):
         (("--deprecate", "group.version=-1"), "is no feature with a level"),
         (("--drop-api", "Fetch=12"), "'Fetch=12' is no API with a version: write 'Fetch<12', in quotes"),
         (("--drop-api", "Fetch<99999"), "is no API with a version"),
+        (("--drop-api", "Fetch<0"), "'Fetch<0' drops nothing: versions begin at 0"),
         (("--drop-api", "Fetsh<12"), "Fetch"),
         (("--downgrade-to", "3.9.x"), "'3.9.x' is none of the known releases"),
         (("--to", "4.2", "--downgrade-to", "3.9"), "not allowed with argument --to"),

@@ -51,6 +51,8 @@ def _drop(text: str) -> DropApi:
     match = _DROP.fullmatch(text)
     if not match or int(match[2]) > _HIGHEST:
         raise argparse.ArgumentTypeError(f"{text!r} is no API with a version: write 'Fetch<12', in quotes")
+    if not int(match[2]):
+        raise argparse.ArgumentTypeError(f"{text!r} drops nothing: versions begin at 0")
     try:
         return DropApi(api_key(match[1]), int(match[2]))
     except UnknownApi as error:
