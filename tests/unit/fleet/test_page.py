@@ -8,7 +8,7 @@ from datetime import timedelta
 from html.parser import HTMLParser
 
 import pytest
-from fleet_evidence import UPGRADED, gate_use
+from fleet_evidence import UPGRADED, gate_use, usage
 from fleet_report import NOW, TARGET, WEEK, fleet, of_client
 
 from featuregate.catalog import captured
@@ -296,3 +296,14 @@ def test_levels_are_drawn_from_when_they_were_first_seen():
     assert 'class="even" x="200" y="19" width="560"' in chart, "from the first time on, 560 units wide"
     assert 'class="odd" x="386.67" y="19" width="373.33"' in chart, "from a third of the time on"
     assert "share.version" not in chart
+
+
+@pytest.mark.parametrize("move", [ToRelease(TARGET), DropApi(1, 12)])
+@pytest.mark.parametrize(("key", "version"), [(-5, 1), (1, -300), (-(2**15), -(2**15))])
+def test_keys_and_versions_below_0_are_drawn(move: Move, key: int, version: int):
+    """Tables of older releases have them where a line was damaged."""
+    used = usage(key, version)
+    page = to_html(assess(Evidence(usage=(used,), view=UPGRADED), move, NOW, WEEK), "orders")
+    assert f"<title>{version}: 5</title>" in page
+    places = [float(seen["x"] or 0) for tag, seen in Tags(page).seen if tag == "rect"]
+    assert min(places) >= 0

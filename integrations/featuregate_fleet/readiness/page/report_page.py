@@ -22,7 +22,7 @@ from featuregate_fleet.readiness.rows import APP_GATES, Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from featuregate_fleet.readiness.api_ranges import ServedApis
+    from featuregate_fleet.readiness.api_ranges import Served, ServedApis
     from featuregate_fleet.readiness.report import Report
     from featuregate_fleet.readiness.rows import Row
 
@@ -133,12 +133,17 @@ def _reasons(found: Sequence[Row], apis: ServedApis | None) -> str:
         return listed(f"{row.why} {row.do}" for row in found)
     texts = []
     for row in found[:_MOST_APIS]:
-        has = apis.served(api_key(row.api)) if row.api else None
+        has = _served(apis, row.api)
         served = "not served" if has is None else f"{has} served" if has.highest < _ANY else f"{has.lowest} on served"
         dropped = f", dropped in {row.stop_serving_release}" if row.stop_serving_release else ""
         texts.append(f"{row.api} {', '.join(map(str, row.versions))} ({served}{dropped})")
     more = [f"{len(found) - _MOST_APIS} more"] if len(found) > _MOST_APIS else []
     return plain(", ".join([*texts, *more]))
+
+
+def _served(apis: ServedApis, name: str | None) -> Served | None:
+    """Return what is served of an API. Tables of older releases may have keys below 0, which are no API."""
+    return None if name is None or name.startswith("api:-") else apis.served(api_key(name))
 
 
 def _usage(report: Report, most: int) -> str:
