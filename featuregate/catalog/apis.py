@@ -9,7 +9,7 @@ from featuregate.catalog.api_names import API_NAMES, FORMER_API_NAMES
 from featuregate.errors import UnknownApi
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 def api_name(key: int) -> str:
@@ -39,12 +39,24 @@ def api_key(api: str | int) -> int:
     return key
 
 
-def close_to(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return up to three known names that are similar in any case, the closest first."""
+def close_to(name: str, known: Iterable[str], *, alike: float = 0.8) -> tuple[str, ...]:
+    """Return up to three known names that are similar in any case, the closest first.
+
+    ``alike`` says how similar they are, from 0 to 1, by the letters that they share in order. A name in which two
+    neighbours are exchanged is close in any case: of a short one like ``zsdt`` too few others would be left.
+    """
     import difflib  # noqa: PLC0415 - only errors need it
 
+    folded = _folded(name)
     by_folded = {_folded(candidate): candidate for candidate in known}
-    return tuple(by_folded[close] for close in difflib.get_close_matches(_folded(name), by_folded, n=3, cutoff=0.8))
+    exchanged = [swapped for swapped in _with_neighbours_exchanged(folded) if swapped in by_folded]
+    similar = difflib.get_close_matches(folded, by_folded, n=3, cutoff=alike)
+    return tuple(by_folded[close] for close in dict.fromkeys([*exchanged, *similar]))[:3]
+
+
+def _with_neighbours_exchanged(word: str) -> Iterator[str]:
+    for at in range(len(word) - 1):
+        yield word[:at] + word[at + 1] + word[at] + word[at + 2 :]
 
 
 def _folded(name: str) -> str:

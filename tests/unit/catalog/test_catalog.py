@@ -35,6 +35,12 @@ def test_close_names_are_found_whatever_the_case() -> None:
     assert catalog.close_to("xyzzy", ["Fetch", "Produce"]) == ()
 
 
+def test_a_name_with_two_letters_exchanged_is_close() -> None:
+    """A short one shares too few letters in order with what is meant."""
+    assert catalog.close_to("zsdt", ["kip447", "zstd"]) == ("zstd",)
+    assert catalog.close_to("tszd", ["kip447", "zstd"]) == ()
+
+
 def test_levels_of_metadata_version_are_without_a_gap() -> None:
     """Each has the release that it was read from."""
     levels = catalog.metadata_levels()

@@ -177,7 +177,12 @@ def test_a_preset_is_parsed_by_its_name(preset: presets.Preset) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"), [("kip484", "did you mean kip848"), ("kip447>=1", "expected & or |, not '>='")]
+    ("text", "problem"),
+    [
+        ("kip484", "did you mean kip848"),
+        ("zsdt", "did you mean zstd"),
+        ("kip447>=1", "expected & or |, not '>='"),
+    ],
 )
 def test_the_name_of_a_preset_is_checked(text: str, problem: str) -> None:
     """A misspelt name gets a hint, and a preset has no level."""
