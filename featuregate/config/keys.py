@@ -226,8 +226,8 @@ KEYWORDS: frozenset[str] = frozenset(
 
 def misspelt(names: Iterable[str], *, alike: float = _ALIKE) -> dict[str, str]:
     """Return the names that are not in the table, but resemble a spelling there, with that spelling."""
-    import difflib  # noqa: PLC0415 - only what finds mistakes needs it
+    from featuregate.catalog import close_to  # noqa: PLC0415 - only what finds mistakes needs it
 
     spellings = [spelling for key in KEYS for spelling in key.spellings]
-    close = {name: difflib.get_close_matches(name, spellings, n=1, cutoff=alike) for name in names}
-    return {name: found[0] for name, found in close.items() if found and found[0] != name}
+    close = {name: close_to(name, spellings, alike=alike) for name in names if name not in spellings}
+    return {name: found[0] for name, found in close.items() if found}

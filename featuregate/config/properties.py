@@ -20,6 +20,7 @@ _BY_NAME: dict[str, Key] = {key.name: key for key in KEYS}
 _SPARK_PREFIX = "kafka."
 _TRUE = frozenset({"true", "t", "1", "yes", "on"})
 _FALSE = frozenset({"false", "f", "0", "no", "off"})
+_SECURITY = ("security", "sasl", "ssl")
 _PERHAPS = 0.85  # for what is known to be missing
 _WEEK_MS = 7 * 24 * 3600 * 1000
 
@@ -82,6 +83,14 @@ class Properties:
             if close in _BY_NAME[name].spellings
         )
         return f"; did you mean it by {self.prefix}{meant[0]}?" if meant else ""
+
+    def misspelt_security(self) -> dict[str, str]:
+        """Return the names that have no effect but resemble a property of security, TLS or SASL, with that property."""
+        return {
+            self.prefix + given: self.prefix + meant
+            for given, meant in misspelt(self._unread).items()
+            if meant.startswith(_SECURITY)
+        }
 
     def is_set(self, name: str) -> bool:
         """Return whether the app sets any spelling of the name."""

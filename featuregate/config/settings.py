@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
+
+logger = logging.getLogger("featuregate")
 
 _CLIENT_ID = "featuregate"
 _CONNECT_TIMEOUT = 5.0
@@ -84,12 +87,15 @@ class Settings:
         ``config`` is ``"host:port,[::1]:9093"``, the mapping that the app gives confluent-kafka, one with Java's
         names, one with Spark's (``kafka.`` in front), the keyword arguments of kafka-python or aiokafka, or the
         path of a ``.properties`` file. Arguments override properties, and properties override the defaults. Other
-        properties are ignored.
+        properties are ignored; the log has a warning of one whose name resembles that of a security property.
 
         Raises `ConfigError`, with the name of the property and its allowed values.
         """
         source = _source(broker_list)
         properties = Properties.of(config)
+        for name, meant in properties.misspelt_security().items():
+            # No error: apps share the dict with clients that have properties of their own.
+            logger.warning("%s has no effect, so connections may be less secure than meant: write %s", name, meant)
         protocol = properties.choice("security.protocol")
         role, bootstrap = _bootstrap(properties, protocol)
         return cls(

@@ -1,5 +1,6 @@
 """Settings from every spelling of a configuration."""
 
+import logging
 import pickle
 from pathlib import Path
 
@@ -72,6 +73,46 @@ def test_addresses_are_text():
 def test_a_property_of_kafka_is_not_misspelt(name):
     """Some properties that are not read have nearly the names of others that are."""
     assert misspelt([name, "security.protocol"]) == {}
+
+
+@pytest.mark.parametrize("prefix", ["", "kafka."])
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("security.protocl", "security.protocol"),
+        ("sasl.mechanisim", "sasl.mechanism"),
+        ("sasl.mehcanism", "sasl.mechanism"),
+        ("ssl.ca.locaton", "ssl.ca.location"),
+        ("sasl_plain_pasword", "sasl_plain_password"),
+        ("Security.Protocol", "security.protocol"),
+    ],
+)
+def test_a_misspelt_property_of_security_is_a_warning_without_its_value(given, meant, prefix, caplog):
+    """It has no effect, so the app might talk in plain text."""
+    Settings.parse({prefix + "bootstrap.servers": "a", prefix + given: "hunter2"})
+    said = f"{prefix}{given} has no effect, so connections may be less secure than meant: write {prefix}{meant}"
+    assert caplog.record_tuples == [("featuregate", logging.WARNING, said)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.client.callback.handler.class",
+        "sasl.kerberos.min.time.before.relogin",
+        "sasl.oauthbearer.jwks.endpoint.url",
+        "security.providers",
+        "ssl.cipher.suites",
+        "ssl.keymanager.algorithm",
+        "ssl.protocol",
+        "ssl_ciphers",
+        "socket.timeout.mss",
+        "securitee",
+    ],
+)
+def test_a_property_of_another_client_is_no_warning(name, caplog):
+    """Apps share their dict with clients of Java, librdkafka and Python, and only security is worth a warning."""
+    Settings.parse({"bootstrap.servers": "a", name: "x"})
+    assert caplog.records == []
 
 
 def test_with_a_spark_prefix_only_prefixed_names_count():

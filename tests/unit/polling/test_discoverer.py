@@ -116,6 +116,17 @@ def test_an_app_learns_that_the_cluster_advertises_what_it_cannot_reach(caplog: 
     assert advice in caplog.text
 
 
+def test_an_app_that_misspells_security_is_warned_once(new: FakeCluster, caplog: pytest.LogCaptureFixture) -> None:
+    """When it gives its properties, and not again at each poll."""
+    with fg.Discoverer({"bootstrap.servers": new.bootstrap, "security.protocl": "SSL"}, interval=HOUR) as features:
+        features.refresh(BOUND)
+        features.refresh(BOUND)
+    said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert said == [
+        "security.protocl has no effect, so connections may be less secure than meant: write security.protocol"
+    ]
+
+
 # ---------------------------------------------------------------------- polling
 
 
