@@ -20,7 +20,14 @@ from featuregate.cli.exit_codes import (
     CommandError,
 )
 from featuregate.cli.output import OUTPUT_ERRORS, discard_output, print_message
-from featuregate.errors import ConfigError, FeatureGateError, RequirementError
+from featuregate.errors import (
+    AuthenticationFailed,
+    ConfigError,
+    DiscoveryError,
+    FeatureGateError,
+    NetError,
+    RequirementError,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -63,7 +70,7 @@ def _run(argv: Sequence[str]) -> int:
         if args.verbose and _exit_code_of(error) == INTERNAL:
             raise
         exit_code = FAILED if args.command in FOLLOW_KAFKA_FEATURES else _exit_code_of(error)
-        raise CommandError(_message_of(error), exit_code) from error
+        raise CommandError(_message_of(error, args), exit_code) from error
 
 
 def _exit_code_of(error: Exception) -> int:
@@ -74,7 +81,11 @@ def _exit_code_of(error: Exception) -> int:
     return UNKNOWN if isinstance(error, FeatureGateError) else INTERNAL
 
 
-def _message_of(error: Exception) -> str:
+def _message_of(error: Exception, args: argparse.Namespace) -> str:
+    if isinstance(error, DiscoveryError | NetError | AuthenticationFailed):
+        from featuregate.cli.cluster import doctor_advice, has_cluster  # noqa: PLC0415 - only commands with a cluster need it
+
+        return f"{error}; {doctor_advice(args)}" if has_cluster(args) else str(error)
     if isinstance(error, CommandError | FeatureGateError):
         return str(error)
     return f"this is a bug: {type(error).__name__}: {error} (--verbose shows where)"

@@ -18,12 +18,19 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
 _SPARK_PREFIX = "kafka."
+_WHERE = ("bootstrap_server", "bootstrap_controller", "command_config")
 _BOOTSTRAP = {spelling for key in KEYS if key.name.startswith("bootstrap.") for spelling in key.spellings}
 
 
 def has_cluster(args: argparse.Namespace) -> bool:
     """Return whether the options name a cluster, for a command that works without one too."""
-    return bool(args.bootstrap_server or args.bootstrap_controller or args.command_config)
+    return any(getattr(args, option) for option in _WHERE)
+
+
+def doctor_advice(args: argparse.Namespace) -> str:
+    """Return what to run where the cluster does not answer, with the options that name it, but not their values."""
+    given = [f"--{option.replace('_', '-')} ..." for option in _WHERE if getattr(args, option)]
+    return f"'featuregate doctor {' '.join(given)}' tells more"
 
 
 def configuration(args: argparse.Namespace) -> dict[str, str]:

@@ -7,9 +7,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.cluster import discover_view, excluded_apis
+from featuregate.cli.cluster import discover_view, doctor_advice, excluded_apis
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN
-from featuregate.cli.output import printable
+from featuregate.cli.output import print_message, printable
 from featuregate.errors import DiscoveryError
 from featuregate.gating.decisions import Decision, Reason, evaluate
 from featuregate.requirements import parse
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         time.sleep(min(RETRY_SECONDS, left))
         decision = decide(args, requirement)
     print(json.dumps(decision.to_dict(), indent=2) if args.output == "json" else to_text(decision))
-    return exit_code(decision)
+    return conclude(args, decision)
 
 
 def decide(args: argparse.Namespace, requirement: Requirement) -> Decision:
@@ -55,8 +55,10 @@ def decide(args: argparse.Namespace, requirement: Requirement) -> Decision:
         return replace(unknown, reasons=reasons or unknown.reasons)
 
 
-def exit_code(decision: Decision) -> int:
-    """Return 0 for open, 1 for closed, 2 for unknown."""
+def conclude(args: argparse.Namespace, decision: Decision) -> int:
+    """Return 0 for open, 1 for closed, 2 for unknown, of which the doctor tells more: a broker does not answer."""
+    if decision.verdict == "unknown":
+        print_message(doctor_advice(args))
     return OK if decision.open else _EXITS[decision.verdict]
 
 

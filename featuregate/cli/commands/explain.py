@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(to_json(preset) | decision_json, indent=2))
     else:
         print(to_text(preset, decision))
-    return OK if decision is None else check.exit_code(decision)
+    return OK if decision is None else check.conclude(args, decision)
 
 
 def listing() -> str:

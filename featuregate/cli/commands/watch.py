@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import level_name
-from featuregate.cli.cluster import configuration, silence_log
+from featuregate.cli.cluster import configuration, doctor_advice, silence_log
 from featuregate.cli.exit_codes import OK, UNKNOWN
 from featuregate.cli.gates import gate_requirements
 from featuregate.cli.output import print_message, printable, raise_if_unread
@@ -125,8 +125,11 @@ def run(args: argparse.Namespace) -> int:
             until = None if args.duration is None else began + args.duration
             _consume(events, partial(_print_lines, formatter, args.output), until)
         summary = _summary(formatter, time.monotonic() - began, gates)  # live gates close with their discoverer
-    print_message(summary)
-    return OK if formatter.answered else UNKNOWN
+    if formatter.answered:
+        print_message(summary)
+        return OK
+    print_message(f"{summary}; {doctor_advice(args)}")
+    return UNKNOWN
 
 
 def _consume(events: SimpleQueue[Event], handle: Callable[[list[Event]], None], until: float | None) -> None:

@@ -48,6 +48,39 @@ def test_a_failure_is_one_line_with_an_exit_code(run: Run, argv: str, code: int,
     assert ended.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "describe",
+        "describe --node-id 1",
+        "matrix",
+        "check kip447",
+        "explain kip447",
+        "watch --for 0.1",
+        "plan upgrade --feature group.version=1",
+        "upgrade --feature group.version=1 --timeout 0.1",
+    ],
+)
+def test_where_no_broker_answers_the_error_ends_with_what_to_do(run: Run, command: str) -> None:
+    """Every command that looks at a cluster names the one that examines connections, once."""
+    ended = run(*command.split(), "--bootstrap-server", UNREACHABLE)
+    assert ended.err.endswith("'featuregate doctor --bootstrap-server ...' tells more\n")
+    assert (ended.out + ended.err).count("tells more") == 1
+
+
+def test_what_to_do_where_no_broker_answers_has_the_options_at_hand(run: Run, tmp_path: Path) -> None:
+    """A file may name the cluster, too."""
+    (tmp_path / "c.properties").write_text(f"bootstrap.servers={UNREACHABLE}\n")
+    ended = run("matrix", "--command-config", str(tmp_path / "c.properties"))
+    assert ended.err.endswith("; 'featuregate doctor --command-config ...' tells more\n")
+
+
+def test_the_doctor_does_not_advise_to_ask_the_doctor(run: Run) -> None:
+    """Its findings are what it tells."""
+    ended = run("doctor", "--bootstrap-server", UNREACHABLE)
+    assert "tells more" not in ended.out + ended.err
+
+
 @pytest.mark.parametrize("content", ["missing", None, b"\x89PNG\r\n\x1a\n"])
 def test_a_configuration_file_that_cannot_be_read_is_named(
     run: Run, tmp_path: Path, content: str | bytes | None
