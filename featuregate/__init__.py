@@ -6,10 +6,10 @@ A name is imported when it is first used, so that a command line or a PySpark wo
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from featuregate.version import __version__
 
+TYPE_CHECKING = False  # typing takes most of the time before a command can catch Ctrl-C
 if TYPE_CHECKING:
     from featuregate.admin import updates
     from featuregate.admin.client import Admin

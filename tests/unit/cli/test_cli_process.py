@@ -26,11 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and pipes as POSIX has them")
 FULL = Path("/dev/full")
 FEATUREGATE = (sys.executable, "-m", "featuregate")
-DROP_IN = (
-    sys.executable,
-    "-c",
-    "import sys; from featuregate.cli.kafka_features.command import main; sys.exit(main())",
-)
+DROP_IN = (sys.executable, "-c", "import sys; from featuregate.cli.script import kafka_features as f; sys.exit(f())")
 FULL_DISK = "the output could not be written: No space left on device\n"
 
 
@@ -99,6 +95,27 @@ def test_ctrl_c_during_an_update_says_that_it_may_have_been_applied(
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
     assert err.startswith(f"{name}: interrupted: the update may or may not have been applied")
+
+
+@pytest.mark.parametrize(("program", "module"), [(FEATUREGATE, "argparse"), (DROP_IN, "json")])
+def test_ctrl_c_while_the_command_is_imported_prints_nothing(
+    tmp_path: Path, program: Sequence[str], module: str
+) -> None:
+    """A module that is found first stands for the moment at which the user presses it."""
+    (tmp_path / f"{module}.py").write_text("raise KeyboardInterrupt\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([*program, "describe"], capture_output=True, check=False, text=True, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_the_guard_against_ctrl_c_stands_before_all_other_imports() -> None:
+    """Before it, only what Python has imported already, and the packages on the way to it."""
+    code = (
+        "import gc, importlib, sys; b = set(sys.modules); import featuregate.cli.script; print(*set(sys.modules) - b)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ours = {"featuregate", "featuregate.version", "featuregate.cli", "featuregate.cli.script"}
+    assert set(done.stdout.split()) == {"__future__", *ours}
 
 
 # ------------------------------------------------------------------ output that is lost
