@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.plugin import OK, CommandError, add_cluster_options, positive_seconds, print_message
+from featuregate.cli.plugin import OK, CommandError, add_cluster_options, positive_seconds
 from featuregate_fleet.commands.options.cluster_evidence import (
     add_topic_options,
     check_same_cluster,
@@ -22,6 +22,7 @@ from featuregate_fleet.commands.options.time_zones import time_zone
 from featuregate_fleet.commands.options.usage_reports import add_usage_topic, read_usage
 from featuregate_fleet.commands.progress import Progress, add_progress_option
 from featuregate_fleet.commands.stop_signals import stop_signals
+from featuregate_fleet.commands.unread_files import UnreadFiles
 from featuregate_fleet.evidence.paths import IN_UTC, OTHERS, broker_of
 
 if TYPE_CHECKING:
@@ -109,19 +110,15 @@ def run(args: argparse.Namespace) -> int:
     stopping = nullcontext(threading.Event()) if args.once else stop_signals()
     with one_writer(folder, args.cluster), local_session() as spark, stopping as stop, failures:
         keep_names(args, names)
-        tables, noted = tables_in(spark, folder, args.cluster, names, args.format), set[str]()
+        tables = tables_in(spark, folder, args.cluster, names, args.format)
         files = ReadFiles.of(tables) if args.logs else None  # once: a trigger costs what is new, however old the run
+        unread = UnreadFiles(args.logs, files, tables) if files else None
         before = last_view(tables) if view else None
         while True:
             check_same_cluster(args.cluster, before, view)
             _read(args, spark, view, tables, stop, files)
-            changed = set(files.changed(args.logs)) if files else set()
-            for path in sorted(changed - noted):
-                print_message(
-                    f"{path} has changed since it was read, and what is new in it is not read: hand in rolled files, "
-                    "under names that do not change"
-                )
-            noted |= changed
+            if unread:
+                unread.look()
             progress.show(read_line_counts(tables))
             if args.once or stop.wait(args.interval):
                 return OK

@@ -94,6 +94,9 @@ EVIDENCE_FILES: Final = pa.schema(
 BROKERS: Final = pa.schema([("broker", pa.string()), ("source", pa.string())])
 """The brokers that evidence is expected from: those of ``folder``s, and those that the ``cluster`` listed."""
 
+UNREAD_FILES: Final = pa.schema([("path", pa.string()), ("broker", pa.string()), ("reason", pa.string())])
+"""The files that the last run left unread, in whole or in part, and for which no line in quarantine stands."""
+
 COVERAGE: Final = pa.schema(
     [
         ("taken_at", _TIME),  # when the broker was asked

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _LONGEST: Final = 64 * 2**20
 """Bytes of a segment. A line that is longer is cut."""
 _HEAD: Final = 1024
-_PROGRESS: Final = ".progress.json"
+PROGRESS: Final = ".progress.json"
+"""The one file beside the segments of a broker."""
 _MARK_BYTES: Final = 4
 
 
@@ -153,7 +154,7 @@ class Segmenter:
         return name
 
     def _progress(self) -> _Progress | None:
-        kept = self._folder / _PROGRESS
+        kept = self._folder / PROGRESS
         try:
             return _Progress(**json.loads(kept.read_text()))
         except FileNotFoundError:
@@ -166,7 +167,7 @@ class Segmenter:
     def _keep(self, file: IO[bytes], progress: _Progress, end: int) -> _Progress:
         head = min(end, _HEAD)
         kept = progress._replace(end=end, head=head, digest=_digest(file, head))
-        replace_file(self._folder / _PROGRESS, json.dumps(kept._asdict()))
+        replace_file(self._folder / PROGRESS, json.dumps(kept._asdict()))
         return kept
 
     def _anew(self) -> str:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from featuregate.view.cluster_view import View
+    from featuregate_fleet.evidence.unread import UnreadFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +185,8 @@ class Evidence:
     """Finalized levels as they were seen, the oldest first."""
     expected: frozenset[str] = frozenset()
     """The brokers that must have evidence: those with a folder, and those that the cluster listed."""
+    unread_files: tuple[UnreadFile, ...] = ()
+    """What the last run has left unread without a line in quarantine."""
     view: View | None = None
     """What the brokers answered when they were asked last; None if they never were."""
     records: tuple[RecordUse, ...] = ()

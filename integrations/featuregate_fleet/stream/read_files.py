@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict, deque
 from itertools import takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
+from featuregate_fleet.files.segments import PROGRESS
 from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from featuregate_fleet.tables.folder import Tables
 
@@ -68,6 +70,13 @@ class ReadFiles:
         read = {_plain(uri) for uris in self._uris.values() for uri in uris} if left else set()
         return sorted({uri for uri in left if _plain(uri) not in read})
 
+    def unlisted(self, logs: Path) -> list[str]:
+        """Return the files that Spark leaves out of its lists without a word, where they are not read.
+
+        Their names begin with ``_`` or ``.``, or are links to what is not there.
+        """
+        return sorted(path for path in _left_out(logs) if path not in self._sizes)
+
     def changed(self, logs: Path) -> list[str]:
         """Return the files of another size than when they were read: what is new in them is not read.
 
@@ -104,3 +113,18 @@ def _plain(uri: str) -> str:
 
 def _size(path: Path) -> int | None:
     return path.stat().st_size if path.is_file() else None
+
+
+def _left_out(logs: Path) -> Iterator[str]:
+    """Yield the files whose names Spark filters out (HadoopFSUtils), unless nothing is in them, and dangling links."""
+    for folder, _, names in os.walk(logs, followlinks=True):
+        below = Path(folder).relative_to(logs)
+        hidden = any(map(_is_hidden, below.parts))
+        for name in set(names) - {PROGRESS}:
+            path = Path(folder, name)
+            if ((hidden or _is_hidden(name)) and _size(path)) or (path.is_symlink() and not path.exists()):
+                yield (below / name).as_posix()
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(("_", ".")) or name.endswith("._COPYING_")

@@ -15,6 +15,7 @@ from featuregate_fleet.evidence.hidden_names import WITH_NAMES, hide_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+    from collections.abc import Set as AbstractSet
     from datetime import datetime
     from pathlib import Path
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
+    from featuregate_fleet.evidence.unread import UnreadFile
 
 _TABLES: Final = {
     "log_lines": columns.LOG_LINES,
@@ -29,6 +31,7 @@ _TABLES: Final = {
     "quarantine": columns.QUARANTINE,
     "evidence_files": columns.EVIDENCE_FILES,
     "brokers": columns.BROKERS,
+    "unread_files": columns.UNREAD_FILES,
     "coverage": columns.COVERAGE,
     "coordinator_records": columns.COORDINATOR_RECORDS,
     "coordinator_topics": columns.COORDINATOR_TOPICS,
@@ -110,14 +113,26 @@ class Tables(ABC):
 
         ``listed`` is None where the cluster was not asked: then the last list still counts.
         """
-        known = {(row["broker"], row["source"]) for row in self.read("brokers").collect()}
+        known = self._known("brokers")
         last = {broker for broker, source in known if source == "cluster"}
         wanted = {(broker, "folder") for broker in folders}
         wanted |= {(broker, "cluster") for broker in (last if listed is None else listed)}
-        if wanted == known:
-            return
-        rows = self._spark.createDataFrame(sorted(wanted), from_arrow_schema(columns.BROKERS))
-        self._overwrite("brokers", self._whole_rows("brokers", rows, _NO_BATCH))
+        self._keep("brokers", known, wanted)
+
+    def leave_unread(self, files: Collection[UnreadFile]) -> None:
+        """Replace the files that the last run left unread."""
+        self._keep("unread_files", self._known("unread_files"), set(files))
+
+    def _known(self, table: str) -> set[tuple[Any, ...]]:
+        """Return the rows of a table of what is there now."""
+        names = _TABLES[table].names
+        return {tuple(row[name] for name in names) for row in self.read(table).collect()}
+
+    def _keep(self, table: str, known: AbstractSet[tuple[Any, ...]], wanted: AbstractSet[tuple[Any, ...]]) -> None:
+        """Replace these rows, unless they are the same."""
+        if wanted != known:
+            rows = self._spark.createDataFrame(sorted(wanted), from_arrow_schema(_TABLES[table]))
+            self._overwrite(table, self._whole_rows(table, rows, _NO_BATCH))
 
     @abstractmethod
     def version(self, table: str) -> int | None:

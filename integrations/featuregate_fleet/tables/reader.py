@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as f
 
 from featuregate_fleet.evidence.reasons import OF_REPORTS
+from featuregate_fleet.evidence.unread import UnreadFile
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
 from featuregate_fleet.readiness.hours import ALL_REQUESTS
 from featuregate_fleet.readiness.inter_broker import of_nodes
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 _READ: Final = (
     "api_usage", "brokers", "cluster_views", "coordinator_records", "coordinator_topics", "coverage",
-    "evidence_files", "feature_levels", "feature_usage", "log_lines", "quarantine", "usage_topics",
+    "evidence_files", "feature_levels", "feature_usage", "log_lines", "quarantine", "unread_files",
+    "usage_topics",
 )  # fmt: skip
 
 _WHO: Final = (
@@ -64,6 +66,7 @@ def _read(tables: Tables) -> Evidence:
         for row in used
     )
     expected = frozenset(row["broker"] for row in tables.read("brokers").collect())
+    unread = tables.read("unread_files").select(*UnreadFile._fields)
     nodes = of_nodes(usages, expected.union(row["broker"] for row in logged))
     lines = files.agg(*(f.sum(name).alias(name) for name in ("read", "rows", "quarantined"))).collect()[0]
     lost = tables.read("quarantine").where(~f.col("reason").isin(*OF_REPORTS))
@@ -85,6 +88,7 @@ def _read(tables: Tables) -> Evidence:
         over_time=usage_over_time(tables, nodes),
         levels=levels_over_time(tables),
         expected=expected,
+        unread_files=tuple(UnreadFile(*row) for row in unread.collect()),
         view=last_view(tables),
         records=record_uses(tables),
         records_read=records_read(tables),

@@ -8,6 +8,7 @@ import pytest
 from fleet_evidence import UPGRADED
 
 from featuregate.catalog import captured
+from featuregate_fleet.evidence.unread import CHANGED, UNLISTED, UnreadFile
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LogLevel
 from featuregate_fleet.readiness.hours import logged_hours, lost_hours
 from featuregate_fleet.readiness.moves import ToRelease
@@ -23,7 +24,12 @@ def told(level: str | None, at: datetime, broker: str = "1") -> LogLevel:
     return LogLevel(broker=broker, level=level, taken_at=at)
 
 
-def report(*levels: LogLevel, hours: tuple[datetime, ...] = (TEN, TEN + 2 * HOUR), brokers: int = 1) -> Report:
+def report(
+    *levels: LogLevel,
+    hours: tuple[datetime, ...] = (TEN, TEN + 2 * HOUR),
+    brokers: int = 1,
+    unread: tuple[UnreadFile, ...] = (),
+) -> Report:
     """Assess a fleet whose first broker has lines in some hours."""
     log = BrokerLog(hours=len(hours), requests=9, first_seen=TEN, last_seen=hours[-1])
     evidence = Evidence(
@@ -31,6 +37,7 @@ def report(*levels: LogLevel, hours: tuple[datetime, ...] = (TEN, TEN + 2 * HOUR
         hourly={"1": dict.fromkeys(hours, 5)},
         log_levels=levels,
         expected=frozenset(map(str, range(1, brokers + 1))),
+        unread_files=unread,
         view=UPGRADED,
     )
     return assess(evidence, ToRelease(captured()["4.2"]), TEN + 3 * HOUR, timedelta(days=7))
@@ -92,6 +99,27 @@ def test_a_broker_without_evidence_says_its_level():
     (row,) = [row for row in report(told("WARN", TEN, broker="2"), brokers=2).rows if row.subject == "broker 2"]
     assert row.why.endswith("At 2026-11-22 10:00 UTC its level was WARN.")
     assert "fleet logging on" in row.do
+
+
+def test_a_file_that_spark_does_not_list_is_missing_evidence():
+    """It may hide a client. The row has the number of such files, and is there without a broker, too."""
+    found = report(
+        unread=(UnreadFile("1/_b", "1", UNLISTED), UnreadFile("1/_a", "1", UNLISTED), UnreadFile("_c", None, UNLISTED))
+    )
+    assert found.verdict is Verdict.UNKNOWN
+    rows = {row.subject: row for row in found.rows if row.subject.startswith("files of")}
+    assert rows["files of broker 1"].why.startswith("1/_a and 1 more have not been read: Spark lists neither")
+    assert rows["files of an unknown broker"].why.startswith("_c has not been read")
+    assert [(row.verdict, row.count) for row in rows.values()] == [(Verdict.UNKNOWN, 1), (Verdict.UNKNOWN, 2)]
+
+
+def test_a_file_that_has_changed_since_it_was_read_is_a_warning():
+    """What is new in a live log comes again with the rolled file, if that is handed in."""
+    found = report(unread=(UnreadFile("1/kafka-request.log", "1", CHANGED),))
+    assert found.verdict is Verdict.WARN
+    (row,) = [row for row in found.rows if row.subject == "files of broker 1"]
+    assert row.why.startswith("1/kafka-request.log has changed since the last reading")
+    assert "rolled files" in row.do
 
 
 def test_the_report_has_the_hours_of_each_broker():

@@ -84,3 +84,15 @@ def test_a_file_whose_name_was_given_to_a_shorter_one_has_changed(tmp_path: Path
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "log.1").write_text("new")
     assert read("log.1", "gone").changed(tmp_path) == ["1/log.1"]
+
+
+def test_files_that_spark_does_not_list_are_named(tmp_path: Path):
+    """Unless they are read, or nothing is in them, as in markers of writers. The progress of a collector is no log."""
+    (tmp_path / "1" / "_old" / "b").mkdir(parents=True)
+    for name in ("_a", ".c", "d._COPYING_", "_old/b/e", "listed", "_metadata", ".progress.json"):
+        (tmp_path / "1" / name).write_text("one\n")
+    (tmp_path / "1" / "_SUCCESS").touch()
+    (tmp_path / "1" / "link").symlink_to("listed")
+    (tmp_path / "1" / "dangling").symlink_to("gone")
+    names = [".c", "_a", "_old/b/e", "d._COPYING_", "dangling"]
+    assert read("listed", "link", "_metadata").unlisted(tmp_path) == [f"1/{name}" for name in names]

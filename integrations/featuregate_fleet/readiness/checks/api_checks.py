@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import METADATA_VERSION, api_name, captured
 from featuregate_fleet.evidence.reasons import NOTHING_MISSING, OF_FILES, UNKNOWN_BROKER
+from featuregate_fleet.evidence.unread import CHANGED, some_of
 from featuregate_fleet.readiness.api_ranges import API_VERSIONS
 from featuregate_fleet.readiness.evidence import Refused
 from featuregate_fleet.readiness.hours import hours_ahead, lost_hours
@@ -230,6 +232,7 @@ def coverage(evidence: Evidence, now: datetime, oldest: datetime) -> Iterator[Ro
     """
     if not evidence.brokers_known:
         yield _missing("the cluster", "There is no evidence of this cluster.")
+    yield from _unread(evidence)
     told = {one.broker: one for one in evidence.log_levels}
     for broker in evidence.brokers_known:
         log = evidence.brokers.get(broker)
@@ -257,6 +260,35 @@ def coverage(evidence: Evidence, now: datetime, oldest: datetime) -> Iterator[Ro
             first_seen=log.first_seen,
             last_seen=log.last_seen,
         )
+
+
+def _unread(evidence: Evidence) -> Iterator[Row]:
+    """Say which files the last run has left unread: of these nothing is in quarantine."""
+    files = sorted((file.broker or "", file.reason, file.path) for file in evidence.unread_files)
+    for (broker, reason), found in groupby(files, itemgetter(0, 1)):
+        paths = [path for *_, path in found]
+        have = "has" if len(paths) == 1 else "have"
+        changed = reason == CHANGED
+        yield Row(
+            check="coverage",
+            verdict=Verdict.WARN if changed else Verdict.UNKNOWN,
+            subject=f"files of broker {broker}" if broker else "files of an unknown broker",
+            why=f"{some_of(paths)} {have} {_CHANGED if changed else _NOT_LISTED}",
+            do=_HAND_IN_ROLLED_FILES if changed else _RENAME_FILES,
+            count=len(paths),
+        )
+
+
+_CHANGED: Final = "changed since the last reading, and what is new is not in the tables."
+_NOT_LISTED: Final = (
+    "not been read: Spark lists neither names that begin with '_' nor links to files that are not there."
+)
+_HAND_IN_ROLLED_FILES: Final = (
+    "Give 'featuregate fleet run' rolled files under names that do not change, or those of 'featuregate fleet collect'."
+)
+_RENAME_FILES: Final = (
+    "Rename the files and their folders, bring back what links name, and run 'featuregate fleet run' again."
+)
 
 
 def _lost(evidence: Evidence, broker: str) -> Iterator[Row]:

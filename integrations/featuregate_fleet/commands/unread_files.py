@@ -1,0 +1,53 @@
+"""Names the files below ``--logs`` that a run leaves unread, and keeps them for verdicts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from featuregate.cli.plugin import print_message
+from featuregate_fleet.evidence.unread import CHANGED, UNLISTED, is_being_written, some_of, unread_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from featuregate_fleet.stream.read_files import ReadFiles
+    from featuregate_fleet.tables.folder import Tables
+
+
+class UnreadFiles:
+    """The files that one run leaves unread: it names each once."""
+
+    def __init__(self, logs: Path, read: ReadFiles, tables: Tables) -> None:
+        self._logs = logs
+        self._read = read
+        self._tables = tables
+        self._changed: set[str] = set()
+        self._unlisted: set[str] = set()
+        self._being_written = False
+
+    def look(self) -> None:
+        """Name what is new since the last look, and keep all of it."""
+        changed = set(self._read.changed(self._logs)) - self._changed
+        for path in sorted(changed):
+            print_message(
+                f"{path} has changed since it was read, and what is new in it is not read: hand in rolled files, "
+                "under names that do not change"
+            )
+        self._changed |= changed
+        found = self._read.unlisted(self._logs)
+        unlisted = [path for path in found if not is_being_written(path)]
+        if new := [path for path in unlisted if path not in self._unlisted]:
+            print_message(
+                f"{some_of(new)}: not read, because Spark lists neither names that begin with '_' nor links to files "
+                "that are not there"
+            )
+        self._unlisted = set(unlisted)
+        if len(found) > len(unlisted) and not self._being_written:
+            self._being_written = True  # once: the names of such files are often random
+            print_message(
+                f"{some_of([path for path in found if is_being_written(path)])}: not read, because such names are "
+                "those of files that are being written"
+            )
+        self._tables.leave_unread(
+            {unread_file(path, CHANGED) for path in self._changed} | {unread_file(path, UNLISTED) for path in unlisted}
+        )

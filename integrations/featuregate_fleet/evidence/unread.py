@@ -1,0 +1,45 @@
+"""Files that a run leaves unread, in whole or in part, where no line in quarantine stands for them. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from featuregate_fleet.evidence.paths import broker_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CHANGED: Final = "changed"
+"""The file has another size than when it was read: a log may have grown, or another one has got its name."""
+UNLISTED: Final = "unlisted"
+"""Spark leaves the file out of its lists: its name, or that of a folder, begins with ``_``, or it links to nothing."""
+
+_OF_WRITERS: Final = frozenset({"_temporary", "_spark_metadata"})
+"""The folders in which Hadoop and Spark keep what is being written, and what was."""
+
+
+class UnreadFile(NamedTuple):
+    """A file, and why the last run left it unread."""
+
+    path: str
+    """Below the folder of logs."""
+    broker: str | None
+    """None where the folder is not a broker's."""
+    reason: str
+
+
+def unread_file(path: str, reason: str) -> UnreadFile:
+    """Return a file with the broker in whose folder it is."""
+    return UnreadFile(path, broker_of(path), reason)
+
+
+def some_of(paths: Sequence[str]) -> str:
+    """Return the first path, and say how many there are beside it."""
+    return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+
+
+def is_being_written(path: str) -> bool:
+    """Return whether shippers give such names to files that are not whole yet, such as ``.log.1.Xa81`` of rsync."""
+    parts = path.split("/")
+    hidden = any(part.startswith(".") for part in parts) or not _OF_WRITERS.isdisjoint(parts)
+    return hidden or path.endswith("._COPYING_")

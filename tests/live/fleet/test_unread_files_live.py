@@ -1,0 +1,68 @@
+"""No line is lost in silence: each file is read, or the run names it and the verdict knows."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featuregate.cli import main
+from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.tables.delta import DeltaTables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+
+NAMES = (
+    "a", "_a", ".a", "a._COPYING_", "_metadata_a", "_a=b", "a.crc", "a.tmp", "_old/a", ".old/a", "x=_y/a", "link",
+    "dangling", "to/a",
+)  # fmt: skip
+
+
+@pytest.mark.usefixtures("jvm")
+def test_each_file_is_read_or_named(tmp_path: Path, broker_log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever Spark lists. Once a file has another name, it is read, and the verdict knows that, too."""
+    logs, broker = tmp_path / "logs", tmp_path / "logs" / "1"
+    text = broker_log.read_text()
+    for name in NAMES:
+        (broker / name).parent.mkdir(parents=True, exist_ok=True)
+        (broker / name).write_text(text)
+    for name, target in (("link", broker_log), ("dangling", tmp_path / "gone")):
+        (broker / name).unlink()
+        (broker / name).symlink_to(target)
+    (broker / "linked").symlink_to(broker / "to", target_is_directory=True)
+    place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
+    run = ["fleet", "run", "--once", "--logs", str(logs), *place]
+
+    def of_files() -> list[tuple[str, str, int]]:
+        capsys.readouterr()
+        main(["fleet", "readiness", "--to", "3.9", "--output", "json", *place])
+        rows = json.loads(capsys.readouterr().out)["rows"]
+        return [(row["verdict"], row["why"], row["count"]) for row in rows if row["subject"] == "files of broker 1"]
+
+    assert main(run) == 0
+    said = capsys.readouterr().err
+    with local_session() as spark:
+        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        unread = {row.path for row in tables.read("unread_files").collect()}
+        read = {row.path for row in tables.read("evidence_files").collect()}
+    being_written = {"1/.a", "1/a._COPYING_", "1/.old/a"}
+    assert unread == {"1/_a", "1/_old/a", "1/dangling"}
+    assert read | unread | being_written == {f"1/{name}" for name in (*NAMES, "linked/a")}
+    assert read.isdisjoint(unread | being_written)
+    assert "1/_a and 2 more: not read, because Spark lists" in said
+    assert "1/.a and 2 more: not read, because such names" in said
+    ((verdict, why, count),) = of_files()
+    assert (verdict, count) == ("unknown", 3)
+    assert why.startswith("1/_a and 2 more have not been read")
+
+    (broker / "_a").rename(broker / "b")
+    (broker / "_old").rename(broker / "old")
+    (broker / "dangling").unlink()
+    with (broker / "a").open("a") as file:
+        file.write("more\n")
+    assert main(run) == 0
+    assert [(verdict, count) for verdict, _, count in of_files()] == [("warn", 1)]

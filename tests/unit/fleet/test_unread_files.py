@@ -1,0 +1,110 @@
+"""What a run says of the files that it leaves unread, and what it keeps for verdicts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from featuregate_fleet.commands.unread_files import UnreadFiles
+from featuregate_fleet.evidence.unread import CHANGED, UNLISTED, UnreadFile, is_being_written
+from featuregate_fleet.stream.read_files import ReadFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+
+class Kept:
+    """Tables that keep what a run left unread in this process."""
+
+    def __init__(self) -> None:
+        self.files: set[UnreadFile] = set()
+
+    def leave_unread(self, files: Collection[UnreadFile]) -> None:
+        """Keep these alone."""
+        self.files = set(files)
+
+
+@pytest.fixture
+def kept() -> Kept:
+    """Return tables without such files."""
+    return Kept()
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """Return a folder of logs with a file of 4 bytes, which was read."""
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "log").write_text("one\n")
+    return tmp_path
+
+
+@pytest.fixture
+def unread(logs: Path, kept: Kept) -> UnreadFiles:
+    """Return what a run begins with."""
+    return UnreadFiles(logs, ReadFiles([("query", 0, "file:///logs/1/log", "1/log", 4)]), kept)
+
+
+def test_a_run_names_each_file_once_and_keeps_it(
+    unread: UnreadFiles, logs: Path, kept: Kept, capsys: pytest.CaptureFixture[str]
+):
+    """A verdict needs it as long as the run goes on, and a log needs the line once."""
+    unread.look()
+    assert (capsys.readouterr().err, kept.files) == ("", set())
+    (logs / "1" / "log").write_text("one\ntwo\n")
+    (logs / "1" / "_a").write_text("one\n")
+    (logs / "_b").write_text("one\n")
+    unread.look()
+    said = capsys.readouterr().err
+    assert "1/log has changed since it was read" in said
+    assert "1/_a and 1 more: not read, because Spark lists" in said
+    files = {
+        UnreadFile("1/log", "1", CHANGED),
+        UnreadFile("1/_a", "1", UNLISTED),
+        UnreadFile("_b", None, UNLISTED),
+    }
+    assert kept.files == files
+    unread.look()
+    assert (capsys.readouterr().err, kept.files) == ("", files)
+
+
+def test_a_file_that_was_renamed_is_not_kept(unread: UnreadFiles, logs: Path, kept: Kept):
+    """Its lines are read under the new name."""
+    (logs / "1" / "_a").write_text("one\n")
+    unread.look()
+    (logs / "1" / "_a").rename(logs / "1" / "a")
+    unread.look()
+    assert kept.files == set()
+
+
+def test_files_that_are_being_written_are_named_in_one_run_once_without_a_verdict(
+    unread: UnreadFiles, logs: Path, kept: Kept, capsys: pytest.CaptureFixture[str]
+):
+    """A shipper has some at any time, often under random names."""
+    for name in (".log.1.Xa81", ".log.2.Bc07"):
+        (logs / "1" / name).write_text("one\n")
+        unread.look()
+    assert kept.files == set()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "1/.log.1.Xa81: not read, because such names are those of files that are being written" in line
+
+
+@pytest.mark.parametrize(
+    ("path", "being_written"),
+    [
+        ("1/.log.1.Xa81", True),
+        ("1/.partial/log.1", True),
+        ("1/.log.1.crc", True),
+        ("1/log.1._COPYING_", True),
+        ("1/_temporary/0/part-0", True),
+        ("1/_log.1", False),
+        ("1/_old/log.1", False),
+        ("1/log.1", False),
+    ],
+)
+def test_names_of_files_that_are_being_written(path: str, being_written: bool):  # noqa: FBT001 - a parameter
+    """Those of rsync, of Hadoop and of Spark."""
+    assert is_being_written(path) is being_written
