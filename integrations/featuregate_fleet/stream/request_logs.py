@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, log_file
-from featuregate_fleet.files.pieces import Piece, pieces_of
+from featuregate_fleet.files.pieces import Piece, as_it_is, pieces_of
 from featuregate_fleet.stream.checkpoints import write_batches
 from featuregate_fleet.stream.parsed import parse_files, write_parsed
 from featuregate_fleet.stream.read_files import ReadFiles
@@ -88,7 +88,7 @@ def drain(
         read = ReadFiles.of(tables) if files is None else files
         write_batches(_files(spark, root), checkpoint, write)
         if missed := read.missed(checkpoint, just_read):
-            gone = [log_file(root, uri, 0, time_zones) for uri in missed]
+            gone = [as_it_is(log_file(root, uri, 0, time_zones)) for uri in missed]
             batch = BatchId(f"missed {sha256(chr(0).join(missed).encode()).hexdigest()}", 0)
             parse(gone, [Piece(file) for file in gone], batch)  # one of them may be back
     except PySparkException as error:
