@@ -113,10 +113,18 @@ def test_the_job_copies_on_a_cluster_that_wants_tls_and_sasl(tmp_path: Path) -> 
 def processes_of(job: ChildProcess, whom: str) -> list[psutil.Process]:
     """Return the processes of a submitted job that a supervisor may signal."""
     jvm = psutil.Process(job.pid)
-    alive = [child for child in jvm.children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]
+    children = jvm.children(recursive=True)
     # The JVM has the script on its command line, too, and so has what it forks, until that runs another program.
-    (driver,) = (child for child in alive if child.cmdline()[1:2] == [str(JOB)])
-    return {"jvm": [jvm], "driver": [driver], "everybody": [jvm, *alive]}[whom]
+    (driver,) = (child for child in children if command_line(child)[1:2] == [str(JOB)])
+    return {"jvm": [jvm], "driver": [driver], "everybody": [jvm, *children]}[whom]
+
+
+def command_line(process: psutil.Process) -> list[str]:
+    """Return the command line, which is empty where the process has ended meanwhile, as workers do at any time."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:  # a zombie, too
+        return []
 
 
 def test_a_submitted_job_ends_with_0_wherever_a_signal_arrives(kafka: LocalKafka, tmp_path: Path) -> None:
