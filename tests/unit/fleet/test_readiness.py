@@ -249,8 +249,9 @@ def test_evidence_of_deprecated_requests_alone_is_unknown():
 
 def test_old_evidence_is_stale():
     """The fleet may have changed since."""
-    old = replace(LOG, last_seen=NOW - 2 * WEEK)
-    assert report(usage(), brokers={"1": old}).verdict is Verdict.STALE
+    found = report(usage(), brokers={"1": replace(LOG, last_seen=NOW - 2 * WEEK)})
+    assert found.verdict is Verdict.STALE
+    assert "left the cluster" in only(found, "coverage").do
 
 
 def test_an_old_block_is_stale():

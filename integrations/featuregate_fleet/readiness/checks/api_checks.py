@@ -32,7 +32,10 @@ _UNREADABLE: Final = 0.01
 requests is missed with a probability of one to 10^20, if lines are damaged at random."""
 _AT_ONCE: Final = OF_FILES | {UNKNOWN_BROKER}
 """The reasons for which lines are missing together: those of a file, or of all files of a broker. Nothing is random."""
-
+_LOG_AGAIN: Final = (
+    "Log requests again, and run 'featuregate fleet run'. If the broker has left the cluster, delete what was seen of "
+    "it with 'featuregate fleet retain'."
+)
 
 _END_TXN: Final = 26
 _WRITE_TXN_MARKERS: Final = 27
@@ -255,7 +258,7 @@ def coverage(evidence: Evidence, now: datetime, oldest: datetime) -> Iterator[Ro
             subject=f"broker {broker}",
             why=f"The evidence has {log.hours} {'hour' if log.hours == 1 else 'hours'} of this broker"
             + (", and all of them are too old." if stale else "."),
-            do="Log requests again, and run 'featuregate fleet run'." if stale else "",
+            do=_LOG_AGAIN if stale else "",
             count=log.requests,
             first_seen=log.first_seen,
             last_seen=log.last_seen,
