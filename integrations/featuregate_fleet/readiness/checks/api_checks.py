@@ -33,8 +33,8 @@ requests is missed with a probability of one to 10^20, if lines are damaged at r
 _AT_ONCE: Final = OF_FILES | {UNKNOWN_BROKER}
 """The reasons for which lines are missing together: those of a file, or of all files of a broker. Nothing is random."""
 _LOG_AGAIN: Final = (
-    "Log requests again, and run 'featuregate fleet run'. If the broker has left the cluster, delete what was seen of "
-    "it with 'featuregate fleet retain'."
+    "Log requests again, and run 'featuregate fleet run'. If the broker has left the cluster, delete its folder of "
+    "logs, run 'featuregate fleet run', and delete what is that old with 'featuregate fleet retain'."
 )
 
 _END_TXN: Final = 26
