@@ -10,7 +10,7 @@ import subprocess
 import warnings
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import Producer, libversion, version
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -70,16 +70,20 @@ class JavaClient(NamedTuple):
     arguments: tuple[str, ...]
 
 
-def java_producer(kafka: LocalKafka, release: str) -> JavaClient:
+def java_producer(kafka: LocalKafka, release: str, *, config: Path | None = None) -> JavaClient:
     """Produce a few records."""
-    arguments = ["--topic", TOPIC, "--num-records", str(RECORDS), "--record-size", "9", "--throughput", "-1"]
+    arguments = ["--producer.config", str(config)] if config else []
+    arguments += ["--topic", TOPIC, "--num-records", str(RECORDS), "--record-size", "9", "--throughput", "-1"]
     arguments += ["--producer-props", f"bootstrap.servers={kafka.bootstrap}", f"client.id=producer-{release}"]
     return JavaClient(release, _PRODUCER, tuple(arguments))
 
 
-def java_consumer(kafka: LocalKafka, release: str, main_class: str, *properties: str) -> JavaClient:
+def java_consumer(
+    kafka: LocalKafka, release: str, main_class: str, *properties: str, config: Path | None = None
+) -> JavaClient:
     """Consume one record in a group."""
-    arguments = ["--bootstrap-server", kafka.bootstrap, "--topic", TOPIC, "--max-messages", "1"]
+    arguments = ["--consumer.config", str(config)] if config else []
+    arguments += ["--bootstrap-server", kafka.bootstrap, "--topic", TOPIC, "--max-messages", "1"]
     arguments += ["--timeout-ms", f"{BOUND * 1000:.0f}"]
     arguments += [] if main_class == _SHARE_CONSUMER else ["--from-beginning"]
     for each in properties:
@@ -87,13 +91,17 @@ def java_consumer(kafka: LocalKafka, release: str, main_class: str, *properties:
     return JavaClient(release, main_class, tuple(arguments))
 
 
-def java_clients(kafka: LocalKafka) -> Iterator[JavaClient]:
-    """Yield the clients that end by themselves: the tools of this release, of a 2.x, and of one before 2.1."""
+def java_clients(kafka: LocalKafka, *, protocol: str = "consumer", config: Path | None = None) -> Iterator[JavaClient]:
+    """Yield the clients that end by themselves: the tools of this release, of a 2.x, and of one before 2.1.
+
+    ``protocol`` is that of the group of this release, and ``config`` the file of properties of all clients.
+    """
     for release in (RELEASE, "2.8.2", "0.11.0.3"):
-        yield java_producer(kafka, release)
+        yield java_producer(kafka, release, config=config)
     for release in ("2.8.2", "0.11.0.3"):
-        yield java_consumer(kafka, release, _CONSUMER_BEFORE_4, *_names(release))
-    yield java_consumer(kafka, RELEASE, _CONSUMER, *_names(RELEASE), "group.protocol=consumer")
+        yield java_consumer(kafka, release, _CONSUMER_BEFORE_4, *_names(release), config=config)
+    own = (*_names(RELEASE), f"group.protocol={protocol}")
+    yield java_consumer(kafka, RELEASE, _CONSUMER, *own, config=config)
 
 
 def _names(release: str) -> tuple[str, str]:
@@ -125,13 +133,13 @@ def run_to_their_end(kafka: LocalKafka, folder: Path) -> None:
         assert done.result().returncode == 0, done.result()
 
 
-def run_kafka_python(kafka: LocalKafka) -> None:
+def run_kafka_python(kafka: LocalKafka, **security: str) -> None:
     """Produce a record and consume one in a group, as kafka-python does."""
-    brokers = kafka.bootstrap.split(",")
-    with closing(KafkaProducer(bootstrap_servers=brokers, client_id="kafka-python-producer")) as producer:
+    common: dict[str, Any] = {"bootstrap_servers": kafka.bootstrap.split(","), **security}
+    with closing(KafkaProducer(client_id="kafka-python-producer", **common)) as producer:
         producer.send(TOPIC, b"one").get(BOUND)
     named = {"client_id": "kafka-python-consumer", "group_id": "kafka-python", "auto_offset_reset": "earliest"}
-    with closing(KafkaConsumer(TOPIC, bootstrap_servers=brokers, **named)) as consumer:
+    with closing(KafkaConsumer(TOPIC, **named, **common)) as consumer:
         eventually(lambda: consumer.poll(timeout_ms=200), "kafka-python reads nothing")
         consumer.commit()
 

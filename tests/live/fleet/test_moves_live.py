@@ -1,11 +1,13 @@
 """Moves of three real brokers: what readiness passes works for every client, and what it blocks breaks for the named.
 
-The brokers are rolled one by one, and the clients work on beside each of them.
+The brokers are rolled one by one, and the clients work on beside each of them. Others, of older releases and of other
+libraries, come by before and after each move.
 """
 
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -24,6 +26,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from fleet_clients import TOPIC, is_stopped, joined, reads_on, transaction
+from real_fleet import java_clients, run_java, run_kafka_python
 from waiting import BOUND, eventually
 
 from featuregate import Admin
@@ -32,6 +35,7 @@ from featuregate.catalog import captured
 from featuregate.cli import main
 from featuregate.config.properties import read_properties
 from featuregate.testing import LocalKafka
+from featuregate.testing.local_kafka.commands import write_logging
 from featuregate_fleet.commands.readiness import exit_code
 from featuregate_fleet.errors import ClusterUnread
 from featuregate_fleet.readiness.moves import DowngradeTo, DropApi, Finalize, ToRelease
@@ -56,13 +60,14 @@ TO_OLD = DowngradeTo(captured()["3.9"], OLD)
 PRODUCE = 0
 BROKERS = (1, 2, 3)
 TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+PASSWORD = "known-to-all"
 CLUSTER: Any = {
     "nodes": len(BROKERS),
     "release_version": "3.9",
     "log_levels": {"kafka.request.logger": "DEBUG"},
     "security": "SASL_PLAINTEXT",
     "sasl_mechanism": "PLAIN",
-    "users": {"admin": "admin-secret", "fleet": "fleet-secret", "stranger": "fleet-secret"},
+    "users": dict.fromkeys(("admin", "fleet", "stranger"), PASSWORD),
     "properties": {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:admin;User:ANONYMOUS",
@@ -70,12 +75,20 @@ CLUSTER: Any = {
     },
 }
 UNREAD = "so readiness cannot say what their coordinators would lose"
-READER = """\
+PROPERTIES = """\
 security.protocol=SASL_PLAINTEXT
 sasl.mechanism=PLAIN
 sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="{user}" \\
-  password="fleet-secret";
+  password="{password}";
 """
+PYTHON_PROPERTIES = {
+    "security_protocol": "SASL_PLAINTEXT",
+    "sasl_mechanism": "PLAIN",
+    "sasl_plain_username": "admin",
+    "sasl_plain_password": PASSWORD,
+}
+VISITORS = {f"{role}-{release}" for role in ("producer", "consumer") for release in ("4.2.0", "2.8.2", "0.11.0.3")}
+VISITORS |= {"kafka-python-producer", "kafka-python-consumer"}
 OF_BROKERS = re.compile(r'"clientId":"(broker-\d-(?:fetcher-0|txn-marker-sender))"')
 FOLLOWERS = {f"broker-{number}-fetcher-0" for number in BROKERS}
 CLASSIC, MODERN = "classic-group", "modern-group"
@@ -84,6 +97,23 @@ BLOCKED = (1, {f"{MODERN}-1"})
 """The exit code, and the clients that are named."""
 TRANSACTIONAL = {"rdkafka"}
 """The client id of the app with transactions."""
+
+
+class Visitors:
+    """Clients of three releases of Java, and of kafka-python, that work for a moment."""
+
+    def __init__(self, kafka: LocalKafka, folder: Path) -> None:
+        self._kafka, self._folder = kafka, folder
+        write_logging(folder, "ERROR")
+
+    def work(self) -> None:
+        """Let each produce, or consume and commit in a group of its own: none may fail."""
+        config = properties_of(self._folder, "admin")
+        clients = java_clients(self._kafka, protocol="classic", config=config)
+        with ThreadPoolExecutor(4) as pool:
+            ended = list(pool.map(lambda client: run_java(client, self._folder), clients))
+        assert not [done for done in ended if done.returncode]
+        run_kafka_python(self._kafka, **PYTHON_PROPERTIES)
 
 
 class Clients:
@@ -147,7 +177,7 @@ class Pipeline:
             assert main([*collect, "--logs", str(logs)]) == 0
         run = ["fleet", "run", "--once", "--logs", str(logs), "--tables", str(tables), "--cluster", "c"]
         run += ["--bootstrap-server", self._kafka.bootstrap]
-        assert main([*run, "--command-config", str(reader(self._folder, "fleet"))]) == 0
+        assert main([*run, "--command-config", str(properties_of(self._folder, "fleet"))]) == 0
         assert UNREAD not in self._capsys.readouterr().err
         with local_session() as spark:
             return replace(read_evidence(DeltaTables(spark, tables, "c")), reports_expected=False)
@@ -169,10 +199,10 @@ def outcome(report: Report) -> tuple[int, set[str]]:
     return exit_code(report.verdict), named
 
 
-def reader(folder: Path, user: str) -> Path:
+def properties_of(folder: Path, user: str) -> Path:
     """Return the file with the properties of a user."""
     file = folder / f"{user}.properties"
-    file.write_text(READER.format(user=user))
+    file.write_text(PROPERTIES.format(user=user, password=PASSWORD))
     return file
 
 
@@ -233,19 +263,25 @@ def test_verdicts_on_moves_come_true(tmp_path: Path, capsys: pytest.CaptureFixtu
     """Three brokers go down and up for all clients; then a level and a downgrade break the group that was named."""
     with LocalKafka(NEW, **CLUSTER) as kafka, ExitStack() as stack:
         prepare(kafka)
-        clients, pipeline = Clients(kafka, stack), Pipeline(kafka, tmp_path, capsys)
+        clients, visitors = Clients(kafka, stack), Visitors(kafka, tmp_path)
+        pipeline = Pipeline(kafka, tmp_path, capsys)
+        visitors.work()
         eventually(lambda: logged(kafka) > FOLLOWERS, "the brokers log no requests of one another")
-        down = ask(pipeline.gather(), TO_OLD)
+        evidence = pipeline.gather()
+        assert {usage.client_id for usage in evidence.usage} > VISITORS
+        down = ask(evidence, TO_OLD)
         assert (*outcome(down), warned(down)) == (*PASSED, TRANSACTIONAL)
         told = [row.client_id or "" for row in down.rows if row.check == "inter-broker"]
         assert {name for names in told for name in names.split(", ")} > FOLLOWERS
         roll(kafka, OLD, clients)
+        visitors.work()
 
         evidence = pipeline.gather()
         up = ask(evidence, ToRelease(captured()["4.2"]))
         assert (*outcome(up), warned(up)) == (*PASSED, TRANSACTIONAL)
         assert outcome(ask(evidence, DropApi(PRODUCE, 3))) == PASSED
         roll(kafka, NEW, clients)
+        visitors.work()
 
         kafka.finalize({"group.version": 1, "transaction.version": 2})
         clients.join()
@@ -267,8 +303,9 @@ def test_verdicts_on_moves_come_true(tmp_path: Path, capsys: pytest.CaptureFixtu
         clients.commit()
         await_snapshots(kafka)
         roll(kafka, OLD, clients)
+        visitors.work()
         assert members(kafka) == {CLASSIC: 1, MODERN: 0}
         with local_session() as spark:
-            stranger = {**read_properties(reader(tmp_path, "stranger")), "bootstrap.servers": kafka.bootstrap}
+            stranger = {**read_properties(properties_of(tmp_path, "stranger")), "bootstrap.servers": kafka.bootstrap}
             with pytest.raises(ClusterUnread, match=r"the topic __consumer_offsets cannot be read: .*Authorization"):
                 topic_ends(spark, stranger, TOPICS)
