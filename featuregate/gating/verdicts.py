@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from featuregate.view.matrix import runs
+from featuregate.view.names import runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

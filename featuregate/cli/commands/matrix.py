@@ -13,7 +13,8 @@ from featuregate.cli.cluster import discover_view
 from featuregate.cli.exit_codes import OK, UNKNOWN
 from featuregate.cli.output import printable, supports_colour
 from featuregate.cli.tables import aligned
-from featuregate.view.matrix import ABSENT, compare, failures, named
+from featuregate.view.matrix import ABSENT, compare
+from featuregate.view.names import failures, named
 
 if TYPE_CHECKING:
     import argparse

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.catalog import captured_releases, release_of
 from featuregate.cli.exit_codes import OK, UNKNOWN, USAGE, CommandError
+from featuregate.cli.levels import name_and_level
 from featuregate.cli.output import print_message
-from featuregate.cli.updates.requested import name_and_level
 
 if TYPE_CHECKING:
     import argparse

@@ -10,8 +10,8 @@ from featuregate.cli.diagnosis.findings import Finding
 from featuregate.errors import ConnectFailed, HostNameMismatch, TimedOut, UnknownHost
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Release
-from featuregate.view.matrix import failures, named
 from featuregate.view.merging import merge
+from featuregate.view.names import failures, named
 from featuregate.view.support import outside_support
 
 if TYPE_CHECKING:

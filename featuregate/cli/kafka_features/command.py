@@ -10,17 +10,14 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.commands.lookup import dependencies, dependency_lines, mapping_lines
 from featuregate.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, OK, CommandError
 from featuregate.cli.kafka_features.argparse4j import HelpRequested, UsageError, parse
 from featuregate.cli.kafka_features.help_text import help_text
 from featuregate.cli.output import OUTPUT_ERRORS, discard_output, hide_userinfo, print_stderr
-from featuregate.cli.updates.report import failure_count, lines
-from featuregate.cli.updates.requested import DEPRECATION, UpdateOptions, updates_of
 from featuregate.errors import FeatureGateError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Sequence
 
     from featuregate.cli.kafka_features.argparse4j import Parsed
 
@@ -56,41 +53,34 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
+    # Each command imports what it needs: a lookup asks no cluster, and describe changes nothing.
     parsed = parse(argv)
-    if parsed.command == "version-mapping":
-        print("\n".join(mapping_lines(parsed.values.get("release_version"))))
+    if parsed.command in {"version-mapping", "feature-dependencies"}:
+        for line in _look_up(parsed):
+            print(line)
         return OK
-    if parsed.command == "feature-dependencies":
-        for text in parsed.values["feature"]:
-            print("\n".join(dependency_lines(dependencies(text, newer=False))))
-        return OK
-    from featuregate.cli.kafka_features import client as kafka_client  # noqa: PLC0415 - lookups start without it
+    from featuregate.cli.kafka_features.client import properties_of, read_file  # noqa: PLC0415
 
     if not {"bootstrap_server", "bootstrap_controller"} & parsed.values.keys():
-        kafka_client.check_file(parsed.values.get("command_config"))
+        read_file(parsed.values.get("command_config"))
         raise UsageError(_NO_CLUSTER)
-    client = kafka_client.Client.of(parsed.values)
+    config = properties_of(parsed.values)
     if parsed.command == "describe":
-        print(client.describe(parsed.values.get("node_id")), end="")
-        return OK
-    return _change(parsed, client.update)
+        from featuregate.cli.kafka_features.describing import describe  # noqa: PLC0415
 
+        print(describe(config, parsed.values.get("node_id")), end="")
+    else:
+        from featuregate.cli.kafka_features.changing import change  # noqa: PLC0415
 
-def _change(parsed: Parsed, update: Callable[..., dict[str, str]]) -> int:
-    values = parsed.values
-    options = UpdateOptions(
-        verb=parsed.command,  # type: ignore[arg-type]  # the three commands that are left
-        features=tuple(values.get("feature", ())),
-        metadata=values.get("metadata"),
-        release_version=values.get("release_version"),
-        unsafe=values.get("unsafe", False),
-    )
-    if options.deprecated:
-        print(DEPRECATION)
-    updates = updates_of(options)
-    dry_run = values.get("dry_run", False)
-    errors = update(updates, dry_run=dry_run)
-    print("\n".join(lines(options.verb, updates, errors, dry_run=dry_run)))
-    if errors:
-        raise CommandError(failure_count(updates, errors), FAILED)
+        change(config, parsed)
     return OK
+
+
+def _look_up(parsed: Parsed) -> Iterator[str]:
+    """Yield the lines, of which those before a level that is not found are printed, too."""
+    from featuregate.cli.commands.lookup import dependencies, dependency_lines, mapping_lines  # noqa: PLC0415
+
+    if parsed.command == "version-mapping":
+        yield from mapping_lines(parsed.values.get("release_version"))
+    for text in parsed.values.get("feature", ()):
+        yield from dependency_lines(dependencies(text, newer=False))

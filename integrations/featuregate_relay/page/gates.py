@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.view.matrix import members
+from featuregate.view.names import members
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from featuregate.catalog import METADATA_VERSION, level_name
 from featuregate.printable import shown
-from featuregate.view.matrix import runs
+from featuregate.view.names import runs
 from featuregate_relay.timeline.releases import release_of, release_title
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from builders import broker, deaf, view
 
-from featuregate.cli.commands.describe import columns, legacy, notes, rows
+from featuregate.cli.commands.describe import notes
+from featuregate.cli.feature_table import columns, legacy, rows
 from featuregate.testing.simulator import Roll, ZooKeeper
 from featuregate.view.answers import SupportedRange
 

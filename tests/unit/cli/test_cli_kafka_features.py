@@ -11,7 +11,7 @@ from scripted import ScriptedCluster
 
 from featuregate.admin.updates import upgrade
 from featuregate.catalog import release_levels
-from featuregate.cli.kafka_features.client import Client
+from featuregate.cli.kafka_features.changing import update
 from featuregate.wire.update_features import UpdateFeaturesResponse
 
 if TYPE_CHECKING:
@@ -126,8 +126,7 @@ def test_an_unknown_node_times_out_at_once(drop_in: Run, cluster: ScriptedCluste
 def test_an_update_with_an_unknown_outcome_is_reported_as_such(cluster: ScriptedCluster) -> None:
     """kafka-features prints the message of the controller there."""
     cluster.says = cluster.lose
-    client = Client({"bootstrap.servers": cluster.bootstrap}, read_back=0.2)
-    refused = client.update(upgrade({"a": 1}), dry_run=False)
+    refused = update({"bootstrap.servers": cluster.bootstrap}, upgrade({"a": 1}), dry_run=False, read_back=0.2)
     assert refused["a"].startswith("the update may or may not have been applied: ")
 
 
@@ -143,18 +142,32 @@ def test_a_timeout_of_the_controller_is_printed_as_by_kafka_features(
         return UpdateFeaturesResponse(error_code=7)
 
     cluster.says = time_out
-    client = Client({"bootstrap.servers": cluster.bootstrap}, read_back=20.0 if applied else 0.2)
-    assert client.update(upgrade({"share.version": 7}), dry_run=False) == {"share.version": "The request timed out."}
+    config, read_back = {"bootstrap.servers": cluster.bootstrap}, 20.0 if applied else 0.2
+    refused = update(config, upgrade({"share.version": 7}), dry_run=False, read_back=read_back)
+    assert refused == {"share.version": "The request timed out."}
     words = "they report the new levels" if applied else "the update may or may not have been applied"
     assert words in capsys.readouterr().err
 
 
-def test_a_lookup_starts_light() -> None:
-    """The command imports no event loop, no TLS, no argparse and no parser of properties."""
-    code = (
-        "import sys; from featuregate.cli.kafka_features.command import main; main(['version-mapping']); "
-        "print(' '.join(sys.modules), file=sys.stderr)"
-    )
+DROP_IN, FEATUREGATE = "featuregate.cli.kafka_features.command", "featuregate.cli.app"
+CHANGES = {"featuregate.admin", "featuregate.gating", "featuregate.requirements"}
+SECURITY = {"featuregate.config.sasl", "featuregate.config.tls", "javaproperties", "pathlib"}
+
+
+@pytest.mark.parametrize(
+    ("module", "command", "heavy"),
+    [
+        (DROP_IN, "version-mapping", {"asyncio", "ssl", "argparse", "featuregate.config", FEATUREGATE}),
+        (DROP_IN, "--bootstrap-server {} describe", {"argparse", FEATUREGATE} | CHANGES | SECURITY),
+        (FEATUREGATE, "--bootstrap-server {} describe", {"shutil", "featuregate.view.matrix"} | CHANGES | SECURITY),
+    ],
+)
+def test_a_command_starts_light(cluster: ScriptedCluster, module: str, command: str, heavy: set[str]) -> None:
+    """Most of the time of a short command is spent on its imports.
+
+    A lookup asks no cluster; describe checks no gate, changes nothing and reads no certificate.
+    """
+    argv = command.format(cluster.bootstrap).split()
+    code = f"import sys; from {module} import main; main({argv}); print(' '.join(sys.modules), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    ours = {"featuregate.cli.app", "featuregate.cli.kafka_features.client"}
-    assert not ({"asyncio", "ssl", "argparse", "javaproperties"} | ours) & set(done.stderr.split())
+    assert not heavy & set(done.stderr.split())

@@ -97,7 +97,7 @@ def test_ctrl_c_during_an_update_says_that_it_may_have_been_applied(
     assert err.startswith(f"{name}: interrupted: the update may or may not have been applied")
 
 
-@pytest.mark.parametrize(("program", "module"), [(FEATUREGATE, "argparse"), (DROP_IN, "json")])
+@pytest.mark.parametrize(("program", "module"), [(FEATUREGATE, "argparse"), (DROP_IN, "dataclasses")])
 def test_ctrl_c_while_the_command_is_imported_prints_nothing(
     tmp_path: Path, program: Sequence[str], module: str
 ) -> None:

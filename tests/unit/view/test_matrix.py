@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featuregate.testing import release_view
-from featuregate.view.matrix import compare, runs
+from featuregate.view.matrix import compare
+from featuregate.view.names import runs
 
 
 def test_equal_brokers_are_one_group() -> None:
