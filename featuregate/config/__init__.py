@@ -6,18 +6,13 @@ network. It opens no file but a ``.properties`` file; `featuregate.credentials` 
 
 from featuregate.config.addresses import Address
 from featuregate.config.keys import KEYS, Key
-from featuregate.config.sasl import Sasl
 from featuregate.config.secrets import Secret
 from featuregate.config.settings import Settings
-from featuregate.config.tls import Material, Tls
 
 __all__ = [
     "KEYS",
     "Address",
     "Key",
-    "Material",
-    "Sasl",
     "Secret",
     "Settings",
-    "Tls",
 ]

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from featuregate.config.addresses import Address, parse_bootstrap
 from featuregate.config.properties import Properties
-from featuregate.config.sasl import Sasl, read_sasl
-from featuregate.config.tls import Tls, read_tls
 from featuregate.errors import ConfigError
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis, excluded_apis
 from featuregate.roles import BrokerListSource, Role
@@ -18,6 +16,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
+    from featuregate.config.sasl import Sasl
+    from featuregate.config.tls import Tls
 
 logger = logging.getLogger("featuregate")
 
@@ -102,8 +102,8 @@ class Settings:
             bootstrap=bootstrap,
             role=role,
             protocol=protocol,
-            tls=read_tls(properties) if protocol.endswith("SSL") else None,
-            sasl=read_sasl(properties, bootstrap_only=source == "bootstrap") if protocol.startswith("SASL_") else None,
+            tls=_tls(properties) if protocol.endswith("SSL") else None,
+            sasl=_sasl(properties, bootstrap_only=source == "bootstrap") if protocol.startswith("SASL_") else None,
             client_id=properties.text("client.id") or _CLIENT_ID,
             address_family=properties.choice("broker.address.family"),
             connect_timeout=_seconds(
@@ -125,6 +125,18 @@ class Settings:
             exclude_apis=_excluded(properties, exclude_apis),
             cluster_id=_cluster_id(cluster_id),
         )
+
+
+def _tls(properties: Properties) -> Tls:
+    from featuregate.config.tls import read_tls  # noqa: PLC0415 - only TLS waits for it
+
+    return read_tls(properties)
+
+
+def _sasl(properties: Properties, *, bootstrap_only: bool) -> Sasl | None:
+    from featuregate.config.sasl import read_sasl  # noqa: PLC0415 - only SASL waits for it
+
+    return read_sasl(properties, bootstrap_only=bootstrap_only)
 
 
 def _excluded(properties: Properties, given: ExcludedApis | str | None) -> ExcludedApis:

@@ -10,7 +10,8 @@ from featuregate.credentials.jks import MAGIC, JavaKeyStore, JksError, read_jks
 from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from featuregate.config import Material, Secret, Tls
+    from featuregate.config import Secret
+    from featuregate.config.tls import Material, Tls
 
 _BLOCK = re.compile(r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----.*?-----END (?P=label)-----", re.DOTALL)
 _JCEKS = b"\xce\xce\xce\xce"

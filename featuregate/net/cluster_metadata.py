@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from random import SystemRandom
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -50,8 +50,7 @@ _VOTE: Final = 52
 """An API that every KRaft controller lists, and no broker."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerList:
+class BrokerList(NamedTuple):
     """The nodes of one cluster."""
 
     cluster_id: str | None
@@ -191,7 +190,7 @@ def _with_cluster_id(broker_list: BrokerList, address: Address, expected: str | 
     if expected is None or broker_list.cluster_id == expected:
         return broker_list
     if broker_list.cluster_id is None:
-        return replace(broker_list, cluster_id=expected)
+        return broker_list._replace(cluster_id=expected)
     raise ConfigError("cluster_id", f"{address} belongs to cluster {broker_list.cluster_id}, not to {expected}")
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.errors import DiscoveryError, FeatureGateError, TimedOut
 from featuregate.net.cluster_metadata import (
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["BrokerList", "ClusterProbe", "ProbeResult", "probe_all", "probe_node"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeResult:
+class ProbeResult(NamedTuple):
     """The answer or the failure of one node: either ``response`` or ``failure`` is None."""
 
     node_id: int | None
@@ -48,8 +46,7 @@ class ProbeResult:
     """Time from before connecting to the answer or the failure."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterProbe:
+class ClusterProbe(NamedTuple):
     """The broker list of a cluster, and one result for each node, in the order of that list."""
 
     broker_list: BrokerList

@@ -18,7 +18,8 @@ from featuregate.printable import shown
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 if TYPE_CHECKING:
-    from featuregate.config import Address, Sasl
+    from featuregate.config import Address
+    from featuregate.config.sasl import Sasl
     from featuregate.net.connection import Connection
 
 _UNSUPPORTED_MECHANISM: Final = 33

@@ -19,7 +19,8 @@ from featuregate.net.tls_errors import reason_of
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-    from featuregate.config import Material, Secret, Tls
+    from featuregate.config import Secret
+    from featuregate.config.tls import Material, Tls
 
 
 def _fingerprint(tls: Tls) -> Hashable:

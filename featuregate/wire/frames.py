@@ -8,8 +8,8 @@ can read it. Responses have header v0 or v1, again without and with tagged field
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.errors import LocalWireError, RemoteWireError
 from featuregate.wire.readers import ClassicReader, FlexibleReader
@@ -87,8 +87,7 @@ class FrameReader:
         return f"{length} bytes are more than the limit of {self.max_frame}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestHeader:
+class RequestHeader(NamedTuple):
     """The header before the body of a request."""
 
     api_key: int
@@ -96,7 +95,7 @@ class RequestHeader:
     correlation_id: int
     """Chosen by the client, and repeated in the response."""
     client_id: str | None
-    unknown_tags: Mapping[int, bytes] = field(default_factory=dict)
+    unknown_tags: Mapping[int, bytes] = MappingProxyType({})
     """Tagged fields of header v2: none has been defined yet."""
 
 

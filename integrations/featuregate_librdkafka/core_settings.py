@@ -12,9 +12,11 @@ from featuregate.credentials.tokens import TokenFetcher
 from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from featuregate.config import Sasl, Settings, Tls
+    from featuregate.config import Settings
     from featuregate.config.kerberos import Kerberos
     from featuregate.config.oauthbearer import TokenSource
+    from featuregate.config.sasl import Sasl
+    from featuregate.config.tls import Tls
 
 _TOKEN_SECONDS: Final = 10.0
 _SHORTEST_LIFE: Final = 60.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from featuregate.cli.arguments.commands import COMMANDS
@@ -20,14 +21,22 @@ if TYPE_CHECKING:
 
 _INVALID_CHOICE: Final = re.compile(r"(?P<said>.*invalid choice: '(?P<word>[^']*)') \(choose from (?P<choices>.*)\)")
 
+_UNMEASURED: Final = partial(argparse.RawDescriptionHelpFormatter, width=1000)
+"""argparse asks for a formatter at each option. Measuring the terminal imports `shutil`, which takes 2 ms."""
+
 
 class Parser(argparse.ArgumentParser):
     """Raises `CommandError` instead of exiting, and accepts no abbreviated option."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         options.setdefault("allow_abbrev", False)
-        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        options.setdefault("formatter_class", _UNMEASURED)
         super().__init__(*args, **options)
+
+    def format_help(self) -> str:
+        """Fit the help to the terminal."""
+        self.formatter_class = argparse.RawDescriptionHelpFormatter
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         """Raise the message that argparse would print, with similar words in place of all choices."""

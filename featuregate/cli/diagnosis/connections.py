@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.cli.diagnosis.findings import Finding
-from featuregate.config import Tls
+from featuregate.config.tls import Tls
 from featuregate.errors import (
     AuthenticationFailed,
     ConfigError,

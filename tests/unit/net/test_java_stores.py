@@ -24,7 +24,7 @@ from featuregate.net.tls import context_for
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from featuregate.config import Tls
+    from featuregate.config.tls import Tls
 
 PASSWORD = "changeit"
 KEY_PASSWORD = "another"
