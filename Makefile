@@ -24,7 +24,7 @@ help: ## list these targets
 	@echo "  PYTHON=python3.12 picks the interpreter, VENV=... where it goes; CONTRIBUTING.md tells the rest."
 
 .PHONY: demo
-demo: $(READY) java ## a real rolling upgrade with zombies, with featuregate and without: counted and drawn (about three minutes)
+demo: $(READY) java ## a real rolling upgrade with zombies, with featuregate and without: counted and drawn (about two minutes)
 	$(BIN)/python examples/exactly_once_demo.py
 
 .PHONY: demo-fleet

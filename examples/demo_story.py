@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from featuregate.testing import LocalKafka
     from featuregate.testing.local_kafka.cluster import NodeInfo
 
-WORK_MS = 40
+WORK_MS = 30
 """What an instance needs for one input, all of it inside the transaction."""
-INTO_THE_WORK = 0.5
-"""Seconds after a burst at which an instance is in the middle of a transaction: its share takes 0.8 s."""
+INTO_THE_WORK = 0.35
+"""Seconds after a burst at which an instance is in the middle of a transaction: its share takes 0.6 s."""
 ATTEMPTS = 10
 BOUND = 90.0
 """Seconds that anything may take which usually takes less than ten."""

@@ -46,7 +46,7 @@ SCRIPTS = {GUARDED: HERE / "exactly_once_app.py", NAIVE: HERE / "naive_app.py"}
 PICTURE = Path("build/demo/exactly-once.svg")
 PARTITIONS = 4
 BURST = 40
-EVERY_SECONDS = 2.0
+EVERY_SECONDS = 1.5
 """How often as many inputs are sent: one instance alone can bear it."""
 CLIENTS = ("--consumer", "session.timeout.ms=6000", "--consumer", "heartbeat.interval.ms=500")
 
