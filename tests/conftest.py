@@ -26,6 +26,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 # Spark lives for a minute in a test. Half of its processor time would go into compiling what then runs once, and half
 # of the rest into loading classes: `make class-archives` writes these into the virtual environment.
 JVM_OPTIONS = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+if sys.platform == "linux":  # for the processes that Hadoop starts: see featuregate_fleet.stream.session
+    JVM_OPTIONS.append("-Djdk.lang.Process.launchMechanism=VFORK")
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(JVM_OPTIONS))
 os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join([*JVM_OPTIONS, *options_to_read(Path(sys.prefix, "spark.jsa"))]))
 

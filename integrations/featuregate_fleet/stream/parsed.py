@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from pyspark import InheritableThread
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -13,14 +14,14 @@ from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.files.parsing import parse_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from featuregate_fleet.files.pieces import Piece
     from featuregate_fleet.tables.folder import BatchId, Tables
 
-_TASKS_A_CORE: Final = 4
+_TASKS_A_CORE: Final = 8
 
 
 def parse_files(spark: SparkSession, pieces: Sequence[Piece], kept: KeptLines = KeptLines.NONE) -> DataFrame:
@@ -39,15 +40,35 @@ def write_parsed(parsed: DataFrame, tables: Tables, batch: BatchId, kept: KeptLi
     parsed = parsed.persist()
     try:
         files = file_rows(parsed).toArrow()  # a row for each file, and the lines are parsed here
-        if kept is not KeptLines.NONE:
-            tables.append("log_lines", parsed.where("log_lines is not null").select("log_lines.*"), batch)
-        tables.append("api_usage", usage_rows(parsed), batch)
+        written = {"api_usage": usage_rows(parsed)}
         if any(files["quarantined"].to_pylist()):
-            tables.append("quarantine", quarantine_rows(parsed), batch)
+            written["quarantine"] = quarantine_rows(parsed)
+        if kept is not KeptLines.NONE:
+            written["log_lines"] = parsed.where("log_lines is not null").select("log_lines.*")
+        _append_to_all(tables, written, batch)
         done = parsed.sparkSession.createDataFrame(files)
         tables.append("evidence_files", done, batch)  # last, because it says that the files are done
     finally:
         parsed.unpersist()
+
+
+def _append_to_all(tables: Tables, written: Mapping[str, DataFrame], batch: BatchId) -> None:
+    """Append to several tables at once: most of a transaction runs on one core, or waits for the file system."""
+    failures: list[Exception] = []
+
+    def append(table: str, rows: DataFrame) -> None:
+        try:
+            tables.append(table, rows, batch)
+        except Exception as error:  # noqa: BLE001 - raised again in the thread that waits
+            failures.append(error)
+
+    threads = [InheritableThread(target=append, args=of_table) for of_table in written.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
 
 
 def usage_rows(parsed: DataFrame) -> DataFrame:

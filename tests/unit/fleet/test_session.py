@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,5 +25,7 @@ def test_a_submitted_job_keeps_what_its_command_says(monkeypatch: pytest.MonkeyP
     assert here.keys() >= OF_THE_COMMAND
     assert submitted.items() < here.items()
     assert submitted.keys().isdisjoint(OF_THE_COMMAND | {"spark.driver.host", "spark.log.level", "spark.ui.enabled"})
+    assert ("spark.driver.extraJavaOptions" in here) == (sys.platform == "linux")
+    assert "spark.driver.extraJavaOptions" not in submitted
     assert submitted["spark.sql.session.timeZone"] == "UTC"
     assert submitted["spark.sql.extensions"] == here["spark.sql.extensions"]
