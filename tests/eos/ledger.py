@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from eos.pipes import Pipe
+
+
+Place = tuple[int, int, int]
+"""A partition, an offset, and the time of the record in milliseconds since the Unix epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,9 @@ class Ledger:
     def __init__(self, pipe: Pipe) -> None:
         self.pipe = pipe
         self._fed = 0
-        self._seen: Counter[Input] = Counter()
+        self._seen: defaultdict[Input, set[Place]] = defaultdict(set)
+        """Where each input was seen: a reader that is set back sees an output again in the same place."""
+        self._outputs = 0
         self._values: dict[Input, bytes] = {}
         self._ends: dict[int, int] = {}
         self._moved = threading.Condition()
@@ -175,10 +181,10 @@ class Ledger:
 
     def _count(self, message: Message) -> None:
         if (error := message.error()) is None:
-            if message.offset() < self._ends.get(message.partition(), 0):
-                return  # counted, before the reader was set back
             source = came_from(message)
-            self._seen[source] += 1
+            place = _place_of(message)
+            self._outputs += place not in self._seen[source]
+            self._seen[source].add(place)
             self._values[source] = message.value()
             self._ends[message.partition()] = message.offset() + 1
         elif error.code() == KafkaError._PARTITION_EOF:
@@ -196,7 +202,7 @@ class Ledger:
     @property
     def outputs(self) -> int:
         """How many committed outputs were read so far."""
-        return self._seen.total()
+        return self._outputs
 
     @property
     def different(self) -> int:
@@ -260,23 +266,27 @@ class Ledger:
                 inputs=len(inputs),
                 outputs=self.outputs,
                 lost=tuple(sorted(inputs.keys() - self._seen.keys())),
-                duplicated=tuple(sorted(source for source, times in self._seen.items() if times > 1)),
+                duplicated=tuple(sorted(source for source, places in self._seen.items() if len(places) > 1)),
                 changed=tuple(sorted(source for source, value in self._values.items() if inputs.get(source) != value)),
             )
 
-    def trace(self, lost: Iterable[Input]) -> str:
-        """Say where the outputs of lost inputs are, for a reader that begins anew."""
+    def trace(self, sources: Iterable[Input]) -> str:
+        """Say where the outputs of inputs were seen, and where they are for a reader that begins anew.
+
+        A place is a partition, an offset and the time of the record.
+        """
         told = []
-        outputs = {isolation: self._outputs(isolation) for isolation in ("read_committed", "read_uncommitted")}
-        for source in lost:
+        outputs = {isolation: self._places(isolation) for isolation in ("read_committed", "read_uncommitted")}
+        for source in sources:
             committed, written = (found.get(source, []) for found in outputs.values())
-            told.append(f"{source}: committed at {committed}, written at {written}")
+            seen = sorted(self._seen.get(source, ()))
+            told.append(f"{source}: seen at {seen}, committed at {committed}, written at {written}")
         return "\n".join(told)
 
-    def _outputs(self, isolation: str) -> dict[Input, list[tuple[int, int]]]:
-        found: dict[Input, list[tuple[int, int]]] = {}
+    def _places(self, isolation: str) -> dict[Input, list[Place]]:
+        found: dict[Input, list[Place]] = {}
         for message in self._all_of(self.pipe.sink, isolation):
-            found.setdefault(came_from(message), []).append((message.partition(), message.offset()))
+            found.setdefault(came_from(message), []).append(_place_of(message))
         return found
 
     def _inputs(self) -> dict[Input, bytes]:
@@ -326,3 +336,7 @@ class Ledger:
     def _check(self) -> None:
         if self._failure is not None:
             raise self._failure
+
+
+def _place_of(message: Message) -> Place:
+    return int(message.partition() or 0), int(message.offset() or 0), message.timestamp()[1]

@@ -94,7 +94,8 @@ def lines(kafka: LocalKafka, seed: int, **groups: Mapping[str, object]) -> Itera
         faults.counts.balanced(*balances.values())
         survived = faults.counts.survived
         logger.info("%s; %d faults in all groups, seed %d: %s", balances, survived.total(), seed, dict(survived))
-        assert all(balance.exactly_once for balance in balances.values()), balances
+        twice = "\n".join(line.ledger.trace(balances[line.pipe.group].duplicated[:50]) for line in found)
+        assert all(balance.exactly_once for balance in balances.values()), f"{balances}\n{twice}"
         for line in found:
             assert line.fleet.steps_back() == []
 
