@@ -140,6 +140,8 @@ def run_kafka_python(kafka: LocalKafka, **security: str) -> None:
         producer.send(TOPIC, b"one").get(BOUND)
     named = {"client_id": "kafka-python-consumer", "group_id": "kafka-python", "auto_offset_reset": "earliest"}
     with closing(KafkaConsumer(TOPIC, **named, **common)) as consumer:
+        # A member that leads a group before it knows the topic's partitions assigns none, and does not try again.
+        eventually(lambda: consumer.partitions_for_topic(TOPIC), f"kafka-python knows no partitions of {TOPIC}")
         eventually(lambda: consumer.poll(timeout_ms=200), "kafka-python reads nothing")
         consumer.commit()
 
