@@ -35,7 +35,8 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Fit the help to the terminal."""
-        self.formatter_class = argparse.RawDescriptionHelpFormatter
+        if self.formatter_class is _UNMEASURED:
+            self.formatter_class = argparse.RawDescriptionHelpFormatter
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:

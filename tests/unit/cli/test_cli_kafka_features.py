@@ -150,6 +150,7 @@ def test_a_timeout_of_the_controller_is_printed_as_by_kafka_features(
 
 
 DROP_IN, FEATUREGATE = "featuregate.cli.kafka_features.command", "featuregate.cli.app"
+CLUSTER = {"asyncio", "ssl", "javaproperties", "featuregate.config", "featuregate.cli.kafka_features.client"}
 CHANGES = {"featuregate.admin", "featuregate.gating", "featuregate.requirements"}
 SECURITY = {"featuregate.config.sasl", "featuregate.config.tls", "javaproperties", "pathlib"}
 
@@ -157,7 +158,7 @@ SECURITY = {"featuregate.config.sasl", "featuregate.config.tls", "javaproperties
 @pytest.mark.parametrize(
     ("module", "command", "heavy"),
     [
-        (DROP_IN, "version-mapping", {"asyncio", "ssl", "argparse", "featuregate.config", FEATUREGATE}),
+        (DROP_IN, "version-mapping", {"argparse", FEATUREGATE} | CLUSTER),
         (DROP_IN, "--bootstrap-server {} describe", {"argparse", FEATUREGATE} | CHANGES | SECURITY),
         (FEATUREGATE, "--bootstrap-server {} describe", {"shutil", "featuregate.view.matrix"} | CHANGES | SECURITY),
     ],
