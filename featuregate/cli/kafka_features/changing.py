@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from featuregate.admin.client import READ_BACK_SECONDS, Admin
+from featuregate.admin.client import Admin
 from featuregate.cli.exit_codes import FAILED, CommandError
-from featuregate.cli.kafka_features.client import API_SECONDS, client_not_created, log, nothing_resolves, upstream_error
+from featuregate.cli.kafka_features.client import (
+    API_SECONDS,
+    client_not_created,
+    create,
+    log,
+    nothing_resolves,
+    upstream_error,
+)
 from featuregate.cli.output import print_stderr
 from featuregate.cli.updates.report import failure_count, lines
 from featuregate.cli.updates.requested import DEPRECATION, UpdateOptions, updates_of
 from featuregate.errors import FeatureGateError, UpdateRefused, UpdateUncertain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate.admin.outcomes import Outcome
     from featuregate.admin.updates import Update
     from featuregate.cli.kafka_features.argparse4j import Parsed
 
 
-def change(config: Mapping[str, str], parsed: Parsed) -> None:
+def change(parsed: Parsed) -> None:
     """Send or validate the updates of one command, and print what became of each. Raises `CommandError`."""
     values = parsed.values
+    admin = create(partial(Admin, timeout=API_SECONDS), values)
     options = UpdateOptions(
         verb=parsed.command,  # type: ignore[arg-type]  # the three commands that change features
         features=tuple(values.get("feature", ())),
@@ -34,21 +41,18 @@ def change(config: Mapping[str, str], parsed: Parsed) -> None:
         print(DEPRECATION)
     updates = updates_of(options)
     dry_run = values.get("dry_run", False)
-    errors = update(config, updates, dry_run=dry_run)
+    errors = update(admin, updates, dry_run=dry_run)
     print("\n".join(lines(options.verb, updates, errors, dry_run=dry_run)))
     if errors:
         raise CommandError(failure_count(updates, errors), FAILED)
 
 
-def update(
-    config: Mapping[str, str], updates: tuple[Update, ...], *, dry_run: bool, read_back: float = READ_BACK_SECONDS
-) -> dict[str, str]:
+def update(admin: Admin, updates: tuple[Update, ...], *, dry_run: bool) -> dict[str, str]:
     """Send or validate the updates; return the error messages of the controller by feature.
 
     kafka-features prints these also where the outcome is unknown. The levels that the brokers show go to standard
     error. Raises `CommandError`.
     """
-    admin = Admin(config, timeout=API_SECONDS, read_back=read_back)
     try:
         outcome = admin.dry_run(updates) if dry_run else admin.update(updates)
     except UpdateRefused as refused:

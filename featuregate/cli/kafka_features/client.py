@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from featuregate.cli.exit_codes import FAILED, CommandError
 from featuregate.cli.output import print_stderr, printable
-from featuregate.config import Settings
 from featuregate.config.properties import read_properties
 from featuregate.errors import (
     AuthenticationFailed,
@@ -25,7 +24,7 @@ from featuregate.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 API_SECONDS: Final = 60.0
 """``default.api.timeout.ms`` of Kafka's client."""
@@ -33,10 +32,11 @@ ERRORS: Final = "org.apache.kafka.common.errors"
 _OPTIONS: Final = {"bootstrap.servers": "bootstrap_server", "bootstrap.controllers": "bootstrap_controller"}
 _WITH_PORT = re.compile(r"([0-9a-zA-Z\-%._]*://)?\[?[0-9a-zA-Z\-%._:]*\]?:[0-9]+")
 """``Utils.HOST_PORT_PATTERN``."""
+T = TypeVar("T")
 
 
-def properties_of(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the properties that the options of the tool give.
+def create(make: Callable[[Mapping[str, str]], T], values: Mapping[str, Any]) -> T:
+    """Make a client of the properties that the options of the tool give.
 
     Raises
     ------
@@ -50,10 +50,9 @@ def properties_of(values: Mapping[str, Any]) -> dict[str, str]:
     try:
         for name in _OPTIONS:
             _require_ports(name, properties.get(name, "h:1"))
-        Settings.parse(properties)
+        return make(properties)
     except ConfigError as error:
         raise client_not_created(error) from error
-    return properties
 
 
 def read_file(name: str | None) -> dict[str, str]:

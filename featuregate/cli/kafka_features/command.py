@@ -59,20 +59,19 @@ def _run(argv: Sequence[str]) -> int:
         for line in _look_up(parsed):
             print(line)
         return OK
-    from featuregate.cli.kafka_features.client import properties_of, read_file  # noqa: PLC0415
-
     if not {"bootstrap_server", "bootstrap_controller"} & parsed.values.keys():
+        from featuregate.cli.kafka_features.client import read_file  # noqa: PLC0415
+
         read_file(parsed.values.get("command_config"))
         raise UsageError(_NO_CLUSTER)
-    config = properties_of(parsed.values)
     if parsed.command == "describe":
         from featuregate.cli.kafka_features.describing import describe  # noqa: PLC0415
 
-        print(describe(config, parsed.values.get("node_id")), end="")
+        print(describe(parsed.values), end="")
     else:
         from featuregate.cli.kafka_features.changing import change  # noqa: PLC0415
 
-        change(config, parsed)
+        change(parsed)
     return OK
 
 

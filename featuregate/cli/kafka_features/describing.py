@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from featuregate.catalog import tool_table
 from featuregate.cli.exit_codes import FAILED, CommandError
@@ -12,6 +13,7 @@ from featuregate.cli.kafka_features.client import (
     API_SECONDS,
     ERRORS,
     client_not_created,
+    create,
     log,
     nothing_resolves,
     upstream_error,
@@ -25,11 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def describe(config: Mapping[str, str], node_id: int | None) -> str:
+def describe(values: Mapping[str, Any]) -> str:
     """Return the table of features, of all brokers or of one node. Raises `CommandError`."""
+    settings = create(partial(Settings.parse, total_timeout=API_SECONDS), values)
+    node_id = values.get("node_id")
     if node_id is not None and node_id < 0:
         raise CommandError(f"Invalid node id {node_id}: must be non-negative.", FAILED)
-    settings = Settings.parse(config, total_timeout=API_SECONDS)
     source = BrokerSource(settings) if node_id is None else OneNodeSource(settings, node_id)
     try:
         view = asyncio.run(source.fetch()).merge()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from scripted import ScriptedCluster
 
+from featuregate.admin.client import Admin
 from featuregate.admin.updates import upgrade
 from featuregate.catalog import release_levels
 from featuregate.cli.kafka_features.changing import update
@@ -91,6 +92,17 @@ def test_a_missing_configuration_file_is_named(drop_in: Run, tmp_path: Path) -> 
     assert drop_in("--bootstrap-server", "h:1", "--command-config", missing, "describe") == (1, "", f"{missing}\n")
 
 
+@pytest.mark.parametrize("command", [["describe"], ["upgrade", "--feature", "a=1"]], ids=" ".join)
+def test_a_misspelt_property_is_reported_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, drop_in: Run, command: list[str]
+) -> None:
+    """Each reading of the configuration warns."""
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocl=SSL\n")
+    drop_in("--bootstrap-server", "127.0.0.1:1", "--command-config", str(file), *command)
+    assert [record.levelname for record in caplog.records if "security.protocl" in record.message] == ["WARNING"]
+
+
 def test_an_old_cluster_does_not_support_the_request(drop_in: Run, cluster: ScriptedCluster) -> None:
     """The message has Kafka's name of the API."""
     for node in cluster.nodes.values():
@@ -126,7 +138,7 @@ def test_an_unknown_node_times_out_at_once(drop_in: Run, cluster: ScriptedCluste
 def test_an_update_with_an_unknown_outcome_is_reported_as_such(cluster: ScriptedCluster) -> None:
     """kafka-features prints the message of the controller there."""
     cluster.says = cluster.lose
-    refused = update({"bootstrap.servers": cluster.bootstrap}, upgrade({"a": 1}), dry_run=False, read_back=0.2)
+    refused = update(Admin(cluster.bootstrap, read_back=0.2), upgrade({"a": 1}), dry_run=False)
     assert refused["a"].startswith("the update may or may not have been applied: ")
 
 
@@ -142,8 +154,8 @@ def test_a_timeout_of_the_controller_is_printed_as_by_kafka_features(
         return UpdateFeaturesResponse(error_code=7)
 
     cluster.says = time_out
-    config, read_back = {"bootstrap.servers": cluster.bootstrap}, 20.0 if applied else 0.2
-    refused = update(config, upgrade({"share.version": 7}), dry_run=False, read_back=read_back)
+    admin = Admin(cluster.bootstrap, read_back=20.0 if applied else 0.2)
+    refused = update(admin, upgrade({"share.version": 7}), dry_run=False)
     assert refused == {"share.version": "The request timed out."}
     words = "they report the new levels" if applied else "the update may or may not have been applied"
     assert words in capsys.readouterr().err
