@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from reserving import two_ports_in_a_row
 
 import featuregate as fg
-from featuregate.testing.local_kafka.processes import ReservedPorts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,17 +27,16 @@ BOUND = 240.0
 
 @contextmanager
 def sandbox(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run a sandbox at a port that is reserved, and yield it with its port."""
-    reserved = ReservedPorts([0])
-    port = str(reserved.numbers[0])
-    command = [sys.executable, "-m", "featuregate", "sandbox", "4.2.0", "--port", port, *options]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-    try:
-        yield process, port
-    finally:
-        process.kill()
-        process.communicate()
-        reserved.close()
+    """Run a sandbox of up to two brokers at ports that are reserved, and yield it with the first port."""
+    with two_ports_in_a_row() as first:
+        port = str(first)
+        command = [sys.executable, "-m", "featuregate", "sandbox", "4.2.0", "--port", port, *options]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        try:
+            yield process, port
+        finally:
+            process.kill()
+            process.communicate()
 
 
 def says(process: subprocess.Popen[str], text: str) -> bool:

@@ -59,9 +59,9 @@ def _taking_ports(args: argparse.Namespace) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise CommandError(
-            f"port {args.port} cannot be used: {error.strerror}; give another --port", UNKNOWN
-        ) from error
+        last = args.port + args.nodes - 1
+        ports = f"port {args.port}" if args.nodes == 1 else f"the ports {args.port} to {last}"
+        raise CommandError(f"{ports} cannot be used: {error.strerror}; give another --port", UNKNOWN) from error
 
 
 @contextmanager

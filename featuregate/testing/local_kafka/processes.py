@@ -18,7 +18,7 @@ from featuregate.errors import LocalKafkaError
 from featuregate.testing.local_kafka import watchdog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 HOST = "127.0.0.1"
 """The address of every listener: no name to resolve, and one address family."""
@@ -182,16 +182,16 @@ class ReservedPorts:
     """
 
     def __init__(self, wanted: Sequence[int]) -> None:
-        """Reserve these ports; 0 is any free one. Raises OSError where one is taken."""
-        held: list[socket.socket] = []
+        """Reserve these ports; 0 is any free one, and none of the others. Raises OSError where one is taken."""
+        held: dict[int, socket.socket] = {}
         try:
-            for port in wanted:
-                held.append(_bound(port))  # noqa: PERF401 - those before one that fails are closed
+            for place in sorted(range(len(wanted)), key=lambda place: wanted[place] == 0):
+                held[place] = _bound(wanted[place])
         except OSError:
-            _close_all(held)
+            _close_all(held.values())
             raise
-        self.numbers: tuple[int, ...] = tuple(one.getsockname()[1] for one in held)
-        self._finalizer = weakref.finalize(self, _close_all, held)
+        self.numbers: tuple[int, ...] = tuple(held[place].getsockname()[1] for place in range(len(wanted)))
+        self._finalizer = weakref.finalize(self, _close_all, held.values())
         if sys.platform != "linux":
             self.close()
 
@@ -200,7 +200,7 @@ class ReservedPorts:
         self._finalizer()
 
 
-def _close_all(held: list[socket.socket]) -> None:
+def _close_all(held: Iterable[socket.socket]) -> None:
     for one in held:
         one.close()
 

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from reserving import two_ports_in_a_row
 
 import featuregate as fg
 from featuregate.cli.app import main
 from featuregate.cli.arguments.parser import parse_arguments
-from featuregate.testing.local_kafka.processes import ReservedPorts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,18 +27,8 @@ COMMAND = (sys.executable, "-m", "featuregate", "sandbox", "--fake")
 @pytest.fixture
 def port() -> Iterator[int]:
     """Reserve a port and the next one."""
-    for _ in range(100):
-        first = ReservedPorts([0])
-        try:
-            second = ReservedPorts([first.numbers[0] + 1])
-        except OSError:
-            first.close()
-            continue
-        yield first.numbers[0]
-        first.close()
-        second.close()
-        return
-    pytest.fail("no two ports in a row are free")
+    with two_ports_in_a_row() as first:
+        yield first
 
 
 @contextmanager
@@ -96,6 +86,14 @@ def test_a_port_that_is_taken_is_named(capsys: pytest.CaptureFixture[str]) -> No
         port = taken.getsockname()[1]
         assert main(["sandbox", "--fake", "--port", str(port)]) == 2
     assert f"port {port} cannot be used: Address already in use; give another --port" in capsys.readouterr().err
+
+
+def test_the_ports_of_several_brokers_are_named(port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Any of them may be the one that is taken."""
+    with socket.create_server(("127.0.0.1", port + 1)):
+        assert main(["sandbox", "--fake", "--nodes", "2", "--port", str(port)]) == 2
+    said = f"the ports {port} to {port + 1} cannot be used: Address already in use; give another --port"
+    assert said in capsys.readouterr().err
 
 
 def test_a_second_sandbox_does_not_share_the_port_of_the_first(port: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from featuregate.errors import LocalKafkaError
 from featuregate.testing import LocalKafka
-from featuregate.testing.local_kafka import archive_classes
+from featuregate.testing.local_kafka import archive_classes, processes
 from featuregate.testing.local_kafka.class_archives import archive_of, options_to_read
 from featuregate.testing.local_kafka.commands import Installation, format_arguments, scram_arguments, write_logging
 from featuregate.testing.local_kafka.jars import cache_folder, install, jars_of
@@ -162,6 +162,32 @@ def test_reserved_ports_are_not_given_to_other_sockets():
     ports.close()
     others.close()
     ports.close()
+
+
+def test_a_free_port_is_none_of_those_that_were_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The brokers of a cluster have ports in a row; the kernel might choose the second one for the first controller."""
+
+    class Taken:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def getsockname(self) -> tuple[str, int]:
+            return processes.HOST, self.number
+
+        def close(self) -> None:
+            taken.discard(self.number)
+
+    taken: set[int] = set()
+
+    def bound(port: int) -> Taken:
+        number = port or next(each for each in range(9092, 9999) if each not in taken)
+        if number in taken:
+            raise OSError("in use")
+        taken.add(number)
+        return Taken(number)
+
+    monkeypatch.setattr(processes, "_bound", bound)
+    assert ReservedPorts([9092, 0, 9093, 0]).numbers == (9092, 9094, 9093, 9095)
 
 
 def test_invariant_9_a_cluster_shows_no_password():
