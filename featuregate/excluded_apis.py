@@ -8,8 +8,7 @@ configuration)".
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import API_NAMES, api_key, api_name, close_to
 from featuregate.errors import ConfigError, UnknownApi
@@ -24,8 +23,7 @@ _PART: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ExcludedApis:
+class ExcludedApis(NamedTuple):
     """API versions that a client must not use. ``str()`` returns a text that :func:`excluded_apis` reads."""
 
     ranges: tuple[tuple[int, int, int], ...] = ()

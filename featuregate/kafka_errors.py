@@ -6,8 +6,6 @@ their meaning; 4.3.1 has the same table up to 133. An unknown code of a newer br
 ``UNKNOWN_CODE_999``.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from featuregate.errors import BrokerError

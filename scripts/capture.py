@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.releases import recipe_for
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from featuregate.wire.cluster import DescribeClusterRequest, MetadataRequest
+from featuregate.wire.cluster import DescribeClusterRequest
 from featuregate.wire.frames import read_response_body, write_request
+from featuregate.wire.metadata import MetadataRequest
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest
 

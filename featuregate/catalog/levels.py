@@ -1,15 +1,11 @@
 """Feature levels: names, dependencies, and the release that introduced each."""
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from featuregate.catalog.apis import close_to
 from featuregate.catalog.load import load
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"

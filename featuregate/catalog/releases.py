@@ -1,14 +1,10 @@
 """What brokers of each release advertise, captured from real brokers."""
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from featuregate.catalog.load import load
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _OPTIONAL: Final = frozenset({71, 72})
 """Telemetry: advertised only where an exporter is configured."""

@@ -4,18 +4,12 @@ Source: ``MetadataVersion.fromVersionString``, ``Feature.defaultLevel`` and ``Fe
 Kafka 4.3.1 (``org.apache.kafka.server.common``); the table itself is read from the released jars.
 """
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
-from featuregate.catalog.levels import METADATA_VERSION, feature_levels, metadata_levels
+from featuregate.catalog.levels import METADATA_VERSION, MetadataLevel, feature_levels, metadata_levels
 from featuregate.catalog.load import load
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from featuregate.catalog.levels import MetadataLevel
 
 KAFKA_FEATURES: Final = "4.3.1"
 """The release whose ``kafka-features`` the command line follows."""

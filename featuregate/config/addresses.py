@@ -1,7 +1,5 @@
 """Addresses of brokers: ``host:port`` lists as Kafka's clients accept them."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -6,14 +6,10 @@ names with underscores are the keyword arguments of kafka-python and aiokafka.
 The reference page of the docs is made from this table.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from featuregate.config.addresses import PROTOCOLS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _ALIKE: Final = 0.95
 """How alike a misspelling is, from 0 to 1. Properties of Kafka's clients that are not in the table are at 0.944."""

@@ -9,7 +9,6 @@ import asyncio
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from random import SystemRandom
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.config import Address
@@ -25,7 +24,7 @@ from featuregate.kafka_errors import broker_error
 from featuregate.net.connections import Connect, authenticate, new_connection
 from featuregate.net.race import race
 from featuregate.printable import shown
-from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, MetadataRequest, Node
+from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, Node
 from featuregate.wire.events import ExpectedNode
 
 if TYPE_CHECKING:
@@ -46,6 +45,8 @@ _LONGEST_NAME: Final = 255
 _BROKER_NOT_AVAILABLE: Final = 8
 _MISMATCHED_ENDPOINT_TYPE: Final = 114
 _FENCED_FROM: Final = 2
+_METADATA: Final = 3
+"""An API that every broker lists, and no KRaft controller."""
 _VOTE: Final = 52
 """An API that every KRaft controller lists, and no broker."""
 
@@ -141,9 +142,9 @@ def check_role(address: Address, settings: Settings, negotiated: Negotiated) -> 
     Controllers list Vote and never Metadata; brokers the reverse. Raises `ConfigError`.
     """
     listed_apis = negotiated.response.api_ranges
-    if settings.role == "broker" and _VOTE in listed_apis and MetadataRequest.API_KEY not in listed_apis:
+    if settings.role == "broker" and _VOTE in listed_apis and _METADATA not in listed_apis:
         raise _wrong_endpoint(address, settings.role)
-    if settings.role == "controller" and MetadataRequest.API_KEY in listed_apis:
+    if settings.role == "controller" and _METADATA in listed_apis:
         raise _wrong_endpoint(address, settings.role)
 
 
@@ -159,6 +160,8 @@ def _candidates(settings: Settings, known: BrokerList | None) -> Iterable[_Candi
     """Order the nodes to ask. Another cluster may use a bootstrap address now, so no node is expected there."""
     seen: list[_Candidate] = []
     if known is not None and known.source == "cluster":
+        from random import SystemRandom  # noqa: PLC0415 - a command asks once, and knows no nodes before
+
         alive = [node for node in known.nodes if not node.is_fenced]
         # Clients with the same broker list must not all ask the same broker first.
         shuffled = SystemRandom().sample(alive, len(alive))
@@ -213,6 +216,8 @@ async def _describe(connection: Connection, role: str) -> BrokerList:
 
 
 async def _describe_by_metadata(connection: Connection) -> BrokerList:
+    from featuregate.wire.metadata import MetadataRequest  # noqa: PLC0415 - only brokers before 2.8 need it
+
     response = await connection.request(MetadataRequest())
     if response.error_code:
         raise broker_error(response.error_code)

@@ -168,7 +168,7 @@ _Finalized = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ApiVersionsResponse(Response):
     """The API ranges and features of one broker, or an error code."""
 
@@ -213,7 +213,7 @@ class ApiVersionsResponse(Response):
             return cls(error_code=UNSUPPORTED_VERSION, api_ranges={}), 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ApiVersionsRequest(Request[ApiVersionsResponse]):
     """Request the API ranges and features of a broker, which answers before authentication."""
 

@@ -1,58 +1,25 @@
-"""Metadata (key 3) and DescribeCluster (key 60): the nodes of a cluster.
+"""DescribeCluster (key 60, KIP-700): the nodes of a cluster.
 
-Every broker since 0.10.0 answers Metadata; DescribeCluster (KIP-700) came with 2.8, learned to describe controllers in
-v1 (KIP-919) and fenced brokers in v2 (KIP-1073). Source: ``MetadataRequest.json``, ``DescribeClusterRequest.json`` and
-their responses of Apache Kafka 4.4.0.
-
-The requests name no topics and ask for no authorized operations. Metadata v0 is not supported, because there an empty
-list of topics means all of them.
+It came with 2.8, learned to describe controllers in v1 (KIP-919) and fenced brokers in v2 (KIP-1073). Source:
+``DescribeClusterRequest.json`` and its response of Apache Kafka 4.4.0. The request asks for no authorized operations.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final, Self
+from typing import Annotated, ClassVar, Final
 
-from featuregate.errors import RemoteWireError
 from featuregate.wire.message import Request, Response
-from featuregate.wire.readers import Reader
-from featuregate.wire.schema import (
-    Boolean,
-    FixedVersion,
-    Flexible,
-    Int8,
-    Int16,
-    Int32,
-    Scalar,
-    Versions,
-)
-from featuregate.wire.writers import Writer
+from featuregate.wire.schema import Boolean, Flexible, Int8, Int16, Int32, Versions
 
 BROKERS: Final = 1
 """``EndpointType`` of brokers."""
 CONTROLLERS: Final = 2
 """``EndpointType`` of controllers."""
 
-_NOT_ASKED: Final = -(2**31)
+NOT_ASKED: Final = -(2**31)
 """Value for authorized operations that were not requested; Metadata of 2.4 has 0."""
-_NO_TAGS: Final = b"\0"
-_NO_TAGS_TWICE: Final = b"\0\0"
 
 
-def _read_no_topics(reader: Reader, label: str) -> tuple[()]:
-    start = reader.at
-    if count := reader.count(label, 1):
-        raise reader.error(f"{count} topics, but the request names none", label, start)
-    return ()
-
-
-def _write_no_topics(writer: Writer, _topics: Any, _: str) -> None:
-    writer.length(0)
-
-
-_NoTopics = Annotated[tuple[()], Scalar("topics", _read_no_topics, _write_no_topics, 1)]
-"""A list of topics, which must be empty; null would mean all topics."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Node(Flexible):
     """One broker or controller, and where it listens."""
 
@@ -64,52 +31,7 @@ class Node(Flexible):
     """Registered but not in use; only in DescribeCluster v2."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataResponse(Response):
-    """The brokers that are alive."""
-
-    API_KEY: ClassVar = 3
-    NAME: ClassVar = "Metadata"
-    VERSIONS: ClassVar = (1, 13)
-    FLEXIBLE_FROM: ClassVar = 9
-
-    throttle_time_ms: Annotated[Int32, Versions(3)] = 0
-    brokers: Annotated[tuple[Node, ...], FixedVersion(0)]
-    cluster_id: Annotated[str | None, Versions(2)] = None
-    controller_id: Int32 = -1
-    """In KRaft a broker names any live broker, not the controller."""
-    topics: _NoTopics = ()
-    cluster_authorized_operations: Annotated[Int32, Versions(8, 10)] = _NOT_ASKED
-    error_code: Annotated[Int16, Versions(13)] = 0
-
-    @classmethod
-    def decode_answer(cls, asked: int, body: bytes) -> tuple[Self, int]:
-        """Decode the response to a request of version ``asked``, which is the version of the body too.
-
-        librdkafka's mock cluster ends flexible versions with a second, empty list of tagged fields. Only that one byte
-        is accepted.
-        """
-        try:
-            return cls.decode(asked, body), asked
-        except RemoteWireError:
-            if not (cls.is_flexible(asked) and body.endswith(_NO_TAGS_TWICE)):
-                raise
-        return cls.decode(asked, body.removesuffix(_NO_TAGS)), asked
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataRequest(Request[MetadataResponse]):
-    """Request the brokers of a cluster, without topics."""
-
-    RESPONSE = MetadataResponse
-
-    topics: _NoTopics = ()
-    allow_auto_topic_creation: Annotated[Boolean, Versions(4)] = False
-    include_cluster_authorized_operations: Annotated[Boolean, Versions(8, 10)] = False
-    include_topic_authorized_operations: Annotated[Boolean, Versions(8)] = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DescribeClusterResponse(Response):
     """The brokers or the controllers of a cluster."""
 
@@ -128,10 +50,10 @@ class DescribeClusterResponse(Response):
     """From a controller: the leader. From a broker: any live broker."""
     brokers: tuple[Node, ...] = ()
     """The nodes; controllers where the request was for them."""
-    cluster_authorized_operations: Int32 = _NOT_ASKED
+    cluster_authorized_operations: Int32 = NOT_ASKED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DescribeClusterRequest(Request[DescribeClusterResponse]):
     """Request the brokers or the controllers of a cluster."""
 

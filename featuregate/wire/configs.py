@@ -21,7 +21,7 @@ SET: Final = 0
 _UNKNOWN_SOURCE: Final = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DescribeConfigsResource(Flexible):
     """The resource whose configs are requested."""
 
@@ -31,7 +31,7 @@ class DescribeConfigsResource(Flexible):
     """The names of configs; None for all of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ConfigSynonym(Flexible):
     """Where else a config has a value."""
 
@@ -40,7 +40,7 @@ class ConfigSynonym(Flexible):
     source: Int8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ConfigEntry(Flexible):
     """One config, and its value."""
 
@@ -55,7 +55,7 @@ class ConfigEntry(Flexible):
     documentation: Annotated[str | None, Versions(3)] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DescribeConfigsResult(Flexible):
     """The configs of one resource, or why there are none."""
 
@@ -66,7 +66,7 @@ class DescribeConfigsResult(Flexible):
     configs: tuple[ConfigEntry, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DescribeConfigsResponse(Response):
     """One result for each resource."""
 
@@ -79,7 +79,7 @@ class DescribeConfigsResponse(Response):
     results: tuple[DescribeConfigsResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
     """Request configs. Those of a broker and of its loggers need DESCRIBE_CONFIGS on the cluster."""
 
@@ -90,7 +90,7 @@ class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
     include_documentation: Annotated[Boolean, Versions(3, ignorable=False)] = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class AlterableConfig(Flexible):
     """The new value of one config."""
 
@@ -99,7 +99,7 @@ class AlterableConfig(Flexible):
     value: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class AlterConfigsResource(Flexible):
     """The resource whose configs are changed."""
 
@@ -108,7 +108,7 @@ class AlterConfigsResource(Flexible):
     configs: tuple[AlterableConfig, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class AlterConfigsResult(Flexible):
     """The result for one resource: all of its changes, or none."""
 
@@ -118,7 +118,7 @@ class AlterConfigsResult(Flexible):
     resource_name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class IncrementalAlterConfigsResponse(Response):
     """One result for each resource."""
 
@@ -131,7 +131,7 @@ class IncrementalAlterConfigsResponse(Response):
     responses: tuple[AlterConfigsResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class IncrementalAlterConfigsRequest(Request[IncrementalAlterConfigsResponse]):
     """Change configs, and leave the others as they are. Loggers of a broker need ALTER_CONFIGS on the cluster."""
 

@@ -1,13 +1,10 @@
 """Events that a session returns, and the node that it expects."""
 
-from __future__ import annotations
+from typing import Any, NamedTuple
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from featuregate.errors import BrokerError
-    from featuregate.wire.api_versions import ApiVersionsResponse
-    from featuregate.wire.message import Request, Response
+from featuregate.errors import BrokerError
+from featuregate.wire.api_versions import ApiVersionsResponse
+from featuregate.wire.message import Request, Response
 
 
 class ExpectedNode(NamedTuple):

@@ -40,7 +40,7 @@ def _write_allow_downgrade(writer: Writer, upgrade_type: int, label: str) -> Non
 _ALLOW_DOWNGRADE = Scalar("bool", _read_allow_downgrade, _write_allow_downgrade, 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class FeatureUpdate(Flexible):
     """The new level of one feature."""
 
@@ -56,7 +56,7 @@ class FeatureUpdate(Flexible):
     """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class FeatureResult(Flexible):
     """The result of one update."""
 
@@ -66,7 +66,7 @@ class FeatureResult(Flexible):
     """``NONE`` from brokers of 4.0 on, where the update succeeded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class UpdateFeaturesResponse(Response):
     """The result of the request, and of each update where the version has them."""
 
@@ -82,7 +82,7 @@ class UpdateFeaturesResponse(Response):
     """One for each feature in v0 and v1; none in v2, which has one error for the whole request."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class UpdateFeaturesRequest(Request[UpdateFeaturesResponse]):
     """Request new finalized levels. Needs ALTER on the cluster."""
 

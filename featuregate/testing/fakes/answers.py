@@ -13,15 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.kafka_errors import INVALID_REQUEST, NONE, REBOOTSTRAP_REQUIRED, UNSUPPORTED_VERSION
 from featuregate.wire.api_versions import IDENTITY_FROM, ApiVersionsRequest, ApiVersionsResponse
-from featuregate.wire.cluster import (
-    BROKERS,
-    CONTROLLERS,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    MetadataRequest,
-    MetadataResponse,
-    Node,
-)
+from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, DescribeClusterResponse, Node
+from featuregate.wire.metadata import MetadataRequest, MetadataResponse
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from featuregate.wire.update_features import UpdateFeaturesRequest
 

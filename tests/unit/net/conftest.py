@@ -8,8 +8,9 @@ import pytest
 
 from featuregate.config import Address, Settings
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from featuregate.wire.cluster import DescribeClusterRequest, MetadataRequest
+from featuregate.wire.cluster import DescribeClusterRequest
 from featuregate.wire.frames import frame, read_request_header, write_response
+from featuregate.wire.metadata import MetadataRequest
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest, SaslHandshakeResponse
 
 REQUESTS = {

@@ -21,9 +21,10 @@ from featuregate.errors import (
 )
 from featuregate.net.connection import Connection
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from featuregate.wire.cluster import DescribeClusterRequest, MetadataRequest, MetadataResponse, Node
+from featuregate.wire.cluster import DescribeClusterRequest, Node
 from featuregate.wire.events import ExpectedNode
 from featuregate.wire.frames import write_response
+from featuregate.wire.metadata import MetadataRequest, MetadataResponse
 
 
 async def negotiate(address, settings, identity=None):

@@ -24,14 +24,8 @@ from featuregate.errors import (
 from featuregate.net.connections import new_connection
 from featuregate.net.probe import BrokerList, probe_all
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from featuregate.wire.cluster import (
-    CONTROLLERS,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    MetadataRequest,
-    MetadataResponse,
-    Node,
-)
+from featuregate.wire.cluster import CONTROLLERS, DescribeClusterRequest, DescribeClusterResponse, Node
+from featuregate.wire.metadata import MetadataRequest, MetadataResponse
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest
 
 NET = str(Path(featuregate.net.__file__).parent)

@@ -15,8 +15,8 @@ from raw_client import API_VERSIONS, RawClient, describe, tell
 from featuregate.errors import ClosedError
 from featuregate.testing import FakeCluster
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from featuregate.wire.cluster import MetadataRequest
 from featuregate.wire.frames import read_correlation_id, write_request
+from featuregate.wire.metadata import MetadataRequest
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 OLD = {18: (0, 0), 3: (0, 2), 28: (0, 0)}

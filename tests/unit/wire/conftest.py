@@ -12,13 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from featuregate.wire.cluster import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    MetadataRequest,
-    MetadataResponse,
-    Node,
-)
+from featuregate.wire.cluster import DescribeClusterRequest, DescribeClusterResponse, Node
 from featuregate.wire.configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -33,6 +27,7 @@ from featuregate.wire.configs import (
     IncrementalAlterConfigsResponse,
 )
 from featuregate.wire.message import Message
+from featuregate.wire.metadata import MetadataRequest, MetadataResponse
 from featuregate.wire.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,

@@ -5,15 +5,8 @@ from __future__ import annotations
 import pytest
 
 from featuregate.errors import LocalWireError, RemoteWireError
-from featuregate.wire.cluster import (
-    BROKERS,
-    CONTROLLERS,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    MetadataRequest,
-    MetadataResponse,
-    Node,
-)
+from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, DescribeClusterResponse, Node
+from featuregate.wire.metadata import MetadataRequest, MetadataResponse
 
 
 def test_metadata_v0_is_not_spoken() -> None:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from featuregate.errors import LocalWireError, RemoteWireError
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from featuregate.wire.cluster import MetadataRequest, MetadataResponse
 from featuregate.wire.frames import (
     MAX_FRAME,
     FrameReader,
@@ -22,6 +21,7 @@ from featuregate.wire.frames import (
     write_request,
     write_response,
 )
+from featuregate.wire.metadata import MetadataRequest, MetadataResponse
 
 APIS = {18: ApiVersionsRequest, 3: MetadataRequest}
 HELLO = ApiVersionsRequest(client_software_name="app", client_software_version="1")

@@ -10,15 +10,10 @@ from hypothesis import strategies as st
 
 from featuregate.errors import LocalWireError, RemoteWireError, UnsupportedVersion
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from featuregate.wire.cluster import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    MetadataRequest,
-    MetadataResponse,
-    Node,
-)
+from featuregate.wire.cluster import DescribeClusterRequest, DescribeClusterResponse, Node
 from featuregate.wire.events import Disconnected, Event, ExpectedNode, Negotiated, Refused, Reply, Token
 from featuregate.wire.frames import FrameReader, RequestHeader, frame, read_request_header, write_response
+from featuregate.wire.metadata import MetadataRequest, MetadataResponse
 from featuregate.wire.sasl import SaslHandshakeRequest, SaslHandshakeResponse
 from featuregate.wire.session import Session
 
