@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from featuregate_fleet.evidence.columns import EVIDENCE_FILES, QUARANTINE, parsed_rows
-from featuregate_fleet.evidence.lines.fast_path import FIELDS, read_lines
+from featuregate_fleet.evidence.columns import API_USAGE, EVIDENCE_FILES, QUARANTINE, parsed_rows
+from featuregate_fleet.evidence.lines.fast_path import FIELDS, FastLines, nothing_read, read_lines
 from featuregate_fleet.evidence.lines.log_lines import KeptLines, line_rows
 from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.refusals import (
@@ -101,8 +101,8 @@ class _Parser:
     def parse(self, lines: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Parse the next lines."""
         quarantined: list[dict[str, Any]] = []
-        fast = read_lines(lines["value"]) if self.file.broker else pa.nulls(lines.num_rows, FIELDS)
-        others = pc.indices_nonzero(pc.is_null(fast)).to_pylist()
+        fast = read_lines(lines["value"]) if self.file.broker else nothing_read(lines.num_rows)
+        others = pc.indices_nonzero(pc.invert(fast.read)).to_pylist()
         seen = self._read_others(lines, others, quarantined)
         if self.file.broker:
             yield from _usage(self.file, fast, seen)
@@ -111,7 +111,7 @@ class _Parser:
         if self.kept is not KeptLines.NONE:
             of_line = {row["line"]: row for row in seen}
             others = [of_line.get(number) for number in range(lines.num_rows)]
-            yield parsed_rows("log_lines", line_rows(self.file, lines, fast, others, self.kept))
+            yield parsed_rows("log_lines", line_rows(self.file, lines, fast.rows(), others, self.kept))
         self.read += lines.num_rows
         self.quarantined += len(quarantined)
         self.follow(lines)
@@ -187,30 +187,45 @@ def _understand(line: str, previous: str) -> Request | Refusal | str | None:
     return read_refusal(line, previous) or (CUT if is_reason(line) else NO_REQUEST)
 
 
-def _usage(file: LogFile, fast: pa.StructArray, others: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+def _usage(file: LogFile, fast: FastLines, others: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
     """Count the requests of one broker."""
-    requests = pa.Table.from_struct_array(fast.drop_null())
-    table = pa.concat_tables(
-        [
-            requests.append_column("outcome", pa.repeat(pa.scalar(_COMPLETED), len(requests))).append_column(
-                "client_host", pa.nulls(len(requests), pa.string())
-            ),
-            pa.Table.from_struct_array(pa.array(others, _SEEN)),
-        ]
-    )
-    if not len(table):
-        return
-    times = _in_utc(table["time"], file.time_zone)
+    if pc.any(fast.read).as_py():
+        yield parsed_rows("api_usage", _counted(file, fast))
+    if others:
+        table = pa.Table.from_struct_array(pa.array(others, _SEEN))
+        times = _in_utc(table["time"], file.time_zone)
+        columns = {
+            "broker": pa.repeat(pa.scalar(file.broker), len(table)),
+            "hour": pc.floor_temporal(times, unit="hour"),
+            "count": pa.repeat(pa.scalar(1, pa.int64()), len(table)),
+            "first_seen": times,
+            "last_seen": times,
+        }
+        for name, column in columns.items():
+            table = table.append_column(name, column)
+        yield parsed_rows("api_usage", summed(table))
+
+
+def _counted(file: LogFile, fast: FastLines) -> pa.StructArray:
+    """Count the lines of the fast path by the numbers of their texts, which is faster than by the texts."""
+    lines = pa.table({"api": fast.api.index, "client": fast.client.index, "client_id": fast.client_id})
+    lines = lines.append_column("time", _in_utc(pa.chunked_array([fast.time]), file.time_zone))
+    lines = lines.append_column("hour", pc.floor_temporal(lines["time"], unit="hour")).filter(fast.read)
+    counts = [("time", "count"), ("time", "min"), ("time", "max")]
+    counted = lines.group_by(["api", "client", "client_id", "hour"]).aggregate(counts).combine_chunks().to_batches()[0]
     columns = {
-        "broker": pa.repeat(pa.scalar(file.broker), len(table)),
-        "hour": pc.floor_temporal(times, unit="hour"),
-        "count": pa.repeat(pa.scalar(1, pa.int64()), len(table)),
-        "first_seen": times,
-        "last_seen": times,
+        "broker": pa.repeat(pa.scalar(file.broker), len(counted)),
+        "hour": counted["hour"],
+        "outcome": pa.repeat(pa.scalar(_COMPLETED), len(counted)),
+        "client_id": counted["client_id"],
+        "client_host": pa.nulls(len(counted), pa.string()),
+        "count": counted["time_count"],
+        "first_seen": counted["time_min"],
+        "last_seen": counted["time_max"],
     }
-    for name, column in columns.items():
-        table = table.append_column(name, column)
-    yield parsed_rows("api_usage", summed(table))
+    for texts, numbers in ((fast.api, counted["api"]), (fast.client, counted["client"])):
+        columns |= {name: texts.of(name, numbers) for name in texts.values.type.names}
+    return pa.StructArray.from_arrays([columns[name] for name in API_USAGE.names], fields=list(API_USAGE))
 
 
 def _in_utc(times: pa.ChunkedArray, time_zone: str) -> pa.ChunkedArray:

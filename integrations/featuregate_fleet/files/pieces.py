@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from featuregate_fleet.evidence.paths import LogFile
 
 _PIECE: Final = 128 * 2**20
-_BLOCK: Final = 4 * 2**20
+_BLOCK: Final = 8 * 2**20
 _COMPRESSED_BLOCK: Final = 2**16
 """A block may grow a thousandfold when it is decompressed."""
 _HEADER: Final = 4096
@@ -256,4 +256,4 @@ def texts_of(lines: pa.Array) -> pa.Array:
         texts = pc.cast(lines, pa.string())
     except pa.ArrowInvalid:
         texts = pa.array([line.decode("utf-8", "replace") for line in lines.to_pylist()], pa.string())
-    return pc.utf8_rtrim(texts, "\r")
+    return pc.utf8_rtrim(texts, "\r") if pc.any(pc.ends_with(texts, "\r")).as_py() else texts

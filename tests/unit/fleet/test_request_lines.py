@@ -43,7 +43,8 @@ def line_before_1(client: str = "audit", principal: str = "User:audit", listener
 
 def fast(*lines: str) -> list[Request | None]:
     """Read lines with Arrow's kernels; None stands for a line that is left to the full parser."""
-    return [None if row is None else Request(**row) for row in read_lines(pa.array(lines, pa.string())).to_pylist()]
+    rows = read_lines(pa.array(lines, pa.string())).rows()
+    return [None if row is None else Request(**row) for row in rows.to_pylist()]
 
 
 def is_text(line: str) -> bool:

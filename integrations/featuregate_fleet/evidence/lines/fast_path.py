@@ -10,8 +10,9 @@ next one would make a request that no client sent.
 
 from __future__ import annotations
 
+import re
 from functools import reduce
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,6 +40,9 @@ _HEAD_LENGTH: Final = 512
 _TAIL_LENGTH: Final = 768
 """Bytes. A longer head or tail is for the full parser."""
 
+_PART: Final = 2**16
+"""Bytes."""
+
 _TEXT: Final = r'"(?P<{}>[^"\\\x00-\x1f]*)"'
 _INTEGER: Final = r"-?(?:0|[1-9]\d*)"
 _NUMBER: Final = _INTEGER + r"(?:\.\d+)?(?:E-?\d+)?"
@@ -63,7 +67,7 @@ _API: Final = (
 )
 _TIMES: Final = r'\},"connection":"[^"\\\x00-\x1f]*","totalTimeMs":' + _NUMBER + rf'(?:,"[a-zA-Z]+TimeMs":{_NUMBER})*$'
 """Between the last body and `_BEHIND_TIMES`."""
-_BEHIND_TIMES: Final = b',"securityProtocol":'
+_BEHIND_TIMES: Final = ',"securityProtocol":'
 _CLIENT: Final = (
     r'^"[A-Z_]+","principal":'
     + _TEXT.format("principal")
@@ -77,45 +81,81 @@ _CLIENT: Final = (
 )
 
 
-def read_lines(lines: pa.Array) -> pa.StructArray:
-    """Return the request of each line as `FIELDS`; null for a line that is for the full parser."""
+class SharedTexts(NamedTuple):
+    """Texts that many lines share, each read once."""
+
+    index: pa.Int32Array
+    """For each line the number of its text in ``values``."""
+    values: pa.StructArray
+    """Some of `FIELDS`; null for a text that the pattern does not take."""
+
+    def of(self, name: str, index: pa.Array) -> pa.Array:
+        """Return one field of the texts with these numbers."""
+        return pc.take(pc.struct_field(self.values, name), index)
+
+
+class FastLines(NamedTuple):
+    """What is read of a batch of lines."""
+
+    read: pa.BooleanArray
+    """Which lines are read. The others are for the full parser, and their other values mean nothing."""
+    time: pa.TimestampArray
+    client_id: pa.StringArray
+    api: SharedTexts
+    client: SharedTexts
+
+    def rows(self) -> pa.StructArray:
+        """Return the request of each line as `FIELDS`; null for a line that is not read."""
+        columns = {"time": self.time, "client_id": self.client_id}
+        for texts in (self.api, self.client):
+            columns |= {name: texts.of(name, texts.index) for name in texts.values.type.names}
+        return pa.StructArray.from_arrays(
+            [columns[field.name] for field in FIELDS], fields=list(FIELDS), mask=pc.invert(self.read)
+        )
+
+
+def read_lines(lines: pa.Array) -> FastLines:
+    """Read the request of each line."""
     texts = pc.cast(lines, pa.binary())  # kernels for texts look for whole characters
     head = pc.extract_regex(pc.binary_slice(texts, 0, _HEAD_LENGTH), _HEAD)
-    tail = pc.split_pattern(pc.binary_slice(texts, -_TAIL_LENGTH, None), _BEHIND_TIMES, max_splits=1, reverse=True)
-    times, client = (pc.list_element(_padded(tail), half) for half in (0, 1))
-    columns = {
-        "time": _iso(pc.struct_field(head, "time")),
-        "client_id": pc.struct_field(head, "client_id"),
-        **_read_once(_API, pc.struct_field(head, "api")),
-        **_read_once(_CLIENT, client),
-    }
-    read = [pc.is_valid(columns[name]) for name in ("level", "principal")]
-    valid = reduce(pc.and_, [*read, pc.fill_null(pc.match_substring_regex(times, _TIMES), fill_value=False)])
-    valid = _without_second(texts, valid)
+    times, client_text = _halves(pc.binary_slice(texts, -_TAIL_LENGTH, None), _BEHIND_TIMES)
+    api, client = _read_once(_API, pc.struct_field(head, "api")), _read_once(_CLIENT, client_text)
     try:
-        typed = [pc.cast(columns[field.name], field.type) for field in FIELDS]
+        time = pc.cast(_iso(pc.struct_field(head, "time")), FIELDS.field("time").type)
     except pa.ArrowInvalid:  # a day that does not exist: the whole batch is for the full parser
-        return pa.nulls(len(lines), FIELDS)
-    return pa.StructArray.from_arrays(typed, fields=list(FIELDS), mask=pc.invert(valid))
+        return nothing_read(len(lines))
+    known = [pc.fill_null(pc.take(pc.is_valid(texts.values), texts.index), fill_value=False) for texts in (api, client)]
+    read = reduce(pc.and_, [*known, pc.fill_null(pc.match_substring_regex(times, _TIMES), fill_value=False)])
+    client_id = pc.cast(pc.struct_field(head, "client_id"), pa.string())
+    return FastLines(_without_second(texts, read), time, client_id, api, client)
 
 
-def _padded(halves: pa.ListArray) -> pa.Array:
-    """Return lists of two; a null is the second half of what was not split."""
-    if pc.min(pc.list_value_length(halves)).as_py() == 2:  # noqa: PLR2004 - there is nothing to pad
-        return halves
-    return pc.list_slice(halves, 0, 2, return_fixed_size_list=True)
+def nothing_read(count: int) -> FastLines:
+    """Return a batch of which each line is for the full parser."""
+    fields = [[FIELDS.field(name) for name in re.compile(pattern).groupindex] for pattern in (_API, _CLIENT)]
+    api, client = (SharedTexts(pa.nulls(count, pa.int32()), pa.nulls(0, pa.struct(each))) for each in fields)
+    time, client_id = (pa.nulls(count, FIELDS.field(name).type) for name in ("time", "client_id"))
+    return FastLines(pa.repeat(pa.scalar(value=False), count), time, client_id, api, client)
 
 
-def _read_once(pattern: str, texts: pa.Array) -> dict[str, pa.Array]:
+def _halves(texts: pa.Array, mark: str) -> tuple[pa.Array, pa.Array]:
+    """Return what is before the last mark of each text, and what is behind it; null for a text without one."""
+    halves = pc.split_pattern(texts, mark, max_splits=1, reverse=True)
+    before = pc.if_else(pc.equal(pc.list_value_length(halves), 2), halves.offsets[:-1], None)
+    return pc.take(halves.values, before), pc.take(halves.values, pc.add(before, 1))
+
+
+def _read_once(pattern: str, texts: pa.Array) -> SharedTexts:
     """Return the groups of each text, as `FIELDS` have them; each distinct text is read once."""
     shared = pc.dictionary_encode(texts)
     groups = pc.extract_regex(shared.dictionary, pattern)
-    columns = {}
+    columns = []
     for name in groups.type.names:
         text = pc.cast(pc.struct_field(groups, name), pa.string())
         known = pc.if_else(pc.equal(text, "unknown"), None, text) if name.startswith("software") else text
-        columns[name] = pc.take(pc.cast(known, FIELDS.field(name).type), shared.indices)
-    return columns
+        columns.append(pc.cast(known, FIELDS.field(name).type))
+    fields = [FIELDS.field(name) for name in groups.type.names]
+    return SharedTexts(shared.indices, pa.StructArray.from_arrays(columns, fields=fields, mask=pc.is_null(groups)))
 
 
 def _iso(times: pa.Array) -> pa.Array:
@@ -123,12 +163,18 @@ def _iso(times: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(pc.replace_substring(pc.cast(times, pa.string()), ",", "."), "Z", "")
 
 
-def _without_second(texts: pa.Array, valid: pa.Array) -> pa.Array:
+def _without_second(texts: pa.Array, read: pa.BooleanArray) -> pa.BooleanArray:
     """Return which lines have one request. A search by line is slow, and needed only where there are too many."""
     _, ends, text = texts.buffers()
     ends = memoryview(ends).cast("i")[texts.offset : texts.offset + len(texts) + 1]
-    in_others = pc.count_substring(texts.filter(pc.invert(valid)), MARKER)
-    expected = pc.sum(valid, min_count=0).as_py() + pc.sum(in_others, min_count=0).as_py()
-    if text[ends[0] : ends[-1]].to_pybytes().count(MARKER.encode()) == expected:
-        return valid
-    return pc.and_(valid, pc.equal(pc.count_substring(texts, MARKER), 1))
+    in_others = pc.count_substring(texts.filter(pc.invert(read)), MARKER)
+    expected = pc.sum(read, min_count=0).as_py() + pc.sum(in_others, min_count=0).as_py()
+    if _count(MARKER.encode(), memoryview(text)[ends[0] : ends[-1]]) == expected:
+        return read
+    return pc.and_(read, pc.equal(pc.count_substring(texts, MARKER), 1))
+
+
+def _count(found: bytes, text: memoryview) -> int:
+    """Count what does not overlap itself. Parts are copied into memory that is in the cache."""
+    parts = (text[at : at + _PART + len(found) - 1] for at in range(0, len(text), _PART))
+    return sum(bytes(part).count(found) for part in parts)
