@@ -211,17 +211,33 @@ def test_a_longer_text_is_for_the_full_parser(length: int):
     assert length < 500 or fast(*lines) == [None] * 3
 
 
+def head_of(line: str) -> str:
+    """Return a line that was cut within the body of its request."""
+    return line[: line.index('"request":{') + len('"request":{"re')]
+
+
 def test_a_second_request_hides_no_other_line_of_its_batch():
     """The lines of a batch are searched together first, and one by one where there is a request too many."""
-    good, joined = line_of(document()), line_of(document(clientId="cut"))[:200] + line_of(document())
+    good, joined = line_of(document()), head_of(line_of(document(clientId="cut"))) + line_of(document())
     text = line_of(document(request={"text": "Completed request:"}))
     read = read_line(good)
     assert fast(good, joined, good, text, text_line()) == [read, None, read, None, None]
 
 
+@pytest.mark.parametrize("before", range(len("Completed request:") + 1))
+def test_a_second_request_is_found_between_two_parts_of_a_batch(before: int):
+    """The text of a batch is searched in parts of 64 KB, and the first request of the line may lie across two."""
+    joined = head_of(line_of(document(clientId="cut"))) + line_of(document())
+    length = 2**16 - before - joined.index("Completed request:")
+    empty = len(line_of(document(request={"text": ""})))
+    first = line_of(document(request={"text": "x" * (length - empty)}))
+    assert len(first) == length
+    assert fast(first, joined) == [read_line(first), None]
+
+
 def test_a_cut_line_and_the_next_one_make_no_request_together():
     """The head of one request and the tail of another would name a client that did not send it."""
-    cut = line_of(document(clientId="innocent", requestApiVersion=0))[:200]
+    cut = head_of(line_of(document(clientId="innocent", requestApiVersion=0)))
     joined = cut + line_of(document(clientId="audit"))
     assert fast(joined) == [None]
     assert read_line(joined) == reasons.CUT
