@@ -25,7 +25,8 @@ def test_a_submitted_job_keeps_what_its_command_says(monkeypatch: pytest.MonkeyP
     assert here.keys() >= OF_THE_COMMAND
     assert submitted.items() < here.items()
     assert submitted.keys().isdisjoint(OF_THE_COMMAND | {"spark.driver.host", "spark.log.level", "spark.ui.enabled"})
-    assert ("spark.driver.extraJavaOptions" in here) == (sys.platform == "linux")
-    assert "spark.driver.extraJavaOptions" not in submitted
+    assert ("spark.driver.defaultJavaOptions" in here) == (sys.platform == "linux")
+    assert "spark.driver.defaultJavaOptions" not in submitted
+    assert "spark.driver.extraJavaOptions" not in here, "these are the user's own"
     assert submitted["spark.sql.session.timeZone"] == "UTC"
     assert submitted["spark.sql.extensions"] == here["spark.sql.extensions"]
