@@ -24,8 +24,10 @@ settings.register_profile("ci", settings.get_profile("dev"), max_examples=200, p
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 # Spark lives for a minute in a test. Half of its processor time would go into compiling what then runs once, and half
-# of the rest into loading classes: `make class-archives` writes these into the virtual environment.
-JVM_OPTIONS = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+# of the rest into loading classes: `make class-archives` writes these into the virtual environment. With one compiler
+# the JVM reserves 48 MB for compiled code. Several tests that share a JVM fill these, and it discards code and compiles
+# it again for a tenth of its time, so it gets as much as with two compilers.
+JVM_OPTIONS = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:ReservedCodeCacheSize=240m"]
 if sys.platform == "linux":  # for the processes that Hadoop starts: see featuregate_fleet.stream.session
     JVM_OPTIONS.append("-Djdk.lang.Process.launchMechanism=VFORK")
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(JVM_OPTIONS))
