@@ -50,9 +50,11 @@ before the user's own ``spark.driver.extraJavaOptions``."""
 SETTINGS: Final = {
     **_NEEDED,
     **_QUICK_PROCESSES,
+    "spark.databricks.delta.stats.skipping": "false",  # another query before each one, for files that are a handful
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.log.level": "OFF",  # what fails is said in one line
+    "spark.sql.adaptive.enabled": "false",  # plans anew after each shuffle, which here has two partitions
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
