@@ -2,32 +2,61 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from collections import Counter, defaultdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as f
 
-from featuregate_fleet.readiness.evidence import LogLevel
+from featuregate_fleet.readiness.evidence import BrokerLog, LogLevel
+from featuregate_fleet.readiness.hours import ALL_REQUESTS
 from featuregate_fleet.tables.times import from_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-    from datetime import datetime
+    from collections.abc import Mapping
 
     from featuregate_fleet.tables.folder import Tables
 
 _MIDDLE: Final = 30
 """Minutes."""
+_DEPRECATED: Final = "INFO"
+"""The level at which brokers log deprecated requests alone."""
 
 
-def hourly_requests(tables: Tables, levels: Collection[str]) -> Mapping[str, Mapping[datetime, int]]:
-    """Return by broker the requests that it logged at some levels, in each hour that has some."""
-    lines = tables.read("api_usage").where(f.col("level").isin(*levels) & (f.col("outcome") == "completed"))
-    counted = lines.groupBy("broker", f.unix_micros("hour").alias("hour")).agg(f.sum("count").alias("requests"))
-    hourly: dict[str, dict[datetime, int]] = defaultdict(dict)
+class LoggedRequests(NamedTuple):
+    """The requests that brokers logged, as `featuregate_fleet.readiness.evidence.Evidence` has them."""
+
+    brokers: Mapping[str, BrokerLog]
+    hourly: Mapping[str, Mapping[datetime, int]]
+    deprecated: Mapping[str, Mapping[datetime, int]]
+
+
+def logged_requests(tables: Tables) -> LoggedRequests:
+    """Count the completed requests by broker and hour: those of logs with all requests, and the deprecated ones."""
+    completed = tables.read("api_usage").where("outcome = 'completed'")
+    lines = completed.where(f.col("level").isin(*ALL_REQUESTS, _DEPRECATED))
+    counted = lines.groupBy("broker", "level", f.unix_micros("hour").alias("hour")).agg(
+        f.sum("count").alias("requests"),
+        f.unix_micros(f.min("first_seen")).alias("first_seen"),
+        f.unix_micros(f.max("last_seen")).alias("last_seen"),
+    )
+    hourly, deprecated = (defaultdict[str, Counter[datetime]](Counter) for _ in range(2))
+    seen: dict[str, list[int]] = defaultdict(list)
     for row in counted.collect():
-        hourly[row["broker"]][from_micros(row["hour"])] = row["requests"]
-    return hourly
+        by_broker = deprecated if row["level"] == _DEPRECATED else hourly
+        by_broker[row["broker"]][from_micros(row["hour"])] += row["requests"]
+        if by_broker is hourly:
+            seen[row["broker"]] += row["first_seen"], row["last_seen"]
+    brokers = {
+        broker: BrokerLog(
+            hours=len(hours),
+            requests=hours.total(),
+            first_seen=from_micros(min(seen[broker])),
+            last_seen=from_micros(max(seen[broker])),
+        )
+        for broker, hours in hourly.items()
+    }
+    return LoggedRequests(brokers, hourly, deprecated)
 
 
 def log_levels(tables: Tables) -> tuple[LogLevel, ...]:

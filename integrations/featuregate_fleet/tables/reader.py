@@ -8,10 +8,9 @@ from pyspark.sql import functions as f
 
 from featuregate_fleet.evidence.reasons import OF_REPORTS
 from featuregate_fleet.evidence.unread import UnreadFile
-from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
-from featuregate_fleet.readiness.hours import ALL_REQUESTS
+from featuregate_fleet.readiness.evidence import Evidence, Usage
 from featuregate_fleet.readiness.inter_broker import of_nodes
-from featuregate_fleet.tables.coverage_reader import hourly_requests, log_levels
+from featuregate_fleet.tables.coverage_reader import log_levels, logged_requests
 from featuregate_fleet.tables.failures import one_line_failures
 from featuregate_fleet.tables.over_time_reader import levels_over_time, usage_over_time
 from featuregate_fleet.tables.record_reader import last_view, record_uses, records_read
@@ -54,9 +53,7 @@ def _read(tables: Tables) -> Evidence:
         f.unix_micros(f.max("last_seen")).alias("last_seen"),
     )
     used = usage.groupBy(*_WHO).agg(f.sum("count").alias("count"), *times).collect()
-    complete = usage.where(f.col("level").isin(*ALL_REQUESTS) & (f.col("outcome") == "completed"))
-    requests = f.sum("count").alias("requests")
-    logged = complete.groupBy("broker").agg(requests, f.countDistinct("hour").alias("hours"), *times).collect()
+    logged = logged_requests(tables)
     usages = tuple(
         Usage(
             **{name: row[name] for name in (*_WHO, "count")},
@@ -67,23 +64,13 @@ def _read(tables: Tables) -> Evidence:
     )
     expected = frozenset(row["broker"] for row in tables.read("brokers").collect())
     unread = tables.read("unread_files").select(*UnreadFile._fields)
-    nodes = of_nodes(usages, expected.union(row["broker"] for row in logged))
+    nodes = of_nodes(usages, expected | logged.brokers.keys())
     lines = files.agg(*(f.sum(name).alias(name) for name in ("read", "rows", "quarantined"))).collect()[0]
     lost = tables.read("quarantine").where(~f.col("reason").isin(*OF_REPORTS))
     reasons = lost.groupBy("broker", "reason").count().collect()
     return Evidence(
         usage=usages,
-        brokers={
-            row["broker"]: BrokerLog(
-                hours=row["hours"],
-                requests=row["requests"],
-                first_seen=from_micros(row["first_seen"]),
-                last_seen=from_micros(row["last_seen"]),
-            )
-            for row in logged
-        },
-        hourly=hourly_requests(tables, ALL_REQUESTS),
-        deprecated=hourly_requests(tables, {"INFO"}),
+        **logged._asdict(),
         log_levels=log_levels(tables),
         over_time=usage_over_time(tables, nodes),
         levels=levels_over_time(tables),

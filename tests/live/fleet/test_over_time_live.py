@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.evidence.columns import API_USAGE, COVERAGE, FEATURE_LEVELS
 from featuregate_fleet.readiness.evidence import LevelAt
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.coverage_reader import hourly_requests, log_levels
+from featuregate_fleet.tables.coverage_reader import log_levels, logged_requests
 from featuregate_fleet.tables.delta import DeltaTables
 from featuregate_fleet.tables.folder import BatchId
 from featuregate_fleet.tables.over_time_reader import levels_over_time, usage_over_time
@@ -70,7 +70,7 @@ def test_what_changes_is_read_and_what_stays_is_left_out(tmp_path: Path) -> None
             "feature_levels", [{name: row.get(name) for name in FEATURE_LEVELS.names} for row in seen], FEATURE_LEVELS
         )
         over_time, levels, answers = usage_over_time(tables), levels_over_time(tables), log_levels(tables)
-        hourly = {level: hourly_requests(tables, {level}) for level in ("DEBUG", "INFO")}
+        logged = logged_requests(tables)
     today = TEN.replace(hour=0)
     assert {(one.software, one.version, one.at): one.requests for one in over_time} == {
         ("sarama", 0, today): 10,
@@ -86,5 +86,7 @@ def test_what_changes_is_read_and_what_stays_is_left_out(tmp_path: Path) -> None
         ("WARN", 50),
         ("WARN", 59),
     ]
-    assert hourly["INFO"] == {"1": {TEN: 5}}
-    assert hourly["DEBUG"]["1"][TEN] == 30
+    assert logged.deprecated == {"1": {TEN: 5}}
+    assert logged.hourly["1"][TEN] == 30
+    assert logged.brokers["1"].requests == 40
+    assert logged.brokers["1"].hours == 3
