@@ -87,8 +87,9 @@ class _Dialing:
             raise ConnectFailed(self._address, _CONNECTING, "not an address that a broker can listen on")
         if _is_literal(host, family):
             return [host]
+        name = host.encode() if host.isascii() else host  # Python loads its tables of Unicode for a name that is a text
         try:
-            found = await in_daemon_thread(lambda: socket.getaddrinfo(host, port, family, socket.SOCK_STREAM))
+            found = await in_daemon_thread(lambda: socket.getaddrinfo(name, port, family, socket.SOCK_STREAM))
         except (OSError, ValueError) as error:  # ValueError: not a valid name, such as one of 300 letters
             raise UnknownHost(self._address, _RESOLVING, _words(error)) from error
         return list(dict.fromkeys(_literal(info) for info in found))
