@@ -136,3 +136,7 @@ def test_a_principal_whose_name_begins_another_one_is_forgotten_alone(tmp_path: 
             assert of_other <= set(left), table
             assert not any("10.0.0.7" in row or "User:bill'" in row for row in left if row not in of_other), table
         assert [row.raw for row in found.read("log_lines").orderBy("at").collect()] == [None] * 4 + others
+    told = b"".join(path.read_bytes() for path in (tmp_path / "tables").rglob("_delta_log/*.json"))
+    assert b"written_at" in told
+    assert b"10.0.0.7" not in told, "Delta's log has the least and the greatest value of each file"
+    assert b'User:bill"' not in told
