@@ -37,6 +37,8 @@ _NEEDED: Final = {
     # Python's workers take the memory of a block of lines from the last one: otherwise glibc gives it back each time.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(64 * 2**20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(128 * 2**20),
+    # Generated classes: of 100, the default, each micro-batch would compile all anew.
+    "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.sql.files.ignoreMissingFiles": "true",  # a file may vanish: see request_logs
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",  # lines of 10 kB and more have to fit into a worker
     "spark.sql.session.timeZone": "UTC",
@@ -83,6 +85,8 @@ def settings(environment: Mapping[str, str]) -> dict[str, str]:
 def local_session() -> Iterator[SparkSession]:
     """Start a session on all cores of this machine, or the one of ``spark-submit``, and stop it at the end.
 
+    A session that runs already, as in a notebook, is taken instead, and goes on afterwards.
+
     Raises
     ------
     WrongSpark
@@ -96,13 +100,15 @@ def local_session() -> Iterator[SparkSession]:
     if _GATEWAY not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    running = SparkSession.getActiveSession()
     with _interrupts_restored():
         with chdir(_scratch_folder()):
             spark = builder.getOrCreate()
         try:
             yield spark
         finally:
-            spark.stop()
+            if running is None:
+                spark.stop()
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import shutil
+import signal
 import struct
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,8 +20,6 @@ from featuregate_fleet.stream.session import local_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
 
 UNCLOSED = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 """PySpark leaves the sockets to the garbage collector by which a driver collects rows."""
@@ -41,14 +40,12 @@ _shared_jvm = ExitStack()
 
 @pytest.fixture
 def jvm() -> None:
-    """Run in the JVM of this folder, for all its sessions: a warm one needs half of the time."""
-
-    def begin() -> SparkSession:
-        with local_session() as spark:
-            return spark  # stopped: each command starts its own, in the same JVM
-
+    """Run in the session of this folder: Spark compiles for each session anew, for a quarter of its processor time."""
     if SparkContext._gateway is None:
-        _shared_jvm.enter_context(own_jvm(begin))
+        session, interrupted = ExitStack(), signal.getsignal(signal.SIGINT)
+        _shared_jvm.enter_context(own_jvm(lambda: session.enter_context(local_session())))
+        _shared_jvm.push(session)
+        signal.signal(signal.SIGINT, interrupted)  # PySpark has taken it for the session
 
 
 @pytest.hookimpl(wrapper=True)
