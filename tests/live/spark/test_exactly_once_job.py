@@ -63,7 +63,8 @@ def end_at_once(job: ChildProcess) -> None:
     """Kill the driver, its JVM and its workers at the same moment."""
     everybody = psutil.Process(job.pid).children(recursive=True)
     for one in everybody:
-        one.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):  # a worker may end by itself meanwhile
+            one.kill()
     job.kill()
     psutil.wait_procs(everybody, BOUND)
 
