@@ -31,9 +31,8 @@ _NEEDED: Final = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",  # of the log's files; 50 by default, for tables of other sizes
-    # The log of a table would keep the least and the greatest principal of each file, also of those that are deleted.
-    "spark.databricks.delta.stats.collect": "false",
-    "spark.databricks.delta.stats.skipping": "false",  # by which Delta asks before each query which files it may skip
+    # By default Delta's log keeps the least and the greatest principal of each file, also of those that are deleted.
+    "spark.databricks.delta.properties.defaults.dataSkippingStatsColumns": "cluster",
     # Python's workers take the memory of a block of lines from the last one: otherwise glibc gives it back each time.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(64 * 2**20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(128 * 2**20),
@@ -55,6 +54,7 @@ before the user's own ``spark.driver.extraJavaOptions``."""
 SETTINGS: Final = {
     **_NEEDED,
     **_QUICK_PROCESSES,
+    "spark.databricks.delta.stats.skipping": "false",  # another query before each one, for files that are a handful
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.log.level": "OFF",  # what fails is said in one line
