@@ -16,6 +16,7 @@ from featuregate_fleet.errors import WrongSpark
 
 try:
     import pyspark
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 except ImportError as error:
     raise WrongSpark("the fleet pipeline needs PySpark: pip install '.[fleet]' in a checkout") from error
@@ -85,7 +86,8 @@ def settings(environment: Mapping[str, str]) -> dict[str, str]:
 def local_session() -> Iterator[SparkSession]:
     """Start a session on all cores of this machine, or the one of ``spark-submit``, and stop it at the end.
 
-    A session that runs already, as in a notebook, is taken instead, and goes on afterwards.
+    A session that runs already, as in a notebook, is taken instead. It gets the settings that a running session can
+    get, keeps them, and goes on afterwards.
 
     Raises
     ------
@@ -100,7 +102,7 @@ def local_session() -> Iterator[SparkSession]:
     if _GATEWAY not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    running = SparkSession.getActiveSession()
+    running = SparkContext._active_spark_context  # noqa: SLF001 - an active session is that of one thread
     with _interrupts_restored():
         with chdir(_scratch_folder()):
             spark = builder.getOrCreate()

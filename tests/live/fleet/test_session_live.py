@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -15,6 +17,12 @@ def test_a_session_that_runs_already_is_used_and_goes_on():
     """As in a notebook: its cached tables and its streams are the user's."""
     running = SparkSession.getActiveSession()
     assert running is not None
-    with local_session() as spark:
-        assert spark.sparkContext is running.sparkContext
+
+    def use() -> object:
+        with local_session() as spark:
+            return spark.sparkContext
+
+    assert use() is running.sparkContext
+    with ThreadPoolExecutor(1) as another_thread:
+        assert another_thread.submit(use).result() is running.sparkContext
     assert running.range(3).count() == 3
