@@ -32,8 +32,6 @@ _NEEDED: Final = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",  # of the log's files; 50 by default, for tables of other sizes
-    # By default Delta's log keeps the least and the greatest principal of each file, also of those that are deleted.
-    "spark.databricks.delta.properties.defaults.dataSkippingStatsColumns": "cluster",
     # Python's workers take the memory of a block of lines from the last one: otherwise glibc gives it back each time.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(64 * 2**20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(128 * 2**20),

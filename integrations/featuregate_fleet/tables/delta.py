@@ -17,8 +17,9 @@ _CHECK_RETENTION: Final = "spark.databricks.delta.retentionDurationCheck.enabled
 
 _LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
-_NEW_COLUMNS: Final = {"mergeSchema": "true"}
-"""A table that an older release has made gets the columns that it lacks."""
+_WRITING: Final = {"mergeSchema": "true", "delta.dataSkippingStatsColumns": "cluster"}
+"""A table that an older release has made gets the columns that it lacks. A new table has statistics of one column: by
+default Delta's log keeps the least and the greatest principal of each file, also of those that are deleted."""
 
 
 class DeltaTables(Tables):
@@ -40,7 +41,7 @@ class DeltaTables(Tables):
         again, and must not be ignored: so the id of the query is that of the checkpoint.
         """
         whole = self._whole_rows(table, rows, batch).coalesce(1)
-        once = {"txnAppId": batch.query_id, "txnVersion": str(batch.batch_id), **_NEW_COLUMNS}
+        once = {"txnAppId": batch.query_id, "txnVersion": str(batch.batch_id), **_WRITING}
         whole.write.format("delta").mode("append").options(**once).save(self._path(table))
 
     def append_anew(self, table: str, rows: DataFrame, batch: BatchId) -> None:
@@ -68,7 +69,7 @@ class DeltaTables(Tables):
     def _overwrite(self, table: str, rows: DataFrame, and_only: str = "") -> None:
         where = {"replaceWhere": f"cluster = '{self._cluster}'{and_only}"}
         only = where if self.version(table) is not None else {}
-        rows.coalesce(1).write.format("delta").mode("overwrite").options(**only, **_NEW_COLUMNS).save(self._path(table))
+        rows.coalesce(1).write.format("delta").mode("overwrite").options(**only, **_WRITING).save(self._path(table))
 
     def _rows(self, table: str) -> DataFrame:
         pin = {} if self._pins is None else {"versionAsOf": self.version(table)}
