@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 """The address of every listener: no name to resolve, and one address family."""
 
+STOPPED_WITHIN = 30.0
+"""Seconds that the threads of a process may take to stop after SIGSTOP."""
+
 ProcessState = Literal["running", "paused", "stopped", "exited"]
 """``stopped``: the owner ended the process; ``exited``: the process ended by itself."""
 
@@ -58,9 +61,24 @@ class ChildProcess:
         return "paused" if self._paused else "running"
 
     def pause(self) -> None:
-        """Pause the process (SIGSTOP). Its sockets stay open and answer nothing."""
+        """Pause the process (SIGSTOP). Its sockets stay open and answer nothing.
+
+        Returns when all its threads have stopped: the signal reaches one thread first, and on a busy machine the others
+        may answer a request before that thread runs. macOS has no such wait before Python 3.13.
+        """
         self._paused = True
         self._process.send_signal(signal.SIGSTOP)
+        until = time.monotonic() + STOPPED_WITHIN
+        while hasattr(os, "waitid") and not self._ended_or_stopped():
+            if time.monotonic() > until:
+                raise LocalKafkaError(f"process {self.pid} did not stop within {STOPPED_WITHIN:.0f} s of SIGSTOP")
+            time.sleep(0.001)
+
+    def _ended_or_stopped(self) -> bool:
+        if self._process.poll() is not None:
+            return True
+        seen = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self.pid, seen) is not None
 
     def resume(self) -> None:
         """Resume a paused process (SIGCONT)."""
