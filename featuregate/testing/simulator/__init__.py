@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from featuregate.testing.simulator.app import App
 from featuregate.testing.simulator.builds import Build, release_build
-from featuregate.testing.simulator.client import probe, view_of
+from featuregate.testing.simulator.client import SimulatedBrokers, probe, view_of
 from featuregate.testing.simulator.cluster import Cluster, EventResult, apply, update_features
 from featuregate.testing.simulator.coordinator import LoadResult, LogRecord, RecordLoss, SimulatedCoordinator, compact
 from featuregate.testing.simulator.events import (
@@ -92,6 +92,7 @@ __all__ = [
     "ScriptError",
     "ScriptFailed",
     "ScriptStep",
+    "SimulatedBrokers",
     "SimulatedCoordinator",
     "SimulatedNode",
     "Start",

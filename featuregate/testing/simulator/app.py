@@ -1,18 +1,18 @@
-"""An app beside a simulated cluster: the real polling, store and gates, without network, threads or clock."""
+"""An app beside a simulated cluster: the real poller, store and gates, without network, threads or clock."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from featuregate.errors import DiscoveryError
+from featuregate.blocking import run_blocking
 from featuregate.gating.gates import Gate
 from featuregate.gating.latches import LatchState, join
 from featuregate.gating.store import Store
 from featuregate.polling.poll_state import PollState
+from featuregate.polling.poller import Poller
 from featuregate.polling.view_updater import ViewUpdater
 from featuregate.requirements import parse
-from featuregate.sources.source import BrokerAnswers
-from featuregate.testing.simulator.client import fetch_broker_list, probe
+from featuregate.testing.simulator.client import SimulatedBrokers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -125,23 +125,10 @@ class App:
         The view; ``None`` if no broker answered. Then the app keeps the previous view.
         """
         self.poll_count += 1
-        listed, registered = fetch_broker_list(cluster, self.poll_count)
-        cuts = cut or {}
-        answers = tuple(probe(cluster, node_id, now=self.now, cut_after=cuts.get(node_id)) for node_id in listed)
-        if not any(answer.answered for answer in answers):
-            self._updater.fail(DiscoveryError([]))
-            return None
-        return self._updater.apply(
-            BrokerAnswers(
-                cluster_id=cluster.cluster_id,
-                controller_id=cluster.controller_id,
-                broker_list="cluster",
-                registered=registered,
-                role="broker",
-                answers=answers,
-                answered_at=self.now,
-            )
-        )
+        brokers = SimulatedBrokers(cluster, now=self.now, cut=cut or {}, turn=self.poll_count)
+        poller = Poller(brokers, self._updater, chance=lambda: 0.0)
+        run_blocking(poller.poll)
+        return None if poller.last_error else self.view
 
     def gate(self, requirement: str, policy: Policy, *, name: str | None = None) -> Gate:
         """Return the gate of this name, created now if it does not exist."""

@@ -6,6 +6,7 @@ new connection for each probe.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.config import Address
@@ -14,11 +15,13 @@ from featuregate.errors import (
     BrokerError,
     ConnectFailed,
     ConnectionLost,
+    DiscoveryError,
     RemoteWireError,
     TimedOut,
 )
 from featuregate.net.probe import ProbeResult
 from featuregate.sources.brokers import broker_answer
+from featuregate.sources.source import BrokerAnswers
 from featuregate.testing.fakes.answers import ClusterMembers
 from featuregate.testing.fakes.session import ServerSession
 from featuregate.view.merging import merge
@@ -34,6 +37,8 @@ from featuregate.wire.sasl import (
 from featuregate.wire.session import Session
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from featuregate.errors import FeatureGateError
     from featuregate.testing.fakes.answers import NodeState
     from featuregate.testing.simulator.cluster import Cluster
@@ -120,6 +125,56 @@ def view_of(cluster: Cluster, *, previous: View | None = None, now: float = 0.0)
         previous=previous,
         seen_at=now,
     )
+
+
+class SimulatedBrokers:
+    """The brokers of a simulated cluster as a source of polls: ``Discoverer(source=SimulatedBrokers(cluster))``.
+
+    Attributes
+    ----------
+    cluster : Cluster
+        The cluster as the next poll finds it. A test may set it between two polls.
+    now : float
+        The time of the next answers, in seconds since the Unix epoch.
+    cut : Mapping
+        Node id to the number of bytes after which its next connections end.
+    turn : int
+        Which of the running brokers sends the broker list; the next one in the next poll.
+    """
+
+    timeout: Final = 1.0
+
+    def __init__(
+        self, cluster: Cluster, *, now: float = 0.0, cut: Mapping[int, int] = MappingProxyType({}), turn: int = 0
+    ) -> None:
+        self.cluster, self.now, self.cut, self.turn = cluster, now, cut, turn
+
+    def __str__(self) -> str:
+        return f"simulated cluster {self.cluster.cluster_id}"
+
+    async def fetch(self) -> BrokerAnswers:
+        """Probe every listed broker on a new connection.
+
+        Raises
+        ------
+        DiscoveryError
+            No broker answered.
+        """
+        cluster, now = self.cluster, self.now
+        listed, registered = fetch_broker_list(cluster, self.turn)
+        self.turn += 1
+        answers = tuple(probe(cluster, node_id, now=now, cut_after=self.cut.get(node_id)) for node_id in listed)
+        if not any(answer.answered for answer in answers):
+            raise DiscoveryError([])
+        return BrokerAnswers(
+            cluster_id=cluster.cluster_id,
+            controller_id=cluster.controller_id,
+            broker_list="cluster",
+            registered=registered,
+            role="broker",
+            answers=answers,
+            answered_at=now,
+        )
 
 
 class _Connection:

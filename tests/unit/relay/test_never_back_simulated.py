@@ -5,6 +5,7 @@ Each replica reaches other brokers of it, at other times, and restarts without w
 
 from __future__ import annotations
 
+import asyncio
 import random
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
@@ -14,14 +15,14 @@ from relay_world import CLIENTS, REPLICAS, World
 
 from featuregate.errors import DiscoveryError
 from featuregate.sources.floor import Floor
-from featuregate.sources.source import BrokerAnswers
 from featuregate.testing.simulator import KRaft, Rebuild, ScriptChoices, Tick, ZooKeeper, apply, random_script
-from featuregate.testing.simulator.client import fetch_broker_list, probe
+from featuregate.testing.simulator.client import SimulatedBrokers, fetch_broker_list
 from featuregate.testing.simulator.events import TICK_SECONDS, ClusterEvent, ScriptError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from featuregate.sources.source import BrokerAnswers
     from featuregate.testing.simulator.cluster import ClusterSpec
 
 pytestmark = pytest.mark.slow
@@ -61,20 +62,11 @@ class SimulatedWorld(World):
     def answers(self, replica: int, how: int) -> BrokerAnswers:
         """Ask all brokers that are listed, or only those that this replica reaches now."""
         self.polls += 1
-        listed, registered = fetch_broker_list(self.cluster, self.polls)
+        listed = fetch_broker_list(self.cluster, self.polls).node_ids
         reached = random.Random(how).sample(listed, how % (len(listed) + 1)) if how else listed
-        answers = tuple(probe(self.cluster, node, now=self.now) for node in listed if node in reached)
-        if not any(answer.answered for answer in answers):
-            raise DiscoveryError([])
-        return BrokerAnswers(
-            cluster_id=self.cluster.cluster_id,
-            controller_id=self.cluster.controller_id,
-            broker_list="cluster",
-            registered=registered,
-            role="broker",
-            answers=answers,
-            answered_at=self.clock_of(replica)(),
-        )
+        cut = {node_id: 0 for node_id in listed if node_id not in reached}
+        now = self.clock_of(replica)()
+        return asyncio.run(SimulatedBrokers(self.cluster, now=now, cut=cut, turn=self.polls).fetch())
 
 
 def schedule(start: ClusterSpec, seed: int) -> list[tuple]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from featuregate.gating.decisions import FRESH
+from featuregate.gating.events import Changed
 from featuregate.gating.gates import Gate
 from featuregate.polling.poll_state import PollState
 from featuregate.testing import simulator
@@ -157,11 +158,14 @@ class ChattyApp(App):
     """Reports the last change again when nothing has changed."""
 
     def poll(self, cluster, *, cut=None):
-        before = len(self.events)
+        before = self.changes()
         view = super().poll(cluster, cut=cut)
-        if len(self.events) == before and self.events:
-            self.events.append(next(e for e in reversed(self.events) if type(e).__name__ == "Changed"))
+        if before and self.changes() == before:
+            self.events.append(before[-1])
         return view
+
+    def changes(self):
+        return [event for event in self.events if isinstance(event, Changed)]
 
 
 class DeafApp(App):
