@@ -28,20 +28,25 @@ SPARK: Final = "4.0."
 DELTA: Final = "4.0.0"
 """The release of Delta Lake for this line of Spark."""
 
-_NEEDED: Final = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+_OF_A_SESSION: Final = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",  # of the log's files; 50 by default, for tables of other sizes
+    "spark.sql.files.ignoreMissingFiles": "true",  # a file may vanish: see request_logs
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",  # lines of 10 kB and more have to fit into a worker
+    "spark.sql.session.timeZone": "UTC",
+}
+"""What the streams and the tables need of their session, also of one beside a session of the user."""
+
+_NEEDED: Final = {
+    **_OF_A_SESSION,
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     # Python's workers take the memory of a block of lines from the last one: otherwise glibc gives it back each time.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(64 * 2**20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(128 * 2**20),
     # Generated classes: of 100, the default, each micro-batch would compile all anew.
     "spark.sql.codegen.cache.maxEntries": "2000",
-    "spark.sql.files.ignoreMissingFiles": "true",  # a file may vanish: see request_logs
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",  # lines of 10 kB and more have to fit into a worker
-    "spark.sql.session.timeZone": "UTC",
 }
-"""What the streams and the tables need, wherever Spark runs."""
+"""What they need wherever Spark is started for them."""
 
 _QUICK_PROCESSES: Final = (
     {"spark.driver.defaultJavaOptions": "-Djdk.lang.Process.launchMechanism=VFORK"} if sys.platform == "linux" else {}
@@ -84,8 +89,8 @@ def settings(environment: Mapping[str, str]) -> dict[str, str]:
 def local_session() -> Iterator[SparkSession]:
     """Start a session on all cores of this machine, or the one of ``spark-submit``, and stop it at the end.
 
-    A session that runs already, as in a notebook, is taken instead. It gets the settings that a running session can
-    get, keeps them, and goes on afterwards.
+    In a program that has a session already, such as a notebook, this is another session of the same JVM, with settings
+    of its own. The JVM and the program's session go on afterwards.
 
     Raises
     ------
@@ -94,21 +99,33 @@ def local_session() -> Iterator[SparkSession]:
     """
     if not pyspark.__version__.startswith(SPARK):
         raise WrongSpark(f"the fleet pipeline needs PySpark {SPARK}x, and finds {pyspark.__version__}")
+    if SparkContext._active_spark_context is not None:  # noqa: SLF001 - an active session is that of one thread
+        yield _beside_the_running_one()
+        return
+    with _interrupts_restored():
+        spark = _started()
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def _beside_the_running_one() -> SparkSession:
+    spark = SparkSession.builder.getOrCreate().newSession()
+    for name, value in _OF_A_SESSION.items():
+        spark.conf.set(name, value)
+    return spark
+
+
+def _started() -> SparkSession:
     builder = SparkSession.builder
     for name, value in settings(os.environ).items():
         builder = builder.config(name, value)
     if _GATEWAY not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    running = SparkContext._active_spark_context  # noqa: SLF001 - an active session is that of one thread
-    with _interrupts_restored():
-        with chdir(_scratch_folder()):
-            spark = builder.getOrCreate()
-        try:
-            yield spark
-        finally:
-            if running is None:
-                spark.stop()
+    with chdir(_scratch_folder()):
+        return builder.getOrCreate()
 
 
 @contextmanager
