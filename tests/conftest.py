@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from coverage import Coverage
 from hypothesis import HealthCheck, settings
 
 from featuregate.testing.local_kafka.class_archives import options_to_read
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from xdist.scheduler import LoadScopeScheduling
 
 # No deadline in either: this suite measures nothing, and shares its machine with brokers.
@@ -35,6 +38,21 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join([*JVM_OPTIONS, *options_to_r
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.pop("COVERAGE_PROCESS_START", None)  # this process is measured, what it starts is not
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Measure no coverage in tests that run the same lines thousands of times: it takes as long as the tests."""
+    repeats = item.get_closest_marker("hypothesis") or item.get_closest_marker("no_cover")
+    measured = Coverage.current() if repeats else None
+    if measured is None:
+        return (yield)
+    measured.stop()
+    try:
+        return (yield)
+    finally:
+        measured.start()
+
 
 SEED = "featuregate_hypothesis_seed"
 

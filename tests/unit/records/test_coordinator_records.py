@@ -41,6 +41,7 @@ from featuregate.records.streams_groups import (
 )
 from featuregate.records.transactions import PartitionsSchema, TransactionLogKey, TransactionLogValue, TransactionState
 
+NEWER = UnknownKey(record_type=99, data=b"\1\2")
 COMMIT = OffsetCommitKey(group="g", topic="t", partition=1)
 OFFSET = OffsetCommitValue(offset=7, leader_epoch=2, metadata="m", commit_timestamp=9)
 PRODUCER = TransactionLogValue(
@@ -443,6 +444,24 @@ def test_what_an_older_version_may_not_drop_is_refused(field: str) -> None:
     record = CoordinatorRecord(TransactionLogKey(transactional_id="x"), dataclasses.replace(PRODUCER, **{field: 2}), 0)
     with pytest.raises(LocalWireError, match=rf"^TransactionLogValue v0: {field}: this version has no such field"):
         TRANSACTION_STATE.encode(record)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "record"),
+    [
+        (
+            "00630102",
+            "00070a",
+            CoordinatorRecord(UnknownKey(record_type=99, data=b"\1\2"), UnknownValue(data=b"\n"), 7),
+        ),
+        ("00630102", None, CoordinatorRecord(UnknownKey(record_type=99, data=b"\1\2"), None)),
+        ("0001 0001 67 0001 74 00000001", "00630a", CoordinatorRecord(COMMIT, UnknownValue(data=b"\n"), 99)),
+    ],
+    ids=["type", "type of a tombstone", "version"],
+)
+def test_a_record_of_a_newer_release_is_kept_as_bytes(key: str, value: str | None, record: CoordinatorRecord) -> None:
+    """Since KIP-915 coordinators skip it, too."""
+    assert CONSUMER_OFFSETS.decode(bytes.fromhex(key), None if value is None else bytes.fromhex(value)) == record
 
 
 @pytest.mark.parametrize(

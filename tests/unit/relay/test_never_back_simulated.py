@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from featuregate.sources.source import BrokerAnswers
     from featuregate.testing.simulator.cluster import ClusterSpec
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.no_cover]
 
 STARTS = [KRaft("3.9"), KRaft("3.9", brokers=3, controllers=0), ZooKeeper("v1")]
 SEEDS = range(12)

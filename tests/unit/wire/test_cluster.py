@@ -100,3 +100,9 @@ def test_describe_cluster_asks_for_brokers_by_default() -> None:
     """The default endpoint type is that of brokers."""
     assert DescribeClusterRequest().endpoint_type == BROKERS
     assert DescribeClusterRequest.decode(0, b"\0\0") == DescribeClusterRequest()
+
+
+def test_messages_of_two_classes_are_not_equal() -> None:
+    """Both are empty."""
+    assert MetadataRequest() == MetadataRequest()
+    assert MetadataRequest() != DescribeClusterRequest()

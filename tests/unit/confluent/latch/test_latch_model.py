@@ -16,6 +16,7 @@ from latch_model.search import search
 from latch_model.world import OLD
 
 slow = pytest.mark.slow
+pytestmark = pytest.mark.no_cover
 
 SAFE = {
     # Scenario, and how many states it has at least: a model that shrinks proves less.

@@ -108,6 +108,7 @@ def test_the_invariants_hold_in_random_scripts(start: KRaft | ZooKeeper) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover
 @pytest.mark.parametrize("start", STARTS, ids=repr)
 def test_the_invariants_hold_in_many_random_scripts(start: KRaft | ZooKeeper) -> None:
     """These scripts are more and longer than those of the test above."""
@@ -341,6 +342,7 @@ def test_the_checker_finds_each_broken_invariant(app: type[App], number: int, ev
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("app", "start", "seed"),
     [
