@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.blocking import run_blocking
+from featuregate.errors import DiscoveryError
 from featuregate.gating.gates import Gate
 from featuregate.gating.latches import LatchState, join
 from featuregate.gating.store import Store
@@ -128,7 +129,10 @@ class App:
         brokers = SimulatedBrokers(cluster, now=self.now, cut=cut or {}, turn=self.poll_count)
         poller = Poller(brokers, self._updater, chance=lambda: 0.0)
         run_blocking(poller.poll)
-        return None if poller.last_error else self.view
+        error = poller.last_error
+        if error is not None and not isinstance(error, DiscoveryError):
+            raise error
+        return None if error else self.view
 
     def gate(self, requirement: str, policy: Policy, *, name: str | None = None) -> Gate:
         """Return the gate of this name, created now if it does not exist."""

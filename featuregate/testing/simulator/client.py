@@ -142,7 +142,7 @@ class SimulatedBrokers:
         Which of the running brokers sends the broker list; the next one in the next poll.
     """
 
-    timeout: Final = 1.0
+    timeout: Final = 15.0  # nothing waits here, but a busy machine takes its time
 
     def __init__(
         self, cluster: Cluster, *, now: float = 0.0, cut: Mapping[int, int] = MappingProxyType({}), turn: int = 0

@@ -131,6 +131,15 @@ def test_the_invariants_hold_in_an_upgrade_and_a_downgrade() -> None:
     check_invariants(Script(STARTS[0], UPGRADE))
 
 
+def test_an_error_of_a_poll_is_no_broker_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A poller goes on after any error, and a script must end with it."""
+    cluster = KRaft("4.2").create()
+    app = App(["group.version>=1"])
+    monkeypatch.setattr("featuregate.sources.source.merge", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        app.poll(cluster)
+
+
 class ForgetfulApp(App):
     """Forgets its latches when it restarts."""
 
