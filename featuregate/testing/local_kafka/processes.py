@@ -68,11 +68,8 @@ class ChildProcess:
         """
         self._paused = True
         self._process.send_signal(signal.SIGSTOP)
-        until = time.monotonic() + STOPPED_WITHIN
-        while hasattr(os, "waitid") and not self._ended_or_stopped():
-            if time.monotonic() > until:
-                raise LocalKafkaError(f"process {self.pid} did not stop within {STOPPED_WITHIN:.0f} s of SIGSTOP")
-            time.sleep(0.001)
+        if hasattr(os, "waitid"):
+            wait_until(self._ended_or_stopped, f"process {self.pid} has stopped", {}, timeout=STOPPED_WITHIN)
 
     def _ended_or_stopped(self) -> bool:
         if self._process.poll() is not None:

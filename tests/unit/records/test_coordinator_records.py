@@ -449,12 +449,8 @@ def test_what_an_older_version_may_not_drop_is_refused(field: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "record"),
     [
-        (
-            "00630102",
-            "00070a",
-            CoordinatorRecord(UnknownKey(record_type=99, data=b"\1\2"), UnknownValue(data=b"\n"), 7),
-        ),
-        ("00630102", None, CoordinatorRecord(UnknownKey(record_type=99, data=b"\1\2"), None)),
+        ("00630102", "00070a", CoordinatorRecord(NEWER, UnknownValue(data=b"\n"), 7)),
+        ("00630102", None, CoordinatorRecord(NEWER, None)),
         ("0001 0001 67 0001 74 00000001", "00630a", CoordinatorRecord(COMMIT, UnknownValue(data=b"\n"), 99)),
     ],
     ids=["type", "type of a tombstone", "version"],

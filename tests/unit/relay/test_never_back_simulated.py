@@ -16,7 +16,7 @@ from relay_world import CLIENTS, REPLICAS, World
 from featuregate.errors import DiscoveryError
 from featuregate.sources.floor import Floor
 from featuregate.testing.simulator import KRaft, Rebuild, ScriptChoices, Tick, ZooKeeper, apply, random_script
-from featuregate.testing.simulator.client import SimulatedBrokers, fetch_broker_list
+from featuregate.testing.simulator.client import SimulatedBrokers
 from featuregate.testing.simulator.events import TICK_SECONDS, ClusterEvent, ScriptError
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ class SimulatedWorld(World):
     def answers(self, replica: int, how: int) -> BrokerAnswers:
         """Ask all brokers that are listed, or only those that this replica reaches now."""
         self.polls += 1
-        listed = fetch_broker_list(self.cluster, self.polls).node_ids
-        reached = random.Random(how).sample(listed, how % (len(listed) + 1)) if how else listed
-        cut = {node_id: 0 for node_id in listed if node_id not in reached}
+        brokers = list(self.cluster.listed_brokers)
+        reached = random.Random(how).sample(brokers, how % (len(brokers) + 1)) if how else brokers
+        cut = {node_id: 0 for node_id in brokers if node_id not in reached}
         now = self.clock_of(replica)()
         return asyncio.run(SimulatedBrokers(self.cluster, now=now, cut=cut, turn=self.polls).fetch())
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from waiting import eventually
 
 from featuregate.testing.local_kafka.processes import ProcessGroup
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from featuregate.testing.local_kafka.processes import ChildProcess
-
-BOUND = 60
 
 MANY_THREADS = """
 import threading
@@ -34,10 +32,7 @@ def child(tmp_path: Path) -> Iterator[ChildProcess]:
     processes = ProcessGroup("threads")
     try:
         started = processes.start([sys.executable, "-c", MANY_THREADS], log=tmp_path / "log")
-        until = time.monotonic() + BOUND
-        while "ready" not in started.last_lines(1):
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        eventually(lambda: started.last_lines(1) == "ready", "the threads run")
         yield started
     finally:
         processes.close()
