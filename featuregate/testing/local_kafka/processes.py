@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 """The address of every listener: no name to resolve, and one address family."""
 
-STOPPED_WITHIN = 30.0
-"""Seconds that the threads of a process may take to stop after SIGSTOP."""
+PAUSE_TIMEOUT = 30.0
+"""Seconds that a process may take until SIGSTOP has stopped all its threads."""
 
 ProcessState = Literal["running", "paused", "stopped", "exited"]
 """``stopped``: the owner ended the process; ``exited``: the process ended by itself."""
@@ -69,9 +69,9 @@ class ChildProcess:
         self._paused = True
         self._process.send_signal(signal.SIGSTOP)
         if hasattr(os, "waitid"):
-            wait_until(self._ended_or_stopped, f"process {self.pid} has stopped", {}, timeout=STOPPED_WITHIN)
+            wait_until(self._ended_or_paused, f"process {self.pid} is paused", {}, timeout=PAUSE_TIMEOUT)
 
-    def _ended_or_stopped(self) -> bool:
+    def _ended_or_paused(self) -> bool:
         if self._process.poll() is not None:
             return True
         seen = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT

@@ -28,7 +28,7 @@ SPARK: Final = "4.0."
 DELTA: Final = "4.0.0"
 """The release of Delta Lake for this line of Spark."""
 
-_OF_A_SESSION: Final = {
+_SESSION_SETTINGS: Final = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",  # of the log's files; 50 by default, for tables of other sizes
     "spark.sql.files.ignoreMissingFiles": "true",  # a file may vanish: see request_logs
@@ -38,7 +38,7 @@ _OF_A_SESSION: Final = {
 """What the streams and the tables need of their session, also of one beside a session of the user."""
 
 _NEEDED: Final = {
-    **_OF_A_SESSION,
+    **_SESSION_SETTINGS,
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     # Python's workers take the memory of a block of lines from the last one: otherwise glibc gives it back each time.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(64 * 2**20),
@@ -46,7 +46,7 @@ _NEEDED: Final = {
     # Generated classes: of 100, the default, each micro-batch would compile all anew.
     "spark.sql.codegen.cache.maxEntries": "2000",
 }
-"""What they need wherever Spark is started for them."""
+"""The same with what only a new JVM can be given."""
 
 _QUICK_PROCESSES: Final = (
     {"spark.driver.defaultJavaOptions": "-Djdk.lang.Process.launchMechanism=VFORK"} if sys.platform == "linux" else {}
@@ -100,7 +100,7 @@ def local_session() -> Iterator[SparkSession]:
     if not pyspark.__version__.startswith(SPARK):
         raise WrongSpark(f"the fleet pipeline needs PySpark {SPARK}x, and finds {pyspark.__version__}")
     if SparkContext._active_spark_context is not None:  # noqa: SLF001 - an active session is that of one thread
-        yield _beside_the_running_one()
+        yield _another_session()
         return
     with _interrupts_restored():
         spark = _started()
@@ -110,9 +110,9 @@ def local_session() -> Iterator[SparkSession]:
             spark.stop()
 
 
-def _beside_the_running_one() -> SparkSession:
+def _another_session() -> SparkSession:
     spark = SparkSession.builder.getOrCreate().newSession()
-    for name, value in _OF_A_SESSION.items():
+    for name, value in _SESSION_SETTINGS.items():
         spark.conf.set(name, value)
     return spark
 
