@@ -243,9 +243,8 @@ class Discoverer(Features):
             No poll has ended in time.
         """
         bound = 2 * self._poller.source.timeout if timeout is None else timeout
-        ticket = self._poller.next_number
-        self.poll_soon()
-        if not self.wait_until(lambda: self._poller.finished >= ticket, bound):
+        number = self.poll_soon()
+        if not self.wait_until(lambda: self._poller.finished >= number, bound):
             raise RefreshTimedOut(bound)
         error = self._poller.last_error
         if error is not None:
@@ -253,12 +252,14 @@ class Discoverer(Features):
         assert self._store.view is not None
         return self._store.view
 
-    def poll_soon(self) -> None:
-        """Ask every broker now, without waiting for what comes of it. Never blocks, and never raises."""
+    def poll_soon(self) -> int:
+        """Ask every broker now, and return the number of that poll without waiting for it. Never blocks or raises."""
+        number = self._poller.next_number
         self.ensure_polling()
         worker = self._life.worker
         if worker is not None:
-            worker.wake()
+            worker.wake(number)
+        return number
 
     def health(self) -> dict[str, Any]:
         """Return the state of discovery for a periodic health check, as plain JSON-able values.

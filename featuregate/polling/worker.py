@@ -9,6 +9,7 @@ import logging
 import threading
 import weakref
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from featuregate.sources.source import HoldingSource
@@ -56,10 +57,9 @@ class Worker:
         worker._task = worker._loop.create_task(worker._run(), name="featuregate-poll")
         return worker
 
-    def wake(self) -> None:
-        """Poll now rather than later."""
-        if self._wake is not None:
-            self._call_in_loop(self._wake.set)
+    def wake(self, number: int) -> None:
+        """Begin the poll of this number now rather than later. If it has begun already, no other poll follows it."""
+        self._call_in_loop(partial(self._wake_for, number))
 
     def stop(self) -> None:
         """Stop, also in the middle of a poll. A thread has ended when this returns."""
@@ -98,6 +98,12 @@ class Worker:
         if self._task is not None:
             self._call_in_loop(self._task.cancel)
 
+    def _wake_for(self, number: int) -> None:
+        # In the loop that polls, so no poll begins between the look and the call.
+        poller = self._poller()
+        if self._wake is not None and poller is not None and poller.next_number <= number:
+            self._wake.set()
+
     def _call_in_loop(self, function: Callable[[], object]) -> None:
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop is closed, so nothing runs there
@@ -121,6 +127,7 @@ class Worker:
                 if poller is None:
                     return
                 source = poller.source
+                self._wake.clear()
                 delay, news = await poller.poll(), poller.news()
                 del poller
                 await self._rest(delay, news)
@@ -142,7 +149,6 @@ class Worker:
             if listening is not None:
                 listening.cancel()
                 await asyncio.wait([listening])
-        self._wake.clear()
 
     async def _listen(self, news: Callable[[float], Coroutine[Any, Any, None]], within: float) -> None:
         assert self._wake is not None

@@ -23,6 +23,10 @@ class Counting:
         self.changed = None
         self.source = None
 
+    @property
+    def next_number(self) -> int:
+        return self.polls + 1
+
     async def poll(self) -> float:
         with self.polled:
             self.polls += 1
@@ -56,10 +60,29 @@ def test_it_polls_at_once_and_when_it_is_rung() -> None:
     poller = Counting()
     worker = Worker.in_thread(poller)
     assert poller.wait_for(1)
-    worker.wake()
+    worker.wake(2)
     assert poller.wait_for(2)
     worker.stop()
     assert not worker.alive()
+
+
+async def test_a_poll_that_has_begun_is_not_repeated() -> None:
+    """Of two callers that ask for the same poll, one may come after it has begun, or before the loop has its turn."""
+    poller = Counting()
+    worker = Worker.in_task(poller)
+    worker.wake(1)
+    await poller.beat.wait()
+    worker.wake(1)
+    for number in (2, 2, 3):
+        poller.beat.clear()
+        worker.wake(number)
+        if number > poller.polls:
+            await poller.beat.wait()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert poller.polls == number
+    worker.stop()
+    await worker.stopped()
 
 
 def test_it_polls_again_after_the_delay() -> None:
@@ -199,7 +222,7 @@ def test_ringing_after_the_end_is_harmless() -> None:
     """The loop is closed by then."""
     worker = Worker.in_thread(Counting())
     worker.stop()
-    worker.wake()
+    worker.wake(1)
 
 
 @pytest.mark.parametrize("round_", range(20))
