@@ -127,18 +127,20 @@ class Listener:
         await asyncio.gather(*connecting, return_exceptions=True)
         await self.hang_up()
 
-    def _accept(self, listening: socket.socket) -> None:
+    def _accept(self, listening: socket.socket) -> bool:
+        """Accept one connection. Return whether there was one."""
         # Not by asyncio.Server: if it is closed between accepting and connecting, it loses the connection, and the
         # client waits for its timeout instead of being reset.
         try:
             accepted, _ = listening.accept()
-        except OSError:  # the client has gone already
-            return
+        except OSError:  # none waits, or the client has gone already
+            return False
         accepted.setblocking(False)  # noqa: FBT003 - the socket module's signature
         task = asyncio.get_running_loop().create_task(self._connect(accepted))
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
         task.add_done_callback(lambda done: accepted.close() if done.cancelled() else None)
+        return True
 
     async def _connect(self, accepted: socket.socket) -> None:
         with suppress(OSError):  # a client that speaks no TLS, or has gone already
@@ -158,6 +160,14 @@ class Listener:
             await asyncio.sleep(0)
         for connection in tuple(self.connections):
             connection.pump()
+
+    async def outlive_clients(self) -> None:
+        """Wait until clients have closed all connections. After that, no request of theirs is still to be read."""
+        while self._listening is not None and self._accept(self._listening):
+            pass
+        await asyncio.gather(*self._connecting)
+        for connection in tuple(self.connections):
+            await connection.gone.wait()
 
     async def forget(self) -> None:
         """Drop the requests that wait for an answer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
 import pytest
@@ -83,6 +84,24 @@ def test_a_paused_broker_accepts_requests_and_answers_nothing(fake_kafka: FakeCl
         broker.resume()
         client.send(API_VERSIONS, 4)
         assert client.receive_frame()[:4] == b"\0\0\0\x02"
+
+
+def test_requests_of_clients_that_have_gone_are_read(fake_kafka: FakeCluster) -> None:
+    """Clients may give up before the thread of the brokers has its turn."""
+    broker, loop, turn = fake_kafka.broker(1), fake_kafka.loop, threading.Event()
+    loop.loop.call_soon_threadsafe(turn.wait)
+    for _ in range(10):
+        with RawClient(broker) as client:
+            client.send(API_VERSIONS, 4)
+    assert fake_kafka.requests == ()
+
+    async def requests_once_clients_are_gone() -> int:
+        await broker.listener.outlive_clients()
+        return len(fake_kafka.requests)
+
+    requests = asyncio.run_coroutine_threadsafe(requests_once_clients_are_gone(), loop.loop)
+    turn.set()
+    assert requests.result(timeout=10) == 10
 
 
 # ---------------------------------------------------------------------- what goes wrong once
