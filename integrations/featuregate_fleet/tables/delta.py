@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as f
 
+from featuregate_fleet.errors import WrongSpark
 from featuregate_fleet.tables.folder import Tables
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pathlib import Path
 
+    from pyspark.sql import DataFrame, SparkSession
+
+    from featuregate_fleet.evidence.pseudonyms import Pseudonyms
     from featuregate_fleet.tables.folder import BatchId
 
 _CHECK_RETENTION: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
@@ -22,8 +27,21 @@ _WRITING: Final = {"mergeSchema": "true", "delta.dataSkippingStatsColumns": "clu
 default Delta's log keeps the least and the greatest principal of each file, also of those that are deleted."""
 
 
+_EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
+
+
 class DeltaTables(Tables):
-    """Tables with transactions."""
+    """Tables with transactions.
+
+    Raises
+    ------
+    WrongSpark
+        The Spark of this program, or of ``spark-submit``, was started without Delta Lake.
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path, cluster: str, pseudonyms: Pseudonyms | None = None) -> None:
+        _require_delta_lake(spark)
+        super().__init__(spark, folder, cluster, pseudonyms)
 
     def version(self, table: str) -> int | None:
         """Return the version of a table that readers see; None where it does not exist."""
@@ -81,3 +99,21 @@ class DeltaTables(Tables):
 
     def _path(self, table: str) -> str:
         return str(self._folder / table)  # Spark takes a path as it is, and would not decode a URI
+
+
+def _require_delta_lake(spark: SparkSession) -> None:
+    """Raise `WrongSpark` before Spark would, which names a class. Spark itself starts where an extension is missing."""
+    if _EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
+        raise WrongSpark(_missing(f"spark.sql.extensions does not name {_EXTENSION}"))
+    java: Any = spark._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
+    try:
+        java.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(_EXTENSION)
+    except Py4JJavaError:
+        raise WrongSpark(_missing("its jars are not there")) from None
+
+
+def _missing(what: str) -> str:
+    return (
+        f"the Spark that runs here was started without Delta Lake, which keeps the tables: {what}. "
+        "Start Spark with it, or give --format parquet for a new folder"
+    )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from pyspark.sql import SparkSession
 
+from featuregate_fleet.errors import WrongSpark
 from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.tables import delta
 from featuregate_fleet.tables.delta import DeltaTables
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
@@ -34,3 +39,43 @@ def test_a_session_that_runs_already_goes_on_as_it_was(tmp_path):
         assert running.range(3).count() == 3
     finally:
         running.conf.unset("spark.sql.session.timeZone")
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_session_without_the_extension_of_delta_lake_is_refused(tmp_path, monkeypatch):
+    """Before Spark fails with the name of a class."""
+    monkeypatch.setattr(delta, "_EXTENSION", "io.example.Extension")
+    with pytest.raises(WrongSpark, match=r"spark\.sql\.extensions does not name io\.example\.Extension"):
+        DeltaTables(SparkSession.builder.getOrCreate(), tmp_path, "c")
+
+
+WITHOUT_JARS = """
+import sys
+
+from pyspark.sql import SparkSession
+
+from featuregate.cli import main
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+spark.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension").getOrCreate()
+run = ["fleet", "run", "--once", "--logs", sys.argv[1], "--cluster", "c", "--tables"]
+print(main([*run, sys.argv[2]]), main([*run, sys.argv[3], "--format", "parquet"]))
+spark.getOrCreate().stop()
+"""
+
+
+def test_a_program_whose_spark_has_no_jars_of_delta_lake_is_told_so(tmp_path):
+    """Spark starts all the same. Plain Parquet needs none."""
+    (tmp_path / "logs" / "1").mkdir(parents=True)
+    (tmp_path / "logs" / "1" / "server.log").write_text("no line of Kafka\n")
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_JARS, *(str(tmp_path / name) for name in ("logs", "delta", "parquet"))],
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.stdout.split()[-2:] == ["2", "0"], done.stderr
+    assert "started without Delta Lake, which keeps the tables: its jars are not there" in done.stderr
+    assert "DefaultSource" not in done.stderr
