@@ -8,13 +8,13 @@ A package declares an entry point of the group ``featuregate.commands``. Its nam
 
 from __future__ import annotations
 
+from featuregate.cli.arguments.command_help import CommandHelp
 from featuregate.cli.arguments.options import add_cluster_options, add_gates, add_output, positive_seconds
 from featuregate.cli.cluster import configuration, discover_view, excluded_apis, silence_log
 from featuregate.cli.exit_codes import FAILED, INTERNAL, INTERRUPTED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.gates import gate_requirements
 from featuregate.cli.output import print_message, printable
 from featuregate.cli.plugin_protocols import (
-    CommandHelp,
     Diagnosis,
     EvidenceCheck,
     EvidenceFinding,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from featuregate.view.merging import merge
 
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerAnswers:
+class BrokerAnswers(NamedTuple):
     """The answers of one poll, one for each broker of the list, and the cluster that they belong to."""
 
     cluster_id: str | None
@@ -50,8 +48,7 @@ class BrokerAnswers:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergedView:
+class MergedView(NamedTuple):
     """A view that was merged elsewhere, and how old the brokers' answers in it are.
 
     The source says how long ago the brokers answered, rather than when, because clocks of machines differ.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import struct
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_args, get_origin
 
 from featuregate.wire.readers import Reader
 from featuregate.wire.schema import Before, FixedVersion, Flexible, Scalar, Tag, Versions
@@ -85,12 +85,12 @@ class StructureCodec:
         self._required_defaults: list[tuple[str, str, Any]] = []
         self._set_unknown = _setter(cls, "unknown_tags") if issubclass(cls, Flexible) else None
         self.smallest = int(flexible)  # the count of tagged fields
-        hints = get_type_hints(cls, include_extras=True)
         for declared in dataclasses.fields(cls):
             if declared.name != "unknown_tags":
-                self._add(declared, hints[declared.name], version, prefix)
+                self._add(declared, version, prefix)
 
-    def _add(self, declared: dataclasses.Field[Any], hint: Any, version: int, prefix: str) -> None:
+    def _add(self, declared: dataclasses.Field[Any], version: int, prefix: str) -> None:
+        hint = declared.type  # no text: modules with schemas evaluate their annotations, which takes no time here
         name, label, set_field = declared.name, prefix + declared.name, _setter(self._cls, declared.name)
         versions, tag = _mark(hint, Versions) or Versions(0), _mark(hint, Tag)
         is_there = versions.first <= version <= versions.last
