@@ -4,14 +4,13 @@ Source: ``GroupMetadataKey.json`` and ``GroupMetadataValue.json`` of Apache Kafk
 same in 3.9.2.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
 from featuregate.records.key_value import Key, Value
-from featuregate.wire.schema import Flexible, Int32, Int64, Versions
+from featuregate.wire.schema import Flexible, Int32, Int64, Versions, structure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class GroupMetadataKey(Key):
     """Key of a classic group."""
 
@@ -20,7 +19,7 @@ class GroupMetadataKey(Key):
     group: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class MemberMetadata(Flexible):
     """A member of a classic group, at the start of the generation."""
 
@@ -40,7 +39,7 @@ class MemberMetadata(Flexible):
     """From the leader: for consumers, Kafka's ``ConsumerProtocolAssignment``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class GroupMetadataValue(Value):
     """A generation of a classic group. Brokers write version 3; none has written 4 up to 4.4 (KIP-915)."""
 

@@ -5,21 +5,20 @@ says otherwise. Releases before 3.8 used other schemas under the same numbers: a
 could be upgraded.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
 from featuregate.records.key_value import Key, Value
-from featuregate.wire.schema import Flexible, Int8, Int32, Int64, Tag, Uuid
+from featuregate.wire.schema import Flexible, Int8, Int32, Int64, Tag, Uuid, structure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class GroupKey(Key):
     """Base of the keys that name a group."""
 
     group_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class MemberKey(Key):
     """Base of the keys that name a member of a group."""
 
@@ -34,7 +33,7 @@ class ConsumerGroupMetadataKey(GroupKey):
     RECORD_TYPE = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class ConsumerGroupMetadataValue(Value):
     """The epoch of a group."""
 
@@ -50,7 +49,7 @@ class ConsumerGroupPartitionMetadataKey(GroupKey):
     RECORD_TYPE = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class PartitionMetadata(Flexible):
     """The racks of a partition."""
 
@@ -58,7 +57,7 @@ class PartitionMetadata(Flexible):
     racks: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class TopicMetadata(Flexible):
     """A topic, as the group knew it last."""
 
@@ -68,7 +67,7 @@ class TopicMetadata(Flexible):
     partition_metadata: tuple[PartitionMetadata, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class ConsumerGroupPartitionMetadataValue(Value):
     """The topics that a group subscribes to. Only brokers up to 4.0 write it."""
 
@@ -82,7 +81,7 @@ class ConsumerGroupMemberMetadataKey(MemberKey):
     RECORD_TYPE = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class ClassicProtocol(Flexible):
     """An assignor of a classic member, with its ``ConsumerProtocolSubscription``."""
 
@@ -90,7 +89,7 @@ class ClassicProtocol(Flexible):
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class ClassicMemberMetadata(Flexible):
     """The subscription of a member that still uses the classic protocol."""
 
@@ -98,7 +97,7 @@ class ClassicMemberMetadata(Flexible):
     supported_protocols: tuple[ClassicProtocol, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class ConsumerGroupMemberMetadataValue(Value):
     """The description of a member, as the member sent it."""
 
@@ -125,7 +124,7 @@ class ConsumerGroupTargetAssignmentMetadataKey(GroupKey):
     RECORD_TYPE = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class ConsumerGroupTargetAssignmentMetadataValue(Value):
     """The epoch of the target assignment."""
 
@@ -141,7 +140,7 @@ class ConsumerGroupTargetAssignmentMemberKey(MemberKey):
     RECORD_TYPE = 7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class TopicPartition(Flexible):
     """Partitions of one topic."""
 
@@ -149,7 +148,7 @@ class TopicPartition(Flexible):
     partitions: tuple[Int32, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class ConsumerGroupTargetAssignmentMemberValue(Value):
     """The target assignment of a member."""
 
@@ -163,7 +162,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(MemberKey):
     RECORD_TYPE = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class TopicPartitions(Flexible):
     """Partitions of one topic that a member has."""
 
@@ -173,7 +172,7 @@ class TopicPartitions(Flexible):
     """From 4.3 on: the epoch in which each of the partitions was assigned."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class ConsumerGroupCurrentMemberAssignmentValue(Value):
     """The current assignment of a member."""
 
@@ -185,7 +184,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Value):
     partitions_pending_revocation: tuple[TopicPartitions, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class ConsumerGroupRegularExpressionKey(Key):
     """Key of a resolved regular expression."""
 
@@ -196,7 +195,7 @@ class ConsumerGroupRegularExpressionKey(Key):
     """In RE2's syntax, from the subscriptions of members."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class ConsumerGroupRegularExpressionValue(Value):
     """The topics that match a regular expression. From 4.0 on."""
 

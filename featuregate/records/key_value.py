@@ -1,12 +1,11 @@
 """What all keys and values of coordinators' records have in common."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from featuregate.wire.schema import Flexible, Structure
+from featuregate.wire.schema import Flexible, Structure, structure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class Key(Structure):
     """The key of a record. Keys are never flexible (KIP-915), so equal keys have equal bytes; keys are hashable."""
 
@@ -14,7 +13,7 @@ class Key(Structure):
     """The number that begins the key. Kafka's schemas call it ``apiKey``, and up to 4.0 the version of the key."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class Value(Flexible):
     """The value of a record."""
 

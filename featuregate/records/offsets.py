@@ -4,14 +4,13 @@ Source: ``OffsetCommitKey.json``, ``OffsetCommitValue.json`` and ``LegacyOffsetC
 (``group-coordinator``), the same in 3.9.2 but for the topic id.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
 from featuregate.records.key_value import Key, Value
-from featuregate.wire.schema import ZERO_UUID, Int32, Int64, Tag, Uuid, Versions
+from featuregate.wire.schema import ZERO_UUID, Int32, Int64, Tag, Uuid, Versions, structure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class OffsetCommitKey(Key):
     """Key of a committed offset: group, topic and partition."""
 
@@ -29,7 +28,7 @@ class LegacyOffsetCommitKey(OffsetCommitKey):
     RECORD_TYPE = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class OffsetCommitValue(Value):
     """The offset that a group committed for a partition.
 

@@ -5,12 +5,11 @@ Source: ``ShareGroup*.json`` (``group-coordinator``), ``ShareSnapshot*.json`` an
 4.0 had other layouts under the same numbers.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from featuregate.records.consumer_groups import GroupKey, MemberKey, TopicPartition
 from featuregate.records.key_value import Key, Value
-from featuregate.wire.schema import Flexible, Int8, Int16, Int32, Int64, Tag, Uuid
+from featuregate.wire.schema import Flexible, Int8, Int16, Int32, Int64, Tag, Uuid, structure
 
 
 class ShareGroupMemberMetadataKey(MemberKey):
@@ -20,7 +19,7 @@ class ShareGroupMemberMetadataKey(MemberKey):
     RECORD_TYPE = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class ShareGroupMemberMetadataValue(Value):
     """The description of a member, as the member sent it."""
 
@@ -38,7 +37,7 @@ class ShareGroupMetadataKey(GroupKey):
     RECORD_TYPE = 11
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class ShareGroupMetadataValue(Value):
     """The epoch of a group."""
 
@@ -54,7 +53,7 @@ class ShareGroupTargetAssignmentMetadataKey(GroupKey):
     RECORD_TYPE = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class ShareGroupTargetAssignmentMetadataValue(Value):
     """The epoch of the target assignment."""
 
@@ -70,7 +69,7 @@ class ShareGroupTargetAssignmentMemberKey(MemberKey):
     RECORD_TYPE = 13
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class ShareGroupTargetAssignmentMemberValue(Value):
     """The target assignment of a member."""
 
@@ -84,7 +83,7 @@ class ShareGroupCurrentMemberAssignmentKey(MemberKey):
     RECORD_TYPE = 14
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class ShareGroupCurrentMemberAssignmentValue(Value):
     """The current assignment of a member."""
 
@@ -102,7 +101,7 @@ class ShareGroupStatePartitionMetadataKey(GroupKey):
     RECORD_TYPE = 15
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class TopicPartitionsInfo(Flexible):
     """Partitions of one topic."""
 
@@ -111,7 +110,7 @@ class TopicPartitionsInfo(Flexible):
     partitions: tuple[Int32, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class TopicInfo(Flexible):
     """A topic."""
 
@@ -119,7 +118,7 @@ class TopicInfo(Flexible):
     topic_name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class ShareGroupStatePartitionMetadataValue(Value):
     """The partitions that have a state in ``__share_group_state``."""
 
@@ -128,7 +127,7 @@ class ShareGroupStatePartitionMetadataValue(Value):
     deleting_topics: tuple[TopicInfo, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class SharePartitionKey(Key):
     """Base of the keys of ``__share_group_state``: a share-partition."""
 
@@ -137,7 +136,7 @@ class SharePartitionKey(Key):
     partition: Int32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class StateBatch(Flexible):
     """Offsets in the same state."""
 
@@ -155,7 +154,7 @@ class ShareSnapshotKey(SharePartitionKey):
     RECORD_TYPE = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class ShareSnapshotValue(Value):
     """The complete state of a share-partition."""
 
@@ -179,7 +178,7 @@ class ShareUpdateKey(SharePartitionKey):
     RECORD_TYPE = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class ShareUpdateValue(Value):
     """The changes since the snapshot."""
 

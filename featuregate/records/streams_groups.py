@@ -4,15 +4,14 @@ Source: ``StreamsGroup*.json`` of Apache Kafka 4.4.0 (``group-coordinator``), th
 otherwise.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from featuregate.records.consumer_groups import GroupKey, MemberKey
 from featuregate.records.key_value import Value
-from featuregate.wire.schema import Flexible, Int8, Int16, Int32, Int64, Tag, UInt16
+from featuregate.wire.schema import Flexible, Int8, Int16, Int32, Int64, Tag, UInt16, structure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class KeyValue(Flexible):
     """A client tag or a config, with its value."""
 
@@ -27,7 +26,7 @@ class StreamsGroupMetadataKey(GroupKey):
     RECORD_TYPE = 17
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class StreamsGroupMetadataValue(Value):
     """The epoch of a group."""
 
@@ -51,7 +50,7 @@ class StreamsGroupMemberMetadataKey(MemberKey):
     RECORD_TYPE = 19
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class Endpoint(Flexible):
     """Address at which an instance serves interactive queries."""
 
@@ -59,7 +58,7 @@ class Endpoint(Flexible):
     port: UInt16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class StreamsGroupMemberMetadataValue(Value):
     """The description of a member, as the member sent it."""
 
@@ -84,7 +83,7 @@ class StreamsGroupTargetAssignmentMetadataKey(GroupKey):
     RECORD_TYPE = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class StreamsGroupTargetAssignmentMetadataValue(Value):
     """The epoch of the target assignment."""
 
@@ -100,7 +99,7 @@ class StreamsGroupTargetAssignmentMemberKey(MemberKey):
     RECORD_TYPE = 21
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class TaskIds(Flexible):
     """Tasks of one subtopology."""
 
@@ -108,7 +107,7 @@ class TaskIds(Flexible):
     partitions: tuple[Int32, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class StreamsGroupTargetAssignmentMemberValue(Value):
     """The target assignment of a member."""
 
@@ -124,7 +123,7 @@ class StreamsGroupCurrentMemberAssignmentKey(MemberKey):
     RECORD_TYPE = 22
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class CurrentTaskIds(Flexible):
     """Tasks of one subtopology that a member has; ``TaskIds`` too in Kafka's schema."""
 
@@ -134,7 +133,7 @@ class CurrentTaskIds(Flexible):
     """From 4.2 on: the epoch in which each of the tasks was assigned."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class StreamsGroupCurrentMemberAssignmentValue(Value):
     """The current assignment of a member."""
 
@@ -156,7 +155,7 @@ class StreamsGroupTopologyKey(GroupKey):
     RECORD_TYPE = 23
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class TopologyTopic(Flexible):
     """An internal topic of a topology; ``TopicInfo`` in Kafka's schema."""
 
@@ -168,7 +167,7 @@ class TopologyTopic(Flexible):
     topic_configs: tuple[KeyValue, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class CopartitionGroup(Flexible):
     """Topics with the same number of partitions, as indexes into the lists of the subtopology."""
 
@@ -177,7 +176,7 @@ class CopartitionGroup(Flexible):
     repartition_source_topics: tuple[Int16, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class Subtopology(Flexible):
     """A part of a topology that reads its own topics."""
 
@@ -190,7 +189,7 @@ class Subtopology(Flexible):
     copartition_groups: tuple[CopartitionGroup, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class StreamsGroupTopologyValue(Value):
     """The topology of a group."""
 

@@ -4,12 +4,11 @@ Source: ``TransactionLogKey.json`` and ``TransactionLogValue.json`` of Apache Ka
 3.9.2 has no tagged fields yet. The states are those of ``TransactionState.java``.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated, ClassVar, Final
 
 from featuregate.records.key_value import Key, Value
-from featuregate.wire.schema import Flexible, Int8, Int16, Int32, Int64, Tag, Versions
+from featuregate.wire.schema import Flexible, Int8, Int16, Int32, Int64, Tag, Versions, structure
 
 
 class TransactionState(IntEnum):
@@ -25,7 +24,7 @@ class TransactionState(IntEnum):
     PREPARE_EPOCH_FENCE = 7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class TransactionLogKey(Key):
     """Key of a transactional id."""
 
@@ -34,7 +33,7 @@ class TransactionLogKey(Key):
     transactional_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class PartitionsSchema(Flexible):
     """Partitions of one topic."""
 
@@ -42,7 +41,7 @@ class PartitionsSchema(Flexible):
     partition_ids: tuple[Int32, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@structure
 class TransactionLogValue(Value):
     """The producer that holds a transactional id, and its transaction.
 

@@ -10,14 +10,14 @@ offers no version, so no gate opens because of it. Two ranges for one API or one
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, ClassVar, Final, Self
 
 from featuregate.errors import LocalWireError, RemoteWireError
 from featuregate.kafka_errors import UNSUPPORTED_VERSION
 from featuregate.wire.message import Request, Response
 from featuregate.wire.readers import Reader
-from featuregate.wire.schema import Before, Boolean, Int16, Int32, Int64, Scalar, Tag, Versions
+from featuregate.wire.schema import Before, Boolean, Int16, Int32, Int64, Scalar, Tag, Versions, structure
 from featuregate.wire.writers import Writer
 
 IDENTITY_FROM: Final = 5
@@ -168,7 +168,7 @@ _Finalized = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class ApiVersionsResponse(Response):
     """The API ranges and features of one broker, or an error code."""
 
@@ -213,7 +213,7 @@ class ApiVersionsResponse(Response):
             return cls(error_code=UNSUPPORTED_VERSION, api_ranges={}), 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class ApiVersionsRequest(Request[ApiVersionsResponse]):
     """Request the API ranges and features of a broker, which answers before authentication."""
 

@@ -4,11 +4,10 @@ It came with 2.8, learned to describe controllers in v1 (KIP-919) and fenced bro
 ``DescribeClusterRequest.json`` and its response of Apache Kafka 4.4.0. The request asks for no authorized operations.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
 from featuregate.wire.message import Request, Response
-from featuregate.wire.schema import Boolean, Flexible, Int8, Int16, Int32, Versions
+from featuregate.wire.schema import Boolean, Flexible, Int8, Int16, Int32, Versions, structure
 
 BROKERS: Final = 1
 """``EndpointType`` of brokers."""
@@ -19,7 +18,7 @@ NOT_ASKED: Final = -(2**31)
 """Value for authorized operations that were not requested; Metadata of 2.4 has 0."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class Node(Flexible):
     """One broker or controller, and where it listens."""
 
@@ -31,7 +30,7 @@ class Node(Flexible):
     """Registered but not in use; only in DescribeCluster v2."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class DescribeClusterResponse(Response):
     """The brokers or the controllers of a cluster."""
 
@@ -53,7 +52,7 @@ class DescribeClusterResponse(Response):
     cluster_authorized_operations: Int32 = NOT_ASKED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class DescribeClusterRequest(Request[DescribeClusterResponse]):
     """Request the brokers or the controllers of a cluster."""
 

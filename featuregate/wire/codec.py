@@ -59,7 +59,7 @@ class _Tagged(NamedTuple):
 class StructureCodec:
     """The fields of one structure, in one version. Errors name a field by its ``label``, the path to the field.
 
-    Reading sets the slots directly. The ``__init__`` of a frozen dataclass sets each field by its name, which takes
+    Reading sets the slots directly. The ``__init__`` of a structure sets each field by its name, which takes
     about as long as the rest of the decoding.
     """
 

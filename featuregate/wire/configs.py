@@ -7,11 +7,10 @@ Apache Kafka 4.4.0.
 DescribeConfigs v0 is not supported: brokers from 1.1 on know v1, and none before 2.4 has loggers as configs.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
 from featuregate.wire.message import Request, Response
-from featuregate.wire.schema import Boolean, Flexible, Int8, Int16, Int32, Versions
+from featuregate.wire.schema import Boolean, Flexible, Int8, Int16, Int32, Versions, structure
 
 BROKER_LOGGER: Final = 8
 """``ResourceType`` of the loggers of a broker; the name of the resource is the broker's node id (KIP-412)."""
@@ -21,7 +20,7 @@ SET: Final = 0
 _UNKNOWN_SOURCE: Final = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class DescribeConfigsResource(Flexible):
     """The resource whose configs are requested."""
 
@@ -31,7 +30,7 @@ class DescribeConfigsResource(Flexible):
     """The names of configs; None for all of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class ConfigSynonym(Flexible):
     """Where else a config has a value."""
 
@@ -40,7 +39,7 @@ class ConfigSynonym(Flexible):
     source: Int8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class ConfigEntry(Flexible):
     """One config, and its value."""
 
@@ -55,7 +54,7 @@ class ConfigEntry(Flexible):
     documentation: Annotated[str | None, Versions(3)] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class DescribeConfigsResult(Flexible):
     """The configs of one resource, or why there are none."""
 
@@ -66,7 +65,7 @@ class DescribeConfigsResult(Flexible):
     configs: tuple[ConfigEntry, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class DescribeConfigsResponse(Response):
     """One result for each resource."""
 
@@ -79,7 +78,7 @@ class DescribeConfigsResponse(Response):
     results: tuple[DescribeConfigsResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
     """Request configs. Those of a broker and of its loggers need DESCRIBE_CONFIGS on the cluster."""
 
@@ -90,7 +89,7 @@ class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
     include_documentation: Annotated[Boolean, Versions(3, ignorable=False)] = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class AlterableConfig(Flexible):
     """The new value of one config."""
 
@@ -99,7 +98,7 @@ class AlterableConfig(Flexible):
     value: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class AlterConfigsResource(Flexible):
     """The resource whose configs are changed."""
 
@@ -108,7 +107,7 @@ class AlterConfigsResource(Flexible):
     configs: tuple[AlterableConfig, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class AlterConfigsResult(Flexible):
     """The result for one resource: all of its changes, or none."""
 
@@ -118,7 +117,7 @@ class AlterConfigsResult(Flexible):
     resource_name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class IncrementalAlterConfigsResponse(Response):
     """One result for each resource."""
 
@@ -131,7 +130,7 @@ class IncrementalAlterConfigsResponse(Response):
     responses: tuple[AlterConfigsResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class IncrementalAlterConfigsRequest(Request[IncrementalAlterConfigsResponse]):
     """Change configs, and leave the others as they are. Loggers of a broker need ALTER_CONFIGS on the cluster."""
 

@@ -6,14 +6,13 @@ The request names no topics and asks for no authorized operations. v0 is not sup
 topics means all of them.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Self
 
 from featuregate.errors import RemoteWireError
 from featuregate.wire.cluster import NOT_ASKED, Node
 from featuregate.wire.message import Request, Response
 from featuregate.wire.readers import Reader
-from featuregate.wire.schema import Boolean, FixedVersion, Int16, Int32, Scalar, Versions
+from featuregate.wire.schema import Boolean, FixedVersion, Int16, Int32, Scalar, Versions, structure
 from featuregate.wire.writers import Writer
 
 _NO_TAGS: Final = b"\0"
@@ -35,7 +34,7 @@ _NoTopics = Annotated[tuple[()], Scalar("topics", _read_no_topics, _write_no_top
 """A list of topics, which must be empty; null would mean all topics."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class MetadataResponse(Response):
     """The brokers that are alive."""
 
@@ -68,7 +67,7 @@ class MetadataResponse(Response):
         return cls.decode(asked, body.removesuffix(_NO_TAGS)), asked
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class MetadataRequest(Request[MetadataResponse]):
     """Request the brokers of a cluster, without topics."""
 

@@ -6,17 +6,17 @@ brokers before 1.0, they travel bare, each behind a length: see `featuregate.wir
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, ClassVar, Final
 
 from featuregate.wire.message import Request, Response
-from featuregate.wire.schema import Int16, Int64, Versions
+from featuregate.wire.schema import Int16, Int64, Versions, structure
 
 _NEVER: Final = 2**15
 """No version of SaslHandshake is flexible: a broker must be able to read it before any agreement."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class SaslHandshakeResponse(Response):
     """Tells whether the listener enables the mechanism."""
 
@@ -32,7 +32,7 @@ class SaslHandshakeResponse(Response):
     """The mechanisms that the listener enables."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class SaslHandshakeRequest(Request[SaslHandshakeResponse]):
     """Choose a mechanism."""
 
@@ -41,7 +41,7 @@ class SaslHandshakeRequest(Request[SaslHandshakeResponse]):
     mechanism: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class SaslAuthenticateResponse(Response):
     """The server's next token, or an error."""
 
@@ -61,7 +61,7 @@ class SaslAuthenticateResponse(Response):
     """Unknown tagged fields, as received."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class SaslAuthenticateRequest(Request[SaslAuthenticateResponse]):
     """The client's next token."""
 

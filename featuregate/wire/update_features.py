@@ -4,14 +4,13 @@ KIP-584 defined v0, KIP-778 v1 (upgrade types, dry run), KIP-1022's follow-up v2
 Source: ``UpdateFeaturesRequest.json`` and ``UpdateFeaturesResponse.json`` of Apache Kafka 4.4.0.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated, ClassVar, Final
 
 from featuregate.errors import LocalWireError
 from featuregate.wire.message import Request, Response
 from featuregate.wire.readers import Reader
-from featuregate.wire.schema import Before, Boolean, Flexible, Int8, Int16, Int32, Scalar, Versions
+from featuregate.wire.schema import Before, Boolean, Flexible, Int8, Int16, Int32, Scalar, Versions, structure
 from featuregate.wire.writers import Writer
 
 _DRY_RUN_FROM: Final = 1
@@ -40,7 +39,7 @@ def _write_allow_downgrade(writer: Writer, upgrade_type: int, label: str) -> Non
 _ALLOW_DOWNGRADE = Scalar("bool", _read_allow_downgrade, _write_allow_downgrade, 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class FeatureUpdate(Flexible):
     """The new level of one feature."""
 
@@ -56,7 +55,7 @@ class FeatureUpdate(Flexible):
     """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class FeatureResult(Flexible):
     """The result of one update."""
 
@@ -66,7 +65,7 @@ class FeatureResult(Flexible):
     """``NONE`` from brokers of 4.0 on, where the update succeeded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class UpdateFeaturesResponse(Response):
     """The result of the request, and of each update where the version has them."""
 
@@ -82,7 +81,7 @@ class UpdateFeaturesResponse(Response):
     """One for each feature in v0 and v1; none in v2, which has one error for the whole request."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@structure
 class UpdateFeaturesRequest(Request[UpdateFeaturesResponse]):
     """Request new finalized levels. Needs ALTER on the cluster."""
 

@@ -6,13 +6,14 @@ import contextlib
 import dataclasses
 import pickle
 import tracemalloc
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featuregate.errors import LocalWireError, RemoteWireError
+from featuregate.wire.cluster import Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,3 +107,22 @@ def test_each_message_is_a_frozen_value_that_pickles(
     assert not hasattr(message, "__dict__")
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(message, dataclasses.fields(message)[0].name, None)  # type: ignore[arg-type] # every message is a dataclass
+
+
+def test_a_structure_is_made_as_a_dataclass_is() -> None:
+    """By keywords, of which each is a field, with every field that has no default."""
+    node = Node(node_id=1, host="b1", port=9092)
+    assert node == Node(node_id=1, host="b1", port=9092, rack=None, is_fenced=False, unknown_tags={})
+    assert node != Node(node_id=2, host="b1", port=9092)
+    assert node != "b1"
+    assert repr(node) == "Node(unknown_tags={}, node_id=1, host='b1', port=9092, rack=None, is_fenced=False)"
+    assert dataclasses.replace(node, port=9093).port == 9093
+    made: Any = Node
+    with pytest.raises(TypeError, match=r"^Node: port is missing$"):
+        made(node_id=1, host="b1")
+    with pytest.raises(TypeError, match=r"^Node has no ports$"):
+        made(node_id=1, host="b1", port=9092, ports=9093)
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'port'"):
+        del node.port
+    with pytest.raises(TypeError, match="unhashable type: 'dict'"):
+        hash(node)
