@@ -212,7 +212,8 @@ def _counted(file: LogFile, fast: FastLines) -> pa.StructArray:
     lines = lines.append_column("time", _in_utc(pa.chunked_array([fast.time]), file.time_zone))
     lines = lines.append_column("hour", pc.floor_temporal(lines["time"], unit="hour")).filter(fast.read)
     counts = [("time", "count"), ("time", "min"), ("time", "max")]
-    counted = lines.group_by(["api", "client", "client_id", "hour"]).aggregate(counts).combine_chunks().to_batches()[0]
+    by_texts = lines.group_by(["api", "client", "client_id", "hour"], use_threads=False)  # a task has one core
+    counted = by_texts.aggregate(counts).combine_chunks().to_batches()[0]
     columns = {
         "broker": pa.repeat(pa.scalar(file.broker), len(counted)),
         "hour": counted["hour"],

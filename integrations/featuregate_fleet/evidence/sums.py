@@ -43,7 +43,8 @@ def add_up(parsed: Iterable[pa.RecordBatch], most: int = _MOST) -> Iterator[pa.R
 
 def summed(usage: pa.Table) -> pa.Array:
     """Return rows of ``api_usage``, one for each client and version of an API."""
-    sums = usage.group_by(list(KEYS)).aggregate([("count", "sum"), ("first_seen", "min"), ("last_seen", "max")])
+    by_client = usage.group_by(list(KEYS), use_threads=False)  # a task has one core
+    sums = by_client.aggregate([("count", "sum"), ("first_seen", "min"), ("last_seen", "max")])
     named = sums.rename_columns([*KEYS, "count", "first_seen", "last_seen"]).select(API_USAGE.names)
     return named.cast(API_USAGE).to_struct_array().combine_chunks()
 
