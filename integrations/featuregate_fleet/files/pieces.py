@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import zlib
 from pathlib import Path
@@ -116,7 +117,7 @@ def begins_with(file: LogFile, text: bytes) -> bool:
     return begun.startswith(text)
 
 
-def _cut(cutter: _Cutter, blocks: Iterator[bytes], end: int | None) -> Iterator[pa.RecordBatch]:
+def _cut(cutter: _Cutter, blocks: Iterator[bytes | memoryview], end: int | None) -> Iterator[pa.RecordBatch]:
     for block in blocks:
         yield from cutter.feed(block)
         if end is not None and cutter.at >= end:
@@ -151,7 +152,7 @@ def _format(path: Path) -> str | None:
     return found or (_GZIP if path.suffix == ".gz" else None)
 
 
-def _text(file: IO[bytes], found: str | None) -> Iterator[bytes]:
+def _text(file: IO[bytes], found: str | None) -> Iterator[bytes | memoryview]:
     """Return the blocks of the text of a file in a format."""
     if found is None:
         return _blocks(file)
@@ -160,9 +161,12 @@ def _text(file: IO[bytes], found: str | None) -> Iterator[bytes]:
     raise OSError(f"this is {found}: put its text, or a gzip of that, under this name")
 
 
-def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+def _blocks(file: IO[bytes]) -> Iterator[memoryview]:
+    """Yield blocks that end with a line where one ends. The line that has begun is read again: to join it is slower."""
     while block := file.read(_BLOCK):
-        yield block
+        end = block.rfind(b"\n") + 1 or len(block)
+        file.seek(end - len(block), os.SEEK_CUR)
+        yield memoryview(block)[:end]
 
 
 def _inflated(file: IO[bytes]) -> Iterator[bytes]:
@@ -213,9 +217,9 @@ class _Cutter:
         self._begun = b""
         self._length = 0  # of the line that has begun; more than is kept of a long one
 
-    def feed(self, block: bytes) -> Iterator[pa.RecordBatch]:
+    def feed(self, block: bytes | memoryview) -> Iterator[pa.RecordBatch]:
         """Return the lines that end in this block."""
-        end = block.rfind(b"\n")
+        end = len(block) - 1 if block[-1:] == b"\n" else bytes(block).rfind(b"\n")
         if end >= 0:
             yield from self._lines(memoryview(block)[:end])
             block = block[end + 1 :]
@@ -230,7 +234,8 @@ class _Cutter:
 
     def _lines(self, text: memoryview | bytes) -> Iterator[pa.RecordBatch]:
         dropped = self._length - len(self._begun)
-        lines = pc.split_pattern(_one_value(b"".join((self._begun, text))), b"\n").values
+        whole_text = b"".join((self._begun, text)) if self._begun else text
+        lines = pc.split_pattern(_one_value(whole_text), b"\n").values
         lengths = pc.cast(pc.binary_length(lines), pa.int64())
         if dropped:
             lengths = pa.concat_arrays([pc.add(lengths[:1], dropped), lengths[1:]])
@@ -244,7 +249,7 @@ class _Cutter:
             yield whole.slice(row, _BATCH)
 
 
-def _one_value(text: bytes) -> pa.Array:
+def _one_value(text: bytes | memoryview) -> pa.Array:
     """Return an array of one text, which is not copied."""
     ends = pa.array([0, len(text)], pa.int32()).buffers()[1]
     return pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(text)])
