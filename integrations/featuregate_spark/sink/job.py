@@ -10,6 +10,7 @@ from pyspark.sql import functions as f
 
 from featuregate_spark.errors import NotReplayable, WriteFailed, WrongColumns
 from featuregate_spark.failures import cause_of
+from featuregate_spark.reused_worker import SparedTask
 from featuregate_spark.session_kind import is_classic
 from featuregate_spark.sink.shard_attempt import Committed
 from featuregate_spark.sink.shard_task import RESULT_SCHEMA, EmptyShardTask, ShardTask
@@ -200,11 +201,11 @@ def _written(rows: DataFrame, batch: Batch, tasks: Tasks) -> list[Row]:
     keys = _keys(rows, batch)
     parted = rows.repartition(tasks.number, *map(f.expr, keys)) if tasks.shuffled else rows.coalesce(tasks.number)
     named = parted.selectExpr(_shard_of(keys, batch), *(f"__{name} AS {name}" for name in _columns_of(rows)))
-    return named.mapInArrow(ShardTask(batch, tasks.number), RESULT_SCHEMA).collect()
+    return named.mapInArrow(SparedTask(ShardTask(batch, tasks.number)), RESULT_SCHEMA).collect()
 
 
 def _written_without_rows(spark: SparkSession, batch: Batch, tasks: Tasks) -> list[Row]:
-    task = EmptyShardTask(batch, tasks.number)
+    task = SparedTask(EmptyShardTask(batch, tasks.number))
     return spark.range(0, tasks.number, 1, tasks.number).mapInArrow(task, RESULT_SCHEMA).collect()
 
 

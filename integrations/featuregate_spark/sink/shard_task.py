@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from operator import methodcaller
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -14,7 +13,6 @@ from pyspark.sql.types import BooleanType, IntegerType, LongType, StructField, S
 
 from featuregate_spark.errors import NotReplayable
 from featuregate_spark.sink.kept_clients import KeptClients
-from featuregate_spark.sink.reused_worker import drop_importers_outside, freeze_once
 from featuregate_spark.sink.shard_attempt import Committed, ShardAttempt
 from featuregate_spark.sink.shards import Shard
 
@@ -50,12 +48,10 @@ class ShardTask:
 
     def __call__(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the shards of this task; yield rows of :data:`RESULT_SCHEMA`."""
-        drop_importers_outside(Path(pyspark.SparkFiles.getRootDirectory()))
         task = pyspark.TaskContext.get()
         assert task is not None
         numbers = range(task.partitionId(), self.batch.sharding.shards, self.tasks)
         done = write_shards([Shard(self.batch, number) for number in numbers], iter(rows), _KEPT)
-        freeze_once()
         yield pa.RecordBatch.from_pydict(
             {
                 "shard": pa.array(numbers, pa.int32()),

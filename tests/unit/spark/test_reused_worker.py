@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gc
 import importlib
+import pickle
 import sys
 from typing import TYPE_CHECKING
 from zipfile import ZipFile
 from zipimport import zipimporter
 
 import pytest
+from pyspark import SparkFiles
 
-from featuregate_spark.sink.reused_worker import drop_importers_outside, freeze_once
+from featuregate_spark.reused_worker import SparedTask, drop_importers_outside, freeze_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +53,19 @@ def nothing_frozen() -> Iterator[None]:
     gc.unfreeze()
     yield
     gc.unfreeze()
+
+
+@pytest.mark.usefixtures("nothing_frozen")
+def test_the_worker_of_a_task_is_spared_both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The function travels to the worker, and its rows come back."""
+    monkeypatch.setattr(SparkFiles, "_is_running_on_worker", True)
+    monkeypatch.setattr(SparkFiles, "_root_directory", str(tmp_path / "added"))
+    archive_on_path(monkeypatch, tmp_path / "spark" / "spark.zip", "of_spark")
+    importlib.import_module("of_spark")
+    task = pickle.loads(pickle.dumps(SparedTask(reversed)))
+    assert list(task([1, 2])) == [2, 1]
+    assert not any(archive.startswith(str(tmp_path)) for archive in archives_with_importers())
+    assert gc.get_freeze_count()
 
 
 @pytest.mark.usefixtures("nothing_frozen")
