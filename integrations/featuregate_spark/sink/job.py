@@ -200,7 +200,9 @@ def _written(rows: DataFrame, batch: Batch, tasks: Tasks) -> list[Row]:
     """Run the tasks on the rows of their shards."""
     keys = _keys(rows, batch)
     parted = rows.repartition(tasks.number, *map(f.expr, keys)) if tasks.shuffled else rows.coalesce(tasks.number)
-    named = parted.selectExpr(_shard_of(keys, batch), *(f"__{name} AS {name}" for name in _columns_of(rows)))
+    # Spark's writer of Arrow visits each column for each row, so a batch with one shard has no column for it.
+    shard = [_shard_of(keys, batch)] if batch.sharding.shards > 1 else []
+    named = parted.selectExpr(*shard, *(f"__{name} AS {name}" for name in _columns_of(rows)))
     return named.mapInArrow(SparedTask(ShardTask(batch, tasks.number)), RESULT_SCHEMA).collect()
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import contextmanager
-from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.compute as pc
@@ -21,7 +20,7 @@ from featuregate_spark.sink.progress_reader import POLL_SECONDS, QUICK_READ_SECO
 from featuregate_spark.sink.shard_producer import ProducerFenced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     import pyarrow as pa
 
@@ -90,9 +89,13 @@ class ShardAttempt:
         if self._producer is None:
             return
         with self._aborting():
-            topics = (topic or self.shard.batch.topic for topic in _values(rows, "topic"))
-            fields = [_values(rows, name) for name in ("value", "key", "partition", "headers")]
-            self._producer.send(islice(zip(topics, *fields, strict=False), rows.num_rows))
+            columns = [self._topics(rows), *[_values(rows, name, None) for name in ("value", "key")]]
+            records = zip(*columns, _values(rows, "partition", -1), strict=True)
+            if "headers" in rows.schema.names:
+                headers = rows.column("headers").to_pylist()
+                self._producer.send_with_headers((*record, each) for record, each in zip(records, headers, strict=True))
+            else:
+                self._producer.send(records)
             self._producer.poll()
             self._rows += rows.num_rows
             self._bytes += sum(_bytes(rows.column(name)) for name in ("key", "value") if name in rows.schema.names)
@@ -134,6 +137,12 @@ class ShardAttempt:
         elif self._fenced is not None and not self._is_committed_now():
             raise self._fenced
         return Committed(self._rows, self._bytes, skipped=False) if self.written else Committed()
+
+    def _topics(self, rows: pa.RecordBatch) -> list[str]:
+        found = _values(rows, "topic", self.shard.batch.topic)
+        if None in found or "" in found:
+            raise WriteFailed(f"{self.shard}: a row has no topic, and the sink was given none")
+        return found
 
     def _continue(self) -> ShardProducer | None:
         """Begin the transaction of the producer that this worker has kept; return None where that is not possible.
@@ -214,9 +223,13 @@ def _begin(producer: ShardProducer, reader: ProgressReader) -> None:
     producer.commit_progress(reader.group)
 
 
-def _values(rows: pa.RecordBatch, name: str) -> Iterable[Any]:
-    """Return the values of a column; endless nulls where there is no such column."""
-    return rows.column(name).to_pylist() if name in rows.schema.names else repeat(None)
+def _values(rows: pa.RecordBatch, name: str, default: Any) -> list[Any]:
+    """Return the values of a column, with a default for nulls, also of one that does not exist."""
+    if name not in rows.schema.names:
+        return [default] * rows.num_rows
+    column = rows.column(name)
+    values: list[Any] = (column if default is None else column.fill_null(default)).to_pylist()
+    return values
 
 
 def _bytes(column: Any) -> int:

@@ -28,8 +28,9 @@ _log = logging.getLogger("featuregate.spark.sink")
 _QUEUE_FULL_SECONDS: Final = 0.01
 _CLOSE_SECONDS: Final = 3.0
 
-Record: TypeAlias = "tuple[str | None, bytes | None, bytes | None, int | None, Sequence[Mapping[str, Any]] | None]"
-"""The topic of a record, its value, key, partition (None: the client chooses one) and headers."""
+Record: TypeAlias = tuple[str, bytes | None, bytes | None, int]
+"""The topic of a record, its value, key and partition (-1: the client chooses one)."""
+Headers: TypeAlias = "Sequence[Mapping[str, Any]] | None"
 
 
 class ProducerFenced(Exception):
@@ -107,18 +108,26 @@ class ShardProducer:
 
     def send(self, records: Iterable[Record]) -> None:
         """Add records to the transaction; wait while the producer's queue is full."""
-        produce = self._producer.produce
-        for topic, value, key, partition, headers in records:
-            if topic is None:
-                raise WriteFailed(f"{self._shard}: a row has no topic, and the sink was given none")
-            where = -1 if partition is None else partition
-            more = {} if headers is None else {"headers": [(each["key"], each["value"]) for each in headers]}
+        self._send(self._producer.produce, records)
+
+    def send_with_headers(self, records: Iterable[tuple[*Record, Headers]]) -> None:
+        """Add records that may have headers; wait while the producer's queue is full."""
+
+        def produce(topic: str, value: bytes | None, key: bytes | None, partition: int, headers: Headers) -> None:
+            pairs = [(each["key"], each["value"]) for each in headers or ()]
+            self._producer.produce(topic, value, key, partition, headers=pairs)
+
+        self._send(produce, records)
+
+    def _send(self, produce: Callable[..., object], records: Iterable[tuple[Any, ...]]) -> None:
+        for record in records:  # the tuple as it is: keywords, even none in a dict, take a fifth more
             try:
                 try:
-                    produce(topic, value, key, where, **more)
+                    produce(*record)
                 except BufferError:
-                    self._send_when_there_is_room(partial(produce, topic, value, key, where, **more))
+                    self._send_when_there_is_room(partial(produce, *record))
             except KafkaException as failure:
+                topic, value, key = record[:3]
                 size = len(value or b"") + len(key or b"")
                 self._fail(f"a record of {size:,} bytes for topic {topic!r} was not accepted", failure)
 

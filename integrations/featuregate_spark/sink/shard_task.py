@@ -111,12 +111,18 @@ def write_shards(shards: Sequence[Shard], rows: Iterator[pa.RecordBatch], kept: 
 def _send(first: pa.RecordBatch | None, rows: Iterator[pa.RecordBatch], attempts: Mapping[int, ShardAttempt]) -> None:
     """Send all rows, each by the attempt at its shard."""
     while first is not None:
-        for number in pc.unique(first.column("shard")).to_pylist():
+        for number in _shards_in(first):
             if number not in attempts:
                 raise _not_replayable(number, attempts.values())
             own = first if len(attempts) == 1 else first.filter(pc.equal(first.column("shard"), number))
             attempts[number].send(own)
         first = next(rows, None)
+
+
+def _shards_in(rows: pa.RecordBatch) -> list[int]:
+    """Return the numbers of the shards that have rows. Rows of a batch with one shard do not name it."""
+    found: list[int] = pc.unique(rows.column("shard")).to_pylist() if "shard" in rows.schema.names else [0]
+    return found
 
 
 def _not_replayable(number: int, attempts: Iterable[ShardAttempt]) -> NotReplayable:

@@ -31,7 +31,7 @@ def test_a_producer_that_another_attempt_fenced_says_so_where_it_polls(kafka: Mo
         producer.fence_previous()
         producer.begin()
         kafka.answer(ADD_PARTITIONS, [KafkaError.INVALID_PRODUCER_EPOCH])
-        producer.send([("output", b"row", None, 0, None)])
+        producer.send([("output", b"row", None, 0)])
         with pytest.raises(ProducerFenced, match="fenced"):
             poll_on(producer)
 
@@ -42,5 +42,5 @@ def test_a_producer_that_is_fenced_while_it_closes_closes_quietly(kafka: MockKaf
         producer.fence_previous()
         producer.begin()
         kafka.answer(PRODUCE, [KafkaError.INVALID_PRODUCER_EPOCH], after_ms=300)
-        producer.send([("output", b"row", None, 0, None)])
+        producer.send([("output", b"row", None, 0)])
         kafka.wait_for(PRODUCE)

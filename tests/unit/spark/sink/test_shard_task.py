@@ -68,7 +68,7 @@ def test_progress_of_another_driver_is_an_error(shard: Shard, next_batch: int, s
 class FullProducer(FakeProducer):
     """Has room for one record."""
 
-    def produce(self, topic: str, *_: object) -> None:
+    def produce(self, topic: str, *_: object, **__: object) -> None:
         if self.queue:
             raise BufferError
         super().produce(topic)
@@ -97,7 +97,7 @@ class FailedProducer(FakeProducer):
 
     cause = KafkaError._FENCED
 
-    def produce(self, *_: object) -> None:
+    def produce(self, *_: object, **__: object) -> None:
         raise KafkaException(KafkaError(KafkaError._FATAL))
 
     def abort_transaction(self, _timeout: float) -> None:
@@ -153,7 +153,7 @@ def test_a_fenced_task_fails_when_another_driver_has_committed_other_shards(kafk
 class FencedProducer(FakeProducer):
     """Another attempt has fenced it."""
 
-    def produce(self, *_: object) -> None:
+    def produce(self, *_: object, **__: object) -> None:
         raise KafkaException(KafkaError(KafkaError.PRODUCER_FENCED))
 
 
@@ -221,3 +221,11 @@ def test_an_error_of_the_rows_aborts_the_transaction_and_is_raised(kafka: MockKa
     with pytest.raises(ZeroDivisionError):
         write(shard, rows())
     kafka.wait_for(END_TXN)
+
+
+def test_rows_of_a_batch_with_one_shard_need_not_name_it(shard: Shard) -> None:
+    """Spark would write the column for each row, and there is one value."""
+    alone = Shard(replace(shard.batch, sharding=Sharding(1)), 0)
+    rows = rows_of(alone, b"a", b"b").select(["value", "partition"])
+    assert write(alone, [rows]) == Committed(rows=2, bytes=2, skipped=False)
+    assert values_in(shard.batch.connection, "output") == [b"a", b"b"]
