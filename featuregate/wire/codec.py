@@ -11,7 +11,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_args, get_origin
 
 from featuregate.wire.readers import Reader
-from featuregate.wire.schema import Before, FixedVersion, Flexible, Scalar, Tag, Versions
+from featuregate.wire.schema import Before, FixedVersion, Flexible, Scalar, Tag, Versions, default_of
 from featuregate.wire.writers import FlexibleWriter, Writer
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class StructureCodec:
         name, label, set_field = declared.name, prefix + declared.name, _setter(self._cls, declared.name)
         versions, tag = _mark(hint, Versions) or Versions(0), _mark(hint, Tag)
         is_there = versions.first <= version <= versions.last
-        default = _default(declared)
+        default = default_of(declared)  # structures share it: they are frozen, and mappings in them never change
         if tag or not is_there:
             self._defaults.append((set_field, default))
         if not is_there:
@@ -153,13 +153,6 @@ class StructureCodec:
                 known.codec.write(inner, value, known.label)
                 tags[number] = bytes(inner.out)
         return tags
-
-
-def _default(declared: dataclasses.Field[Any]) -> Any:
-    """Return the default of a field. Structures share it: they are frozen, and mappings in them never change."""
-    if declared.default_factory is dataclasses.MISSING:
-        return declared.default
-    return declared.default_factory()
 
 
 def _setter(cls: type[Structure], name: str) -> _SetField:

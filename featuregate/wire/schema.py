@@ -88,13 +88,8 @@ class Structure:
     def __init__(self, **values: Any) -> None:
         """Take the value of each field by its name; a field without a default must have one."""
         for each in fields(self):
-            if each.name in values:
-                value = values.pop(each.name)
-            elif each.default_factory is not MISSING:
-                value = each.default_factory()
-            elif each.default is not MISSING:
-                value = each.default
-            else:
+            value = values.pop(each.name) if each.name in values else default_of(each)
+            if value is MISSING:
                 raise TypeError(f"{type(self).__name__}: {each.name} is missing")
             object.__setattr__(self, each.name, value)
         if values:
@@ -120,6 +115,11 @@ class Structure:
 
     def __reduce__(self) -> tuple[Callable[[], Self], tuple[()]]:
         return partial(type(self), **{each.name: getattr(self, each.name) for each in fields(self)}), ()
+
+
+def default_of(declared: Field[Any]) -> Any:
+    """Return the default of a field, ``MISSING`` where it has none."""
+    return declared.default if declared.default_factory is MISSING else declared.default_factory()
 
 
 T = TypeVar("T", bound=Structure)
