@@ -18,7 +18,7 @@ class ClusterUnread(FleetError):
 
 
 class WrongSpark(FleetError):
-    """No Spark can keep the tables: PySpark is missing, or is of a release that the Delta Lake does not fit."""
+    """No Spark can keep the tables: there is none, it is of the wrong release, or it was started without Delta Lake."""
 
 
 class TablesBroken(FleetError):

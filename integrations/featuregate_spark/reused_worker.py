@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     RowsOfTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-class SparedTask:
-    """A function for ``mapInArrow``, whose worker is spared that around the next task. As picklable as the function."""
+class ReusedWorkerTask:
+    """A function for ``mapInArrow``, whose worker is spared the work around its next tasks. It pickles as it does."""
 
     def __init__(self, function: RowsOfTask) -> None:
         self._function = function

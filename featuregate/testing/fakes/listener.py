@@ -161,7 +161,7 @@ class Listener:
         for connection in tuple(self.connections):
             connection.pump()
 
-    async def outlive_clients(self) -> None:
+    async def wait_until_clients_close(self) -> None:
         """Wait until clients have closed all connections. After that, no request of theirs is still to be read."""
         while self._listening is not None and self._accept(self._listening):
             pass

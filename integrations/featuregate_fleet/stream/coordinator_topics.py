@@ -17,7 +17,7 @@ from featuregate_fleet.stream.checkpoints import unread, write_batches
 from featuregate_fleet.stream.internal_topics import TopicEnds, has_records, java_properties, topic_ends
 from featuregate_fleet.tables.failures import one_line_failures
 from featuregate_fleet.tables.folder import BatchId
-from featuregate_spark.reused_worker import SparedTask
+from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -93,7 +93,7 @@ def decoded(records: DataFrame) -> DataFrame:
         "version",
     )
     assert raw.columns == RAW.names
-    return raw.mapInArrow(SparedTask(decode_batches), from_arrow_schema(COORDINATOR_RECORDS))
+    return raw.mapInArrow(ReusedWorkerTask(decode_batches), from_arrow_schema(COORDINATOR_RECORDS))
 
 
 def _kind() -> Column:

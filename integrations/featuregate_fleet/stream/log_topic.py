@@ -19,7 +19,7 @@ from featuregate_fleet.stream.checkpoints import write_batches
 from featuregate_fleet.stream.internal_topics import java_properties, topic_ends
 from featuregate_fleet.stream.parsed import write_parsed
 from featuregate_fleet.stream.topic_identity import same_topic
-from featuregate_spark.reused_worker import SparedTask
+from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -70,7 +70,7 @@ def drain_log_topic(
         # A lost checkpoint begins anew. The rows of other queries do not change any more.
         done = _read_up_to(part for part in read if part.query_id != batch.query_id)
         new = _behind(records, done) if done else records
-        parse = SparedTask(partial(parse_records, time_zones=dict(time_zones), kept=kept))
+        parse = ReusedWorkerTask(partial(parse_records, time_zones=dict(time_zones), kept=kept))
         parsed = new.select(*RECORDS.names).mapInArrow(parse, from_arrow_schema(PARSED))
         write_parsed(parsed, tables, batch, kept)
 

@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.evidence.columns import KEYS, PARSED
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.files.parsing import parse_pieces
-from featuregate_spark.reused_worker import SparedTask
+from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ def parse_files(spark: SparkSession, pieces: Sequence[Piece], kept: KeptLines = 
     """Return the rows of `featuregate_fleet.evidence.columns.PARSED` of some pieces of files."""
     tasks = max(1, min(len(pieces), _TASKS_A_CORE * spark.sparkContext.defaultParallelism))
     numbers = spark.range(0, len(pieces), 1, tasks)
-    parse = SparedTask(partial(parse_pieces, pieces=pieces, kept=kept))
+    parse = ReusedWorkerTask(partial(parse_pieces, pieces=pieces, kept=kept))
     return numbers.mapInArrow(parse, from_arrow_schema(PARSED))
 
 

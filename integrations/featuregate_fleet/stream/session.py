@@ -18,6 +18,8 @@ try:
     import pyspark
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
+    from featuregate_fleet.tables.delta import EXTENSION
 except ImportError as error:
     raise WrongSpark("the fleet pipeline needs PySpark: pip install '.[fleet]' in a checkout") from error
 
@@ -39,7 +41,7 @@ _SESSION_SETTINGS: Final = {
 
 _NEEDED: Final = {
     **_SESSION_SETTINGS,
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.extensions": EXTENSION,
     # Python's workers take the memory of a block of lines from the last one: otherwise glibc gives it back each time.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(64 * 2**20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(128 * 2**20),

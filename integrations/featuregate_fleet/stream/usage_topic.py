@@ -14,7 +14,7 @@ from featuregate_fleet.evidence.usage_reports import PARSED_REPORTS, RECORDS, pa
 from featuregate_fleet.stream.checkpoints import unread, write_batches
 from featuregate_fleet.stream.internal_topics import java_properties, topic_ends
 from featuregate_fleet.stream.topic_identity import same_topic
-from featuregate_spark.reused_worker import SparedTask
+from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,7 +93,7 @@ def _options(java: Mapping[str, str], topic: str) -> dict[str, str]:
 
 
 def _write(records: DataFrame, tables: Tables, batch: BatchId, cluster_id: str | None) -> None:
-    parse = SparedTask(partial(parse_records, cluster_id=cluster_id))
+    parse = ReusedWorkerTask(partial(parse_records, cluster_id=cluster_id))
     parsed = records.mapInArrow(parse, from_arrow_schema(PARSED_REPORTS)).persist()
     try:
         tables.append("feature_usage", usage_rows(parsed), batch)

@@ -27,7 +27,8 @@ _WRITING: Final = {"mergeSchema": "true", "delta.dataSkippingStatsColumns": "clu
 default Delta's log keeps the least and the greatest principal of each file, also of those that are deleted."""
 
 
-_EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
+EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
+"""What Spark must be started with, in ``spark.sql.extensions``."""
 
 
 class DeltaTables(Tables):
@@ -103,11 +104,11 @@ class DeltaTables(Tables):
 
 def _require_delta_lake(spark: SparkSession) -> None:
     """Raise `WrongSpark` before Spark would, which names a class. Spark itself starts where an extension is missing."""
-    if _EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
-        raise WrongSpark(_missing(f"spark.sql.extensions does not name {_EXTENSION}"))
+    if EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
+        raise WrongSpark(_missing(f"spark.sql.extensions does not name {EXTENSION}"))
     java: Any = spark._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
     try:
-        java.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(_EXTENSION)
+        java.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(EXTENSION)
     except Py4JJavaError:
         raise WrongSpark(_missing("its jars are not there")) from None
 

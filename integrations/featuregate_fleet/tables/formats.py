@@ -31,6 +31,8 @@ def tables_in(
     ------
     TablesBroken
         The folder has tables of another format than ``wanted``.
+    WrongSpark
+        They are of Delta Lake, and this Spark was started without it.
     """
     found = _found(folder)
     if wanted and found and wanted != found:
@@ -47,6 +49,8 @@ def changeable_tables(
     ------
     TablesBroken
         They are plain Parquet, whose rows cannot be changed at once.
+    WrongSpark
+        This Spark was started without Delta Lake.
     """
     if _found(folder) == PARQUET:
         raise TablesBroken(f"{folder} has tables of plain Parquet, and only those of Delta Lake can be changed")

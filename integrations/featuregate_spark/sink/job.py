@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 
 from featuregate_spark.errors import NotReplayable, WriteFailed, WrongColumns
 from featuregate_spark.failures import cause_of
-from featuregate_spark.reused_worker import SparedTask
+from featuregate_spark.reused_worker import ReusedWorkerTask
 from featuregate_spark.session_kind import is_classic
 from featuregate_spark.sink.shard_attempt import Committed
 from featuregate_spark.sink.shard_task import RESULT_SCHEMA, EmptyShardTask, ShardTask
@@ -203,11 +203,11 @@ def _written(rows: DataFrame, batch: Batch, tasks: Tasks) -> list[Row]:
     # Spark's writer of Arrow visits each column for each row, so a batch with one shard has no column for it.
     shard = [_shard_of(keys, batch)] if batch.sharding.shards > 1 else []
     named = parted.selectExpr(*shard, *(f"__{name} AS {name}" for name in _columns_of(rows)))
-    return named.mapInArrow(SparedTask(ShardTask(batch, tasks.number)), RESULT_SCHEMA).collect()
+    return named.mapInArrow(ReusedWorkerTask(ShardTask(batch, tasks.number)), RESULT_SCHEMA).collect()
 
 
 def _written_without_rows(spark: SparkSession, batch: Batch, tasks: Tasks) -> list[Row]:
-    task = SparedTask(EmptyShardTask(batch, tasks.number))
+    task = ReusedWorkerTask(EmptyShardTask(batch, tasks.number))
     return spark.range(0, tasks.number, 1, tasks.number).mapInArrow(task, RESULT_SCHEMA).collect()
 
 

@@ -44,7 +44,7 @@ def test_a_session_that_runs_already_goes_on_as_it_was(tmp_path):
 @pytest.mark.usefixtures("jvm")
 def test_a_session_without_the_extension_of_delta_lake_is_refused(tmp_path, monkeypatch):
     """Before Spark fails with the name of a class."""
-    monkeypatch.setattr(delta, "_EXTENSION", "io.example.Extension")
+    monkeypatch.setattr(delta, "EXTENSION", "io.example.Extension")
     with pytest.raises(WrongSpark, match=r"spark\.sql\.extensions does not name io\.example\.Extension"):
         DeltaTables(SparkSession.builder.getOrCreate(), tmp_path, "c")
 

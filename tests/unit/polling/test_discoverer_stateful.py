@@ -377,7 +377,7 @@ class Discovery(RuleBasedStateMachine):
         else:
             complete = self.check_view(before, view)
         # A request of a client that has given up may come late. It is one of this poll, and none of a check.
-        self.cluster.loop.run_all(broker.listener.outlive_clients() for broker in self.cluster.brokers)
+        self.cluster.loop.run_all(broker.listener.wait_until_clients_close() for broker in self.cluster.brokers)
         for request in self.cluster.requests[requests:]:
             model = self.model[request.broker]
             if request.api == "ApiVersions" and model.once and not model.paused:

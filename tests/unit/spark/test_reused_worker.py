@@ -13,7 +13,7 @@ from zipimport import zipimporter
 import pytest
 from pyspark import SparkFiles
 
-from featuregate_spark.reused_worker import SparedTask, drop_importers_outside, freeze_once
+from featuregate_spark.reused_worker import ReusedWorkerTask, drop_importers_outside, freeze_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ def test_the_worker_of_a_task_is_spared_both(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(SparkFiles, "_root_directory", str(tmp_path / "added"))
     archive_on_path(monkeypatch, tmp_path / "spark" / "spark.zip", "of_spark")
     importlib.import_module("of_spark")
-    task = pickle.loads(pickle.dumps(SparedTask(reversed)))
+    task = pickle.loads(pickle.dumps(ReusedWorkerTask(reversed)))
     assert list(task([1, 2])) == [2, 1]
     assert not any(archive.startswith(str(tmp_path)) for archive in archives_with_importers())
     assert gc.get_freeze_count()

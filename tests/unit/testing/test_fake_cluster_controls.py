@@ -96,7 +96,7 @@ def test_requests_of_clients_that_have_gone_are_read(fake_kafka: FakeCluster) ->
     assert fake_kafka.requests == ()
 
     async def requests_once_clients_are_gone() -> int:
-        await broker.listener.outlive_clients()
+        await broker.listener.wait_until_clients_close()
         return len(fake_kafka.requests)
 
     requests = asyncio.run_coroutine_threadsafe(requests_once_clients_are_gone(), loop.loop)
