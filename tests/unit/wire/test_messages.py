@@ -110,18 +110,21 @@ def test_each_message_is_a_frozen_value_that_pickles(
 
 
 def test_a_structure_is_made_as_a_dataclass_is() -> None:
-    """By keywords, of which each is a field, with every field that has no default."""
+    """By keywords, of which each is a field, with every field that has no default; it is a value that pickles."""
     node = Node(node_id=1, host="b1", port=9092)
     assert node == Node(node_id=1, host="b1", port=9092, rack=None, is_fenced=False, unknown_tags={})
     assert node != Node(node_id=2, host="b1", port=9092)
     assert node != "b1"
     assert repr(node) == "Node(unknown_tags={}, node_id=1, host='b1', port=9092, rack=None, is_fenced=False)"
     assert dataclasses.replace(node, port=9093).port == 9093
+    assert pickle.loads(pickle.dumps(node)) == node
     made: Any = Node
     with pytest.raises(TypeError, match=r"^Node: port is missing$"):
         made(node_id=1, host="b1")
     with pytest.raises(TypeError, match=r"^Node has no ports$"):
         made(node_id=1, host="b1", port=9092, ports=9093)
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'port'"):
+        node.port = 9093  # type: ignore[misc] # a type checker sees it
     with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'port'"):
         del node.port
     with pytest.raises(TypeError, match="unhashable type: 'dict'"):
