@@ -15,6 +15,7 @@ from featuregate_fleet.files.pieces import Piece, as_it_is, rest_of
 from featuregate_fleet.stream.parsed import file_rows, parse_files, quarantine_rows, usage_rows
 from featuregate_fleet.tables.failures import one_line_failures
 from featuregate_fleet.tables.folder import BatchId
+from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -60,7 +61,7 @@ def _replay(spark: SparkSession, tables: DeltaTables) -> int:
     listed = [(as_it_is(LogFile(row.uri, row.path, row.broker, 0, row.time_zone)), row["at"]) for row in files]
     # A file of which nothing was read is in quarantine once, however long it is.
     pieces = [Piece(file, at) if file.uri in unread else rest_of(file, at) for file, at in listed]
-    lines = tried.where(~of_file).mapInArrow(_parse, from_arrow_schema(PARSED))
+    lines = tried.where(~of_file).mapInArrow(ReusedWorkerTask(_parse), from_arrow_schema(PARSED))
     parsed = lines.unionByName(parse_files(spark, pieces)).unionByName(_counted_before(spark, files)).persist()
     try:
         batch = BatchId(f"{_REPLAY} {summary['count']} {summary['hash']}", 0)

@@ -12,6 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.evidence import columns
 from featuregate_fleet.evidence.hidden_names import WITH_NAMES, hide_names
+from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -169,7 +170,8 @@ class Tables(ABC):
         whole = rows.withColumns(origin).select([f.col(field.name).cast(field.dataType) for field in schema])
         if self._pseudonyms is None or table not in WITH_NAMES:
             return whole
-        return whole.mapInArrow(partial(hide_names, table=table, pseudonyms=self._pseudonyms), schema)
+        hide = ReusedWorkerTask(partial(hide_names, table=table, pseudonyms=self._pseudonyms))
+        return whole.mapInArrow(hide, schema)
 
 
 def _migrated(table: str, rows: DataFrame) -> DataFrame:
