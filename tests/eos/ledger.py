@@ -237,8 +237,10 @@ class Ledger:
 
         Stop all writers before, or the end moves on.
         """
-        self._at_end(timeout, self._all_out)
-        return self.compare()
+        reached = self._at_end(timeout, self._all_out)
+        balance = self.compare()
+        assert reached or not balance.exactly_once, f"the end of {self.pipe.sink} was not reached in {timeout:.0f} s"
+        return balance
 
     def settled(self, timeout: float = BOUND) -> Balance:
         """Compare as soon as the reader is at the end of the outputs, though inputs may have been lost."""
@@ -322,7 +324,13 @@ class Ledger:
             reader = Consumer({**self.pipe.client, "group.id": "ledger", "isolation.level": isolation})
             self._end_readers[isolation] = reader
         partitions = [TopicPartition(self.pipe.sink, each) for each in range(self.pipe.partitions)]
-        return {each.partition: reader.get_watermark_offsets(each, 10.0)[1] for each in partitions}
+        try:
+            return {each.partition: reader.get_watermark_offsets(each, 10.0)[1] for each in partitions}
+        except KafkaException:
+            # It asks a broker that is the leader no more, until it refreshes its metadata after five minutes.
+            del self._end_readers[isolation]
+            reader.close()
+            raise
 
     def _guarded(self, work: object, *arguments: object) -> None:
         """Keep what a thread raised for the caller that waits."""
