@@ -12,6 +12,9 @@ _KRAFT_ONLY: Final = frozenset({55, 64, 74, 75, 80, 81})
 """Advertised by brokers in KRaft, and not by those of the same release with ZooKeeper (``listeners`` in the request
 schemas of Apache Kafka 3.9.2). From 4.0 on there is only KRaft."""
 _KRAFT_FOR_ALL: Final = (4, 0)
+_PATCHED: Final = {"4.0": (1, {11: (0, 9)})}
+"""From which patch of a release on brokers serve other versions of an API than the captured one: 4.0.1 and newer have
+JoinGroup 0 and 1 again (KAFKA-19444)."""
 
 
 class CapturedRelease(NamedTuple):
@@ -38,6 +41,19 @@ def captured() -> Mapping[str, CapturedRelease]:
     """Return what was captured, by release, oldest first."""
     table = load("api_ranges") or {}
     return {release: _captured(release, table[release]) for release in sorted(table, key=_numbers)}
+
+
+def captured_as(version: str) -> CapturedRelease | None:
+    """Return what brokers of a version serve, such as ``4.0.1``: the capture of its release, with what a patch changed.
+
+    None: no broker of the release was captured. Without a patch, ``4.0`` is the first one.
+    """
+    release = release_of(version)
+    found = captured().get(release)
+    patch, apis = _PATCHED.get(release, (0, {}))
+    if found is None or not apis or _numbers(version) < (*_numbers(release), patch):
+        return found
+    return found._replace(release=version, apis={**found.apis, **apis})
 
 
 @functools.cache

@@ -20,6 +20,10 @@ API_VERSIONS: Final = 18
 _TELEMETRY: Final = frozenset({71, 72})
 """Served only where a broker has an exporter. Clients that find none go on without (KIP-714)."""
 
+OLDER_API: Final = {60: "Metadata", 69: "DescribeGroups", 75: "Metadata"}
+"""What admin clients ask for where a broker does not have DescribeCluster, ConsumerGroupDescribe or
+DescribeTopicPartitions (``KafkaAdminClient``, ``DescribeConsumerGroupsHandler``; librdkafka for groups)."""
+
 _INTERNAL: Final = frozenset({4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82, *range(83, 88)})
 """APIs that brokers and controllers alone use: LeaderAndIsr to ControlledShutdown, the Raft quorum, the registration,
 heartbeats and forwarding of brokers, and the state of share groups (``listeners`` in Kafka's request schemas, and the

@@ -109,11 +109,11 @@ def _findings(evidence: Evidence, move: Move, now: datetime, oldest: datetime) -
             yield from checks.transactions(evidence, view, release) if view else ()
             yield from level_checks.finalized_levels(view, release) if view else ()
             yield from level_checks.logged_levels(evidence, view, release) if view else ()
-            yield from record_checks.coordinator_records(evidence, version, oldest)
             if evidence.records_read is None:
-                yield record_checks.no_records()
+                yield from record_checks.gaps_in_records(evidence, oldest)
+            yield from record_checks.coordinator_records(evidence, version, oldest)
         case Finalize():
-            yield from level_checks.finalize(evidence, view, move) if view else ()
+            yield from level_checks.finalize(evidence, view, move, oldest) if view else ()
         case Deprecate():
             yield from level_checks.deprecate(view, move) if view else ()
 

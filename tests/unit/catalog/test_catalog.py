@@ -164,6 +164,18 @@ def test_what_a_release_needs_is_what_later_ones_still_have() -> None:
     assert catalog.needed("4.10", TABLE) == catalog.Needed({1: 18, 55: 2, 68: 1}, 40)
 
 
+def test_a_patch_may_serve_other_versions_than_the_first_release() -> None:
+    """Brokers serve JoinGroup 0 and 1 again from 4.0.1 on (KAFKA-19444); nothing else differs."""
+    first, patched = catalog.captured()["4.0"], catalog.captured_as("4.0.1")
+    assert patched is not None
+    assert (first.apis[11], patched.apis[11], patched.release) == ((2, 9), (0, 9), "4.0.1")
+    assert {**patched.apis, 11: first.apis[11]} == first.apis
+    assert catalog.captured_as("4.0") == catalog.captured_as("4.0.0") == first
+    assert catalog.captured_as("3.9.2") == catalog.captured()["3.9"]
+    assert catalog.captured_as("0.10.0.1") == catalog.captured()["0.10.0"]
+    assert catalog.captured_as("9.9.9") is None
+
+
 def test_captured_releases_come_oldest_first() -> None:
     """The order is that of numbers: 4.10 is newer than 4.9."""
     releases = catalog.captured_releases()

@@ -16,10 +16,21 @@ from featuregate_fleet import command
 from featuregate_fleet.commands import run as reading
 from featuregate_fleet.commands.options.cluster_evidence import cluster_view
 from featuregate_fleet.commands.options.tables import adding_report
-from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+PATCHED = captured()["4.0"]._replace(release="4.0.2", apis={**captured()["4.0"].apis, 11: (0, 9)})
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """Return a folder of logs."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    return folder
 
 
 def parse(*argv: str) -> argparse.Namespace:
@@ -81,7 +92,10 @@ def test_a_release_may_be_spelled_with_its_patch():
 @pytest.mark.parametrize(
     ("option", "text", "move"),
     [
+        ("--to", "4.0", ToRelease(captured()["4.0"])),
+        ("--to", "4.0.2", ToRelease(PATCHED)),
         ("--downgrade-to", "3.9.2", DowngradeTo(captured()["3.9"], "3.9.2")),
+        ("--downgrade-to", "4.0.2", DowngradeTo(PATCHED, "4.0.2")),
         ("--finalize", "transaction.version=2", Finalize("transaction.version", 2)),
         ("--finalize", "metadata.version=3.3-IV3", Finalize("metadata.version", 7)),
         ("--deprecate", "group.version=0", Deprecate("group.version", 0)),
@@ -102,6 +116,7 @@ def test_a_move_is_named(option: str, text: str, move: Move):
         (("--deprecate", "group.version=-1"), "is no feature with a level"),
         (("--drop-api", "Fetch=12"), "'Fetch=12' is no API with a version: write 'Fetch<12', in quotes"),
         (("--drop-api", "Fetch<99999"), "is no API with a version"),
+        (("--drop-api", "api:99999<3"), "is no API with a version"),
         (("--drop-api", "Fetch<0"), "'Fetch<0' drops nothing: versions begin at 0"),
         (("--drop-api", "Fetsh<12"), "Fetch"),
         (("--downgrade-to", "3.9.x"), "'3.9.x' is none of the known releases"),
@@ -130,6 +145,15 @@ def test_logs_that_are_not_there_are_wrong_usage(tmp_path: Path):
     """No Spark is started for a typing error."""
     args = parse("run", "--once", "--logs", str(tmp_path / "no"), "--tables", str(tmp_path), "--cluster", "c")
     with pytest.raises(CommandError, match="there is no such folder") as error:
+        command.run(args)
+    assert error.value.exit_code == USAGE
+
+
+@pytest.mark.parametrize("tables", [".", "tables", "1/../tables"])
+def test_tables_among_the_logs_are_wrong_usage(tmp_path: Path, tables: str):
+    """The next run would read them as logs."""
+    args = parse("run", "--once", "--logs", str(tmp_path), "--tables", str(tmp_path / tables), "--cluster", "c")
+    with pytest.raises(CommandError, match="would be read as logs") as error:
         command.run(args)
     assert error.value.exit_code == USAGE
 
@@ -165,17 +189,17 @@ def test_a_run_needs_logs_and_where_they_are(options: tuple[str, ...], says: str
 
 
 @pytest.mark.parametrize("option", [("--bootstrap-controller", "c:1"), ("--broker-list", "bootstrap")])
-def test_a_run_needs_the_ids_of_brokers(option: tuple[str, str], tmp_path: Path):
+def test_a_run_needs_the_ids_of_brokers(option: tuple[str, str], tmp_path: Path, logs: Path):
     """Controllers log no clients, and a bootstrap list has no ids."""
-    args = parse("run", "--once", "--logs", str(tmp_path), "--tables", str(tmp_path), "--cluster", "c", *option)
+    args = parse("run", "--once", "--logs", str(logs), "--tables", str(tmp_path), "--cluster", "c", *option)
     with pytest.raises(CommandError, match="needs the ids of the brokers"):
         command.run(args)
 
 
-def test_a_second_run_at_the_same_time_is_refused(tmp_path: Path):
+def test_a_second_run_at_the_same_time_is_refused(tmp_path: Path, logs: Path):
     """Two streams with one checkpoint would fight over it."""
     pytest.importorskip("pyspark")
-    args = parse("run", "--once", "--logs", str(tmp_path), "--tables", str(tmp_path), "--cluster", "c")
+    args = parse("run", "--once", "--logs", str(logs), "--tables", str(tmp_path), "--cluster", "c")
     with (
         FileLock(tmp_path / ".c.lock"),
         pytest.raises(CommandError, match="another run writes the tables of c") as error,
@@ -204,10 +228,10 @@ def test_no_file_is_deleted_while_a_report_is_kept(tmp_path: Path):
 
 
 @pytest.mark.parametrize("action", ["run", "readiness"])
-def test_tables_must_be_a_folder(action: str, tmp_path: Path):
+def test_tables_must_be_a_folder(action: str, tmp_path: Path, logs: Path):
     """A file in its place is not evidence."""
     (tmp_path / "file").touch()
-    own = ("--to", "4.2") if action == "readiness" else ("--once", "--logs", str(tmp_path))
+    own = ("--to", "4.2") if action == "readiness" else ("--once", "--logs", str(logs))
     with pytest.raises(CommandError, match="not a folder") as error:
         command.run(parse(action, "--tables", str(tmp_path / "file"), "--cluster", "c", *own))
     assert error.value.exit_code == USAGE

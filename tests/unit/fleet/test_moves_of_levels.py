@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
 MEMBER = use("ConsumerGroupMemberMetadata", 5, client_ids=("pay-1",))
 OFFSET = use("OffsetCommit", 1, 4)
+UNDECODED = replace(use("", 99, reason="unknown-type", group=None), kind=None)
+"""A record of a type that featuregate does not know: neither is its key decoded."""
 
 
 def report(move: Move, *records: RecordUse, of: View | None = None, read: datetime | None = NOW) -> Report:
@@ -196,6 +198,15 @@ def test_members_of_a_protocol_that_the_level_takes_away_block():
     assert report(move, of=view(), read=None).verdict is Verdict.UNKNOWN
 
 
+def test_a_level_that_takes_a_protocol_away_needs_new_and_readable_records():
+    """A group of the protocol may have begun since they were read, or be in those that cannot be decoded."""
+    move = Finalize("group.version", 0)
+    assert report(move, of=view(), read=NOW - 2 * WEEK).verdict is Verdict.STALE
+    assert report(move, MEMBER, of=view(), read=NOW - 2 * WEEK).verdict is Verdict.STALE
+    unreadable = replace(MEMBER, group=None, protocol=None, reason="unreadable")
+    assert report(move, unreadable, of=view()).verdict is Verdict.UNKNOWN
+
+
 @pytest.mark.parametrize(
     ("version", "record", "verdict"),
     [
@@ -209,7 +220,8 @@ def test_members_of_a_protocol_that_the_level_takes_away_block():
         ("3.4.0", use("OffsetCommit", 1, 4, current=False), Verdict.UNKNOWN),  # may be in the log still
         ("4.0.0", use("OffsetCommit", 1, 4, tagged_fields=("topic_id",)), Verdict.WARN),
         ("4.1.0", use("OffsetCommit", 1, 4, tagged_fields=("topic_id",)), Verdict.OK),
-        ("4.1.0", use("NoName", 99, reason="unknown-type"), Verdict.WARN),
+        ("4.1.0", UNDECODED, Verdict.UNKNOWN),  # may be of a group that has members
+        ("4.1.0", replace(UNDECODED, version=None), Verdict.OK),  # its tombstone
         ("4.1.0", use("OffsetCommit", 1, 4, reason="unreadable"), Verdict.UNKNOWN),
         ("3.4.0", use("TransactionLog", 0, 1, topic=STATES, group=None, transactional_id="app"), Verdict.BLOCK),
     ],

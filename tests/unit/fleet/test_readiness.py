@@ -104,6 +104,27 @@ def test_an_api_that_the_target_does_not_have_blocks():
     assert row.why == "Kafka 3.9 has no ShareFetch, and the client uses 1."
 
 
+@pytest.mark.parametrize(("key", "older"), [(60, "Metadata"), (69, "DescribeGroups"), (75, "Metadata")])
+def test_an_api_that_replaced_another_one_is_a_warning_for_a_client_that_negotiates(key: int, older: str):
+    """Admin clients ask for the older one where a broker does not have it; what never asked uses one API and breaks."""
+    row = only(
+        report(usage(key, 0), usage(API_VERSIONS, 3), move=DowngradeTo(captured()["2.7"], "2.7.0")), "api-versions"
+    )
+    assert (row.verdict, f"and may use {older} instead" in row.do) == (Verdict.WARN, True)
+    assert report(usage(key, 0), move=DowngradeTo(captured()["2.7"], "2.7.0")).verdict is Verdict.BLOCK
+
+
+def test_clients_without_a_name_are_told_apart_by_their_software():
+    """A command removed the names. That one of the clients negotiates does not help another one."""
+    newest = captured()["4.2"].apis[FETCH][1]
+    forgotten = usage(FETCH, newest, principal=None, client_id=None)
+    negotiates = replace(forgotten, software_name="librdkafka", software_version="2.16.0")
+    asked = replace(forgotten, api_key=API_VERSIONS, version=0)
+    assert report(forgotten, negotiates, asked, to="3.9").verdict is Verdict.BLOCK
+    found = report(negotiates, asked, to="3.9")
+    assert [row.verdict for row in found.rows if row.api == "Fetch" and row.software] == [Verdict.WARN]
+
+
 def test_a_newer_version_than_the_target_serves_is_a_warning_for_a_client_that_negotiates():
     """It may have older versions, too; a client that never asked uses one version and breaks."""
     newest = captured()["4.2"].apis[FETCH][1]

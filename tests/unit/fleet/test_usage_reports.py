@@ -171,6 +171,15 @@ def test_gates_that_open_or_wait_are_told():
     assert only(HIGHER, waiting).verdict is Verdict.OK
 
 
+def test_a_gate_that_was_closed_may_have_latched_since_its_last_report():
+    """The cluster has the level now. A live gate closes again, and a move that leaves the level does no harm."""
+    closed = gate_use(states=("closed",), latched=False, levels={"transaction.version": 1})
+    row = only(LOWER, closed)
+    assert (row.verdict, "was closed when the app reported last" in row.why) == (Verdict.UNKNOWN, True)
+    assert only(LOWER, replace(closed, policy="live")).verdict is Verdict.OK
+    assert only(DropApi(FETCH, 12), closed).verdict is Verdict.OK
+
+
 def test_what_a_newer_app_requires_is_unknown():
     """A requirement that does not parse here may be one that the move takes away."""
     row = only(LOWER, gate_use("group.version>=1 ^ tomorrow"))
@@ -189,6 +198,12 @@ def test_an_app_that_was_seen_long_ago_is_stale():
     old = gate_use(first_seen=NOW - 2 * WEEK, last_seen=NOW - 2 * WEEK)
     assert only(LOWER, old).verdict is Verdict.STALE
     assert only(LOWER, old, check="usage-reports").verdict is Verdict.STALE
+
+
+def test_an_app_alone_that_stops_reporting_is_told():
+    """The brokers were asked after its last report, and reports are read then, too."""
+    assert only(LOWER, gate_use(last_seen=NOW - timedelta(hours=2)), check="usage-reports").verdict is Verdict.WARN
+    assert only(LOWER, gate_use(), check="usage-reports").verdict is Verdict.OK
 
 
 def test_an_app_that_stops_reporting_while_others_go_on_is_told():

@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Final
 
-from featuregate.catalog import api_key, captured, features, level_named, release_of
+from featuregate.catalog import api_key, captured, captured_as, features, level_named
 from featuregate.errors import UnknownApi
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, ToRelease
 
@@ -49,7 +49,8 @@ def _deprecate(text: str) -> Deprecate:
 
 def _drop(text: str) -> DropApi:
     match = _DROP.fullmatch(text)
-    if not match or int(match[2]) > _HIGHEST:
+    key = match[1].partition(":")[2] if match else ""
+    if not match or int(match[2]) > _HIGHEST or int(key or 0) > _HIGHEST:
         raise argparse.ArgumentTypeError(f"{text!r} is no API with a version: write 'Fetch<12', in quotes")
     if not int(match[2]):
         raise argparse.ArgumentTypeError(f"{text!r} drops nothing: versions begin at 0")
@@ -60,7 +61,7 @@ def _drop(text: str) -> DropApi:
 
 
 def _release(text: str) -> CapturedRelease:
-    found = captured().get(release_of(text)) if _VERSION.fullmatch(text) else None
+    found = captured_as(text) if _VERSION.fullmatch(text) else None
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is none of the known releases: {', '.join(captured())}")
     return found

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate.catalog import METADATA_VERSION, api_name, captured
 from featuregate_fleet.evidence.reasons import NOTHING_MISSING, OF_FILES, UNKNOWN_BROKER
 from featuregate_fleet.evidence.unread import CHANGED, some_of
-from featuregate_fleet.readiness.api_ranges import API_VERSIONS
+from featuregate_fleet.readiness.api_ranges import API_VERSIONS, OLDER_API
 from featuregate_fleet.readiness.evidence import Refused
 from featuregate_fleet.readiness.hours import hours_ahead, lost_hours
 from featuregate_fleet.readiness.rows import Row, Verdict
@@ -52,12 +52,13 @@ def api_versions(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
 
     A version below the lowest blocks: a client uses the newest version that it shares with the broker, so it has no
     newer one. A version above the highest is no more than a warning for a client that negotiates, because that client
-    may have an older one, too.
+    may have an older one, too. The same is true of an API that replaced an older one.
     """
     seen = evidence.usage + evidence.node_usage if apis.among_nodes else evidence.usage
     completed = [usage for usage in seen if usage.outcome == "completed"]
-    for _, of_client in _grouped(completed, lambda usage: (usage.principal or "", usage.client_id or "")):
-        negotiates = any(usage.api_key == API_VERSIONS or usage.software_name for usage in of_client)
+    for (*names, _), of_client in _grouped(completed, _client_key):
+        # Clients without any name may be several: that one of them negotiates says nothing of the others.
+        negotiates = any(usage.software_name or (any(names) and usage.api_key == API_VERSIONS) for usage in of_client)
         software = ", ".join(sorted({usage.software for usage in of_client} - {""})) or None
         used = [usage for usage in of_client if apis.concerns(usage.api_key)]
         findings = [
@@ -69,9 +70,17 @@ def api_versions(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
         yield from findings or ([_ok_row(apis, used, software)] if used else [])
 
 
+def _client_key(usage: Usage) -> tuple[str, str, str]:
+    """Return what tells clients apart: principal and client id; the software where names were removed by a command."""
+    names = usage.principal or "", usage.client_id or ""
+    return (*names, "" if any(names) else usage.software)
+
+
 def _judge(apis: ServedApis, negotiates: bool, usage: Usage) -> Verdict:  # noqa: FBT001 - bound by partial
     has = apis.served(usage.api_key)
-    if has is None or usage.version < has.lowest:
+    if has is None:
+        return Verdict.WARN if negotiates and usage.api_key in OLDER_API else Verdict.BLOCK
+    if usage.version < has.lowest:
         return Verdict.BLOCK
     if usage.version > has.highest:
         return Verdict.WARN if negotiates else Verdict.BLOCK
@@ -82,7 +91,8 @@ def _client_row(apis: ServedApis, key: int, used: list[Usage], verdict: Verdict,
     versions = tuple(sorted({usage.version for usage in used}))
     client = _client(used[0])
     if verdict is Verdict.WARN:
-        do = f"Try {client} with {apis.brokers}: it negotiates, and may have older versions, too."
+        older = f"use {OLDER_API[key]} instead" if apis.served(key) is None else "have older versions, too"
+        do = f"Try {client} with {apis.brokers}: it negotiates, and may {older}."
     else:
         do = f"Upgrade {client}, or stop it, before the brokers {apis.step}."
     return Row(

@@ -6,6 +6,7 @@ A latched gate stays open whatever the cluster does: after a downgrade its app g
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import RequirementError
@@ -17,9 +18,10 @@ from featuregate_fleet.readiness.rows import APP_GATES, Row, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from featuregate.gating.decisions import Decision
+    from featuregate.requirements import Requirement
+    from featuregate.view.cluster_view import View
     from featuregate_fleet.readiness.evidence import AppUsage, Evidence, GateUse
     from featuregate_fleet.readiness.moves import Move
 
@@ -46,6 +48,9 @@ def _gate_row(evidence: Evidence, move: Move, use: GateUse, text: str) -> Row:
     before = view_before(evidence.view, use)
     now, then = evaluate(before, requirement), evaluate(view_after(before, move), requirement)
     is_open = not {"open", "held"}.isdisjoint(use.states)
+    if not is_open and _opens_by_now(evidence.view, use, requirement, move):
+        why = f"It was closed when the app reported last. The cluster has {text} now, and would lose it with the move."
+        return _row(use, Verdict.UNKNOWN, why, f"Read a newer report of {use.app}: an open sticky gate stays open.")
     if not is_open:
         said = "It opens with the move" if then.verdict == "open" else "It is closed, and waits"
         return _row(use, Verdict.OK, f"{said}: {text}.")
@@ -55,6 +60,13 @@ def _gate_row(evidence: Evidence, move: Move, use: GateUse, text: str) -> Row:
         why = f"It is not known whether {text} holds after the move: {then.summary.removeprefix('unknown: ')}."
         return _row(use, Verdict.UNKNOWN if use.latched else Verdict.WARN, why)
     return _row(use, Verdict.OK, f"The move takes nothing from it: {text}.")
+
+
+def _opens_by_now(seen: View | None, use: GateUse, requirement: Requirement, move: Move) -> bool:
+    """Return whether a gate may have latched since its last report on what the move takes away."""
+    view = view_before(seen, replace(use, levels={}))
+    holds = evaluate(view, requirement).verdict == "open"
+    return holds and use.policy != "live" and evaluate(view_after(view, move), requirement).verdict != "open"
 
 
 def _lost_row(use: GateUse, text: str, now: Decision, then: Decision) -> Row:
@@ -99,7 +111,7 @@ def usage_reports(evidence: Evidence, move: Move, now: datetime, oldest: datetim
         if _needs_reports(evidence, move):
             yield _no_reports(apps)
         return
-    yield from _silent_apps(apps, now, oldest)
+    yield from _silent_apps(apps, evidence.view, now, oldest)
     if lost := apps.unread:
         unknown = lost > _UNREADABLE * apps.read and _needs_reports(evidence, move)
         yield Row(
@@ -135,12 +147,17 @@ def _no_reports(apps: AppUsage | None) -> Row:
     )
 
 
-def _silent_apps(apps: AppUsage, now: datetime, oldest: datetime) -> Iterator[Row]:
-    """Yield a row for each app: whether it still reports. A record from the future does not make others silent."""
+def _silent_apps(apps: AppUsage, view: View | None, now: datetime, oldest: datetime) -> Iterator[Row]:
+    """Yield a row for each app: whether it still reports. A record from the future does not make others silent.
+
+    A run that asks the brokers reads the reports, too: an app alone is silent if its last one is older than that.
+    """
     by_app: dict[str, list[GateUse]] = {}
     for use in apps.gates:
         by_app.setdefault(use.app, []).append(use)
     newest = max((use.last_seen for use in apps.gates if use.last_seen <= now), default=now)
+    if view is not None:
+        newest = max(newest, datetime.fromtimestamp(view.seen_at, UTC))
     for app, uses in sorted(by_app.items()):
         last = max(uses, key=lambda use: use.last_seen)
         silent = (newest - last.last_seen).total_seconds() > _SILENT_SECONDS and not last.closed
@@ -155,7 +172,7 @@ def _silent_apps(apps: AppUsage, now: datetime, oldest: datetime) -> Iterator[Ro
 
 
 _SILENT_SECONDS: Final = 3600.0
-"""An app reports once a minute. One that has not for an hour, while others have, is down or cannot send."""
+"""An app reports once a minute. One that has not for an hour, while reports were read, is down or cannot send."""
 
 
 def _said(uses: list[GateUse], last: GateUse) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from featuregate.admin.prediction import ClusterState, predict
 from featuregate.admin.updates import Update
 from featuregate.catalog import METADATA_VERSION, level_name
-from featuregate_fleet.readiness.checks.record_checks import members_of, no_records
+from featuregate_fleet.readiness.checks.record_checks import gaps_in_records, members_of
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _unsupported(view: View, target: CapturedRelease, feature: str, level: int) 
     return _row(view, Verdict.BLOCK, f"{feature}={_named(feature, level)}", why, do)
 
 
-def finalize(evidence: Evidence, view: View, move: Finalize) -> Iterator[Row]:
+def finalize(evidence: Evidence, view: View, move: Finalize, oldest: datetime) -> Iterator[Row]:
     """Check whether the controller accepts a level, and whether that takes a protocol from members of groups."""
     current = view.level(move.feature)
     subject = f"{move.feature}={_named(move.feature, move.level)}"
@@ -162,10 +162,8 @@ def finalize(evidence: Evidence, view: View, move: Finalize) -> Iterator[Row]:
         yield _row(view, Verdict.UNKNOWN, subject, f"{said.text}.", "Ask the controller: 'featuregate plan'.")
     protocol = _PROTOCOLS.get(move.feature)
     if move.level == 0 and protocol:
-        if evidence.records_read is None:
-            yield no_records()
-        else:
-            yield from members_of(evidence, protocol, move.target)
+        yield from gaps_in_records(evidence, oldest)
+        yield from members_of(evidence, protocol, move.target)
 
 
 def deprecate(view: View, move: Deprecate) -> Iterator[Row]:

@@ -28,6 +28,7 @@ _WHAT: Final = {
     "skips": "goes on without these records",
     "ignores": "goes on without some fields",
 }
+_UPGRADE: Final = "Upgrade featuregate where you run 'featuregate fleet', and read the records again."
 
 
 def coordinator_records(evidence: Evidence, version: str, oldest: datetime) -> Iterator[Row]:
@@ -38,8 +39,9 @@ def coordinator_records(evidence: Evidence, version: str, oldest: datetime) -> I
     """
     if evidence.records_read is None:
         return
+    gaps = list(gaps_in_records(evidence, oldest))
+    yield from gaps
     if evidence.records_read < oldest:
-        yield _of_cluster(Verdict.STALE, "The records of coordinators were read too long ago.", evidence)
         return
     try:
         reader = coordinator_release(version)
@@ -52,11 +54,25 @@ def coordinator_records(evidence: Evidence, version: str, oldest: datetime) -> I
         lost[_subject(use), use.current].append((use, loss))
     for (subject, current), found in sorted(lost.items()):
         yield _loss_row(version, subject, found, current=current, live=subject in live, evidence=evidence)
-    if unreadable := sum(use.count for use in evidence.records if use.reason == "unreadable"):
-        yield _of_cluster(Verdict.UNKNOWN, f"{unreadable} records of coordinators cannot be decoded.", evidence)
-    elif not lost:
+    if not lost and not gaps:
         why = f"Coordinators of Kafka {version} read all records of groups and transactional ids."
         yield _of_cluster(Verdict.OK, why, evidence)
+
+
+def gaps_in_records(evidence: Evidence, oldest: datetime) -> Iterator[Row]:
+    """Say that a group may be hidden: records were not read, or too long ago, or some of them cannot be decoded."""
+    if evidence.records_read is None:
+        yield Row(
+            check="coordinator-records",
+            verdict=Verdict.UNKNOWN,
+            subject="the cluster",
+            why="The records of its coordinators were not read.",
+            do="Run 'featuregate fleet run' with --bootstrap-server, as a user with READ on coordinators' topics.",
+        )
+    elif evidence.records_read < oldest:
+        yield _of_cluster(Verdict.STALE, "The records of coordinators were read too long ago.", evidence)
+    elif unreadable := sum(use.count for use in evidence.records if use.reason == "unreadable"):
+        yield _of_cluster(Verdict.UNKNOWN, f"{unreadable} records of coordinators cannot be decoded.", evidence)
 
 
 def _losses(records: Iterable[RecordUse], reader: CoordinatorRelease) -> Iterator[tuple[RecordUse, Loss]]:
@@ -74,10 +90,13 @@ def _loss_row(
     worst = min(found, key=lambda item: order.index(item[1].kind))[1]
     affected = [use for use, loss in found if loss.kind == worst.kind]
     why = f"A coordinator of Kafka {version} {_WHAT[worst.kind]}: {worst.why}."
+    do = _advice(subject, worst.kind, version)
     if not current:
         verdict, why = Verdict.UNKNOWN, f"{why} The records are overwritten, and may still be in the log."
     elif worst.kind in _FATAL or (worst.kind == "skips" and live):
         verdict = Verdict.BLOCK
+    elif worst.kind == "skips" and any(use.kind is None for use in affected):
+        verdict, why, do = Verdict.UNKNOWN, f"{why} It is not known whether a group needs them.", _UPGRADE
     else:
         verdict = Verdict.WARN
     kinds = ", ".join(sorted({use.kind or f"type {use.record_type}" for use in affected}))
@@ -86,7 +105,7 @@ def _loss_row(
         verdict=verdict,
         subject=subject,
         why=f"{why} Records: {kinds}.",
-        do=_advice(subject, worst.kind, version),
+        do=do,
         client_id=_client_ids(use for use, _ in found),
         versions=tuple(sorted({use.version for use in affected if use.version is not None})),
         count=sum(use.count for use in affected),
@@ -145,17 +164,6 @@ def members_of(evidence: Evidence, protocol: str, target: str) -> Iterator[Row]:
             count=sum(use.count for use in uses),
             **_when(evidence, uses),
         )
-
-
-def no_records() -> Row:
-    """Return the row of a move that cannot be judged without the records."""
-    return Row(
-        check="coordinator-records",
-        verdict=Verdict.UNKNOWN,
-        subject="the cluster",
-        why="The records of its coordinators were not read.",
-        do="Run 'featuregate fleet run' with --bootstrap-server, as a user with READ on the topics of coordinators.",
-    )
 
 
 def _of_cluster(verdict: Verdict, why: str, evidence: Evidence) -> Row:
