@@ -91,6 +91,10 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError("fleet run reads logs: give --logs, --logs-topic or both")
     if args.logs and not args.logs.is_dir():
         raise CommandError(f"--logs {args.logs}: there is no such folder")
+    if args.logs and args.tables.resolve().is_relative_to(args.logs.resolve()):
+        raise CommandError(
+            f"--tables {args.tables} is within --logs {args.logs}, and would be read as logs: move it out"
+        )
     names = pseudonyms(args)
     if names and args.keep_raw:
         raise CommandError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-PARSER: Final = 3
+PARSER: Final = 4
 """The version of the parser. A newer one may read what this one put into quarantine."""
 
 RAW_LENGTH: Final = 16_384

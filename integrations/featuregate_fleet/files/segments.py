@@ -6,6 +6,7 @@ they are. They appear whole: written under a hidden name, and linked to their ow
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from hashlib import sha256
@@ -107,8 +108,23 @@ class Segmenter:
 
     def _successor(self, about: os.stat_result) -> Path:
         """Return the log that was begun when another one was rotated: the newest, or one that is rotated already."""
+        for path in self._log.parent.glob(f"{self._log.name}.*.gz"):
+            if path.stat().st_mtime_ns > about.st_mtime_ns and self._is_another_log(path):
+                raise LogTruncated(
+                    f"{path} was compressed before it was collected. Compress logs one rotation later, or collect more "
+                    f"often. {self._anew()}"
+                )
         later = [path for path in self._siblings() if path.stat().st_mtime_ns > about.st_mtime_ns]
         return min(later, key=lambda path: path.stat().st_mtime_ns, default=self._log)
+
+    def _is_another_log(self, path: Path) -> bool:
+        """Return whether a compressed log is not the one that was collected last, which may be compressed, too."""
+        progress = self._progress()
+        try:
+            with gzip.open(path) as file:
+                return progress is not None and sha256(file.read(progress.head)).hexdigest() != progress.digest
+        except EOFError:  # it is being written, and what it is made of is there until that is done
+            return False
 
     def _siblings(self) -> list[Path]:
         return [path for path in self._log.parent.glob(f"{self._log.name}.*") if path.suffix != ".gz"]

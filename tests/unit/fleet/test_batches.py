@@ -109,16 +109,17 @@ def test_a_refused_request_counts_once(real_lines: Sequence[str], size: int):
     assert {key: count for key, count in refused.items() if key[0] == "refused"} == by_release[release]
 
 
-def test_a_refusal_of_an_older_broker_names_the_principal():
-    """Releases up to 2.8 logged the principal."""
+@pytest.mark.parametrize("principal", ["User:billing", "User:CN=billing,OU=Data Platform,O=Acme,C=DE"])
+def test_a_refusal_of_an_older_broker_names_the_principal(principal: str):
+    """Releases up to 2.8 logged the principal, which may be the subject of a certificate."""
     header = "Closing socket for 127.0.0.1:44815-10.0.0.7:48912-8 because of error (kafka.network.Processor)"
     reason = (
         "Error getting request for apiKey: METADATA, apiVersion: 99, connectionId: 127.0.0.1:44815-10.0.0.7:48912-8, "
-        "listenerName: ListenerName(CLIENT), principal: User:billing"
+        f"listenerName: ListenerName(CLIENT), principal: {principal}"
     )
     lines = [f"[2026-11-22 21:08:17,583] ERROR {header}", f"{EXCEPTIONS}.InvalidRequestException: {reason}"]
     (row,) = parse(batches(lines))["api_usage"]
-    assert (row["principal"], row["client_host"], row["api_key"], row["version"]) == ("User:billing", "10.0.0.7", 3, 99)
+    assert (row["principal"], row["client_host"], row["api_key"], row["version"]) == (principal, "10.0.0.7", 3, 99)
 
 
 def test_a_reason_without_its_refusal_is_in_quarantine():

@@ -122,6 +122,14 @@ def test_tables_of_an_older_release_have_names_in_the_clear(tmp_path: Path):
     keep_names(options(tmp_path), None)
 
 
+@pytest.mark.parametrize("unset", ["", " "])
+def test_no_name_is_forgotten_where_none_is_given(tmp_path: Path, unset: str, capsys: pytest.CaptureFixture[str]):
+    """As by a variable of a shell that is not set: each line has the empty text."""
+    with pytest.raises(SystemExit):
+        options(tmp_path, "--principal", unset, action="forget")
+    assert "no name is given" in capsys.readouterr().err
+
+
 def test_a_name_is_not_forgotten_without_the_key(tmp_path: Path):
     """It is in no table, so that the command would find no rows and seem done."""
     keep_names(options(tmp_path), NAMES)

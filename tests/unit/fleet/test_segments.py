@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
 import signal
@@ -98,6 +99,47 @@ def test_a_long_log_becomes_several_segments(log: Path, folder: Path, monkeypatc
     append(log, "one\ntwo\nthree\n" + "x" * 20 + "\n")
     assert len(restarted(log, folder)) > 3
     assert collected(folder) == log.read_text()
+
+
+def compress(log: Path, *, mtime: float) -> None:
+    """Compress a rotated log, as a rotation does."""
+    compressed = log.with_name(f"{log.name}.gz")
+    compressed.write_bytes(gzip.compress(log.read_bytes()))
+    os.utime(compressed, (mtime, mtime))
+    log.unlink()
+
+
+def test_a_log_that_was_compressed_before_it_was_collected_is_an_error(log: Path, segmenter: Segmenter):
+    """Two rotations came between two looks. The log that was collected may be compressed, with the time of the file."""
+    append(log, "one\n")
+    segmenter.collect()
+    first = log.rename(log.with_name(f"{log.name}.1"))
+    os.utime(first, (2e9, 2e9))
+    compress(first, mtime=2e9 + 1)
+    append(log, "two\n")
+    assert len(segmenter.collect()) == 1
+    second = log.rename(log.with_name(f"{log.name}.2"))
+    os.utime(second, (2e9 + 2, 2e9 + 2))
+    append(log, "three\n")
+    third = log.rename(log.with_name(f"{log.name}.3"))
+    compress(third, mtime=2e9 + 3)
+    append(log, "four\n")
+    with pytest.raises(LogTruncated, match=r"kafka-request\.log\.3\.gz was compressed before it was collected"):
+        segmenter.collect()
+
+
+def test_a_log_that_is_being_compressed_is_there_until_then(log: Path, segmenter: Segmenter):
+    """Half a file with gzip's format says nothing."""
+    append(log, "one\n")
+    segmenter.collect()
+    for number, text in enumerate(["two\n", "three\n"], start=1):
+        rotated = log.rename(log.with_name(f"{log.name}.{number}"))
+        os.utime(rotated, (2e9 + number, 2e9 + number))
+        append(log, text)
+    half = log.with_name(f"{log.name}.2.gz")
+    half.write_bytes(gzip.compress(b"two\n")[:8])
+    os.utime(half, (2e9 + 3, 2e9 + 3))
+    assert len(segmenter.collect()) == 2
 
 
 @pytest.mark.parametrize("restart", [False, True])

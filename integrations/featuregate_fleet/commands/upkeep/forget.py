@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.commands.options.principal_names import add_hash_option, check_names, pseudonyms
@@ -9,8 +10,6 @@ from featuregate_fleet.commands.upkeep.removal import add_removal_options, run_r
 from featuregate_fleet.evidence.pseudonyms import HASHED
 
 if TYPE_CHECKING:
-    import argparse
-
     from featuregate_fleet.stream.removal import Removal
 
 DESCRIPTION: Final = """\
@@ -22,9 +21,17 @@ nothing, and prints how many rows it would change. Files of logs, and records of
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``forget``."""
-    parser.add_argument("--principal", metavar="NAME", required=True, help="such as User:billing, or its hash")
+    parser.add_argument(
+        "--principal", metavar="NAME", type=_named, required=True, help="such as User:billing, or its hash"
+    )
     add_hash_option(parser, "the key of 'fleet run', to forget a principal that it has hashed by its name")
     add_removal_options(parser)
+
+
+def _named(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("no name is given, which every line has")
+    return text
 
 
 def run(args: argparse.Namespace) -> int:

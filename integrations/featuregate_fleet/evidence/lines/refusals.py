@@ -33,7 +33,7 @@ _REASONS: Final = (
     re.compile(
         _EXCEPTION
         + r"Error getting request for apiKey: (\w+), apiVersion: (-?\d+), connectionId: \S+, listenerName: .+, "
-        + r"principal: (\S+)$"
+        + r"principal: (.+)$"  # the subject of a certificate may have spaces
     ),
     re.compile(
         r"^(?:org\.apache\.kafka\.common\.errors|kafka\.network)\.InvalidRequestException: "
