@@ -66,7 +66,7 @@ def commit_progress(shard: Shard, next_batch: int, metadata: str | None = None) 
     """Commit the progress of a shard, as another attempt does, but without a transaction."""
     batch = shard.batch
     offset = TopicPartition(
-        batch.progress_topic, shard.number, next_batch, batch.sharding.to_metadata() if metadata is None else metadata
+        batch.progress_topic, shard.number, next_batch, batch.metadata if metadata is None else metadata
     )
     with Consumer({**batch.connection, "group.id": batch.query, "enable.auto.commit": False}) as consumer:
         consumer.commit(offsets=[offset], asynchronous=False)
@@ -95,6 +95,9 @@ class FakeConsumer:
         return wanted
 
     def consumer_group_metadata(self) -> None:
+        pass
+
+    def poll(self, _timeout: float) -> None:
         pass
 
     def close(self) -> None:

@@ -14,7 +14,8 @@
         └── SinkError              the Kafka sink cannot write this batch
             ├── WrongColumns       the DataFrame lacks the columns of Spark's Kafka sink
             ├── NotReplayable      a replay of the batch might give other rows, which breaks exactly-once
-            ├── ProgressLost         it is unknown what the query has committed
+            ├── WrittenBefore      the sink was called a second time for a batch
+            ├── ProgressLost       it is unknown what the query has committed
             └── WriteFailed        Kafka did not take the rows, and the transaction was aborted
                 └── TransactionTimedOut    the transaction was open for longer than transaction.timeout.ms
 """
@@ -33,6 +34,7 @@ __all__ = [
     "SinkError",
     "TransactionTimedOut",
     "WriteFailed",
+    "WrittenBefore",
     "WrongCheckpoint",
     "WrongColumns",
     "WrongConnector",
@@ -83,6 +85,10 @@ class WrongColumns(SinkError):
 
 class NotReplayable(SinkError):
     """A replay of the batch might lead rows to other shards, which would lose or duplicate some of them."""
+
+
+class WrittenBefore(SinkError):
+    """The sink was called a second time for a batch: it would take the rows for those that it has written."""
 
 
 class ProgressLost(SinkError):

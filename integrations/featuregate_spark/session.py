@@ -252,12 +252,13 @@ class FeatureSession:
         progress_topic
             The topic whose partitions keep the progress of the shards, where ``topic`` is not given.
         first_batch
-            The first batch that the query gives to this sink; no progress is expected before it.
+            The first batch that the query gives to this sink, or the first one after batches without rows that a
+            function did not give to it; no progress of the batch before is expected.
         timeout
             Seconds that a call to Kafka may take.
         driver_rows
             The driver writes a batch itself, without tasks, if neither that batch nor the one before has more rows. 0:
-            tasks write every batch, so that the driver need not reach the brokers that executors reach.
+            tasks write every batch.
 
         Raises
         ------

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from featuregate_spark.sink.shards import Batch
 
@@ -78,36 +79,36 @@ def columns_to_write(df: DataFrame, topic: str | None, shard_by: Sequence[str]) 
     )
 
 
-def require_replayable(spark: SparkSession) -> None:
-    """Refuse a query whose replay would give other rows, as far as Spark shows that.
+def require_replayable(df: DataFrame, query: StreamingQuery | None) -> None:
+    """Refuse rows that a replay would give other values, as far as Spark shows that: not on Spark Connect.
 
     Raises
     ------
     NotReplayable
-        The query's plan has an expression that gives another value each time.
+        The plan of the query, or what the batch's function adds to it, has an expression that gives another value each
+        time.
     """
-    plan = _plan_of_current_query(spark)
-    if plan is not None and not plan.deterministic():
+    if not is_classic(df.sparkSession):
+        return
+    added: Any = df._jdf.queryExecution()  # noqa: SLF001 - PySpark shows plans as text only
+    of_query: Any = query and query._jsq.streamingQuery().lastExecution()  # noqa: SLF001 - likewise
+    if not all(execution.analyzed().deterministic() for execution in (added, of_query) if execution is not None):
         raise NotReplayable(
-            "the query has an expression that gives another value each time, such as uuid() or rand(): a replay would "
-            "lead its rows to other shards. Compute it in the batch's function from values that do not change, or name "
-            "the columns that do not change: kafka_sink(..., shard_by=[...])"
+            "the rows have an expression that gives another value each time, such as uuid() or rand(): a replay would "
+            "lead them to other shards. Compute it from values that do not change, or name the columns that do not "
+            "change: kafka_sink(..., shard_by=[...])"
         )
 
 
-def _plan_of_current_query(spark: SparkSession) -> Any:
-    """Return the analysed plan of the micro-batch that runs; None where Spark does not show it, as on Spark Connect.
+def current_query(spark: SparkSession) -> StreamingQuery | None:
+    """Return the query whose micro-batch runs; None where Spark does not show it, as on Spark Connect.
 
     `spark` is the session that started the query: the session of the batch's DataFrame is a copy without queries.
     """
     if not is_classic(spark):
         return None
     query_id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
-    query = spark.streams.get(query_id) if query_id else None
-    if query is None:
-        return None
-    execution: Any = query._jsq.streamingQuery().lastExecution()  # noqa: SLF001 - PySpark shows plans as text only
-    return None if execution is None else execution.analyzed()
+    return spark.streams.get(query_id) if query_id else None
 
 
 def write_batch(rows: DataFrame, batch: Batch, tasks: Tasks) -> list[Committed]:

@@ -10,12 +10,19 @@ import logging
 import re
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from featuregate_spark.errors import TransactionTimedOut, WriteFailed
+from featuregate_spark.errors import TransactionTimedOut, WriteFailed, WrittenBefore
 from featuregate_spark.events import BatchWritten
 from featuregate_spark.session_kind import is_classic
-from featuregate_spark.sink.job import Tasks, collect_small, columns_to_write, require_replayable, write_batch
+from featuregate_spark.sink.job import (
+    Tasks,
+    collect_small,
+    columns_to_write,
+    current_query,
+    require_replayable,
+    write_batch,
+)
 from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, Clients, partitions_of
 from featuregate_spark.sink.small_batches import MOST_SHARDS, SmallBatchWriter
 from featuregate_spark.sink.startup import sharding_at_start
@@ -47,6 +54,15 @@ _SHARDS_ON_CONNECT: Final = 8
 """The default on Spark Connect, which does not say how many cores there are."""
 
 
+class Run(NamedTuple):
+    """A run of Spark's query: None where Spark does not show it, as on Spark Connect."""
+
+    checkpoint: str | None = None
+    """The id of the query, which its checkpoint keeps."""
+    id: str | None = None
+    """Another one each time that the query starts."""
+
+
 class KafkaSink:
     """Pass it to ``writeStream.foreachBatch``, or call it in a function of your own: ``sink(df, batch_id)``.
 
@@ -67,6 +83,7 @@ class KafkaSink:
         self._watch = watch
         self._emit = emit
         self._clients = clients
+        self._run = Run()
         self._partitions: int | None = None
         self._last: BatchWritten | None = None
         self._small_batches = SmallBatchWriter(clients)
@@ -77,13 +94,15 @@ class KafkaSink:
     def __getstate__(self) -> dict[str, Any]:
         """Drop the state that only this process has."""
         own = ("_spark", "_partitions", "_last")
-        return {**self.__dict__, **dict.fromkeys(own)}
+        return {**self.__dict__, **dict.fromkeys(own), "_run": Run()}
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
-        """Write the shards of a batch that are not committed yet.
+        """Write the shards of a batch that are not committed yet. Call it once for each batch.
 
         Raises
         ------
+        WrittenBefore
+            The sink has written this batch in this run of the query. On Spark Connect this is not known.
         WrongColumns, NotReplayable, ProgressLost
             The batch cannot be written, or not completed; the message says why.
         WriteFailed
@@ -94,9 +113,10 @@ class KafkaSink:
         began = time.monotonic()
         options = self._options
         rows = columns_to_write(df, options.topic, options.shard_by)
-        if not options.shard_by and self._spark is not None:
-            require_replayable(self._spark)
-        last, self._last = self._last, None
+        query = None if self._spark is None else current_query(self._spark)
+        if not options.shard_by:
+            require_replayable(df, query)
+        last = self._begin(batch_id, Run() if query is None else Run(query.id, query.runId))
         cores = _cores(df.sparkSession)
         batch = self.batch(batch_id, cores, last)
         outcomes = self._write_small(rows, batch, last) or self._write(rows, batch, last, cores)
@@ -111,6 +131,20 @@ class KafkaSink:
         )
         self._last = written
         self._emit(written)
+
+    def _begin(self, batch_id: int, run: Run) -> BatchWritten | None:
+        """Return the last batch of this run of the query; None if there is none here, or if one has failed since."""
+        if run != self._run:  # another process may have written batches between two runs
+            self._run, self._last, self._partitions = run, None, None
+        last = self._last
+        if run.id is not None and last is not None and last.batch_id == batch_id:
+            raise WrittenBefore(
+                f"the sink of query {self._options.query_name!r} has written batch {batch_id} already, and would take "
+                "these rows for those. Give it the rows of a batch in one DataFrame (df.unionByName), or a second sink "
+                "with another query_name"
+            )
+        self._last = None
+        return last
 
     def close(self) -> None:
         """Close the Kafka clients of this process. They are made again when a batch needs them."""
@@ -134,7 +168,7 @@ class KafkaSink:
         To find out that a batch is large takes its plan a first time. So the last batch decides whether to try.
         """
         most = self._options.driver_rows
-        if last is None or last.rows > most or batch.sharding.shards > MOST_SHARDS:
+        if not most or last is None or last.rows > most or batch.sharding.shards > MOST_SHARDS:
             return None
         small = collect_small(rows, batch, most)
         if small is None:
@@ -159,6 +193,7 @@ class KafkaSink:
             options.shards_of(self._partitions, cores),
             stable_offsets=gates.get(STABLE_OFFSETS_GATE, False),
             zstd=gates.get(ZSTD_GATE, False),
+            checkpoint=self._run.checkpoint,
         )
         if last is not None and last.batch_id == batch_id - 1:
             return batch  # this process has written the previous batch, and so begins this one for the first time

@@ -99,4 +99,4 @@ class _Query:
 
 def _options(batch: Batch) -> tuple[Any, ...]:
     """Return what the clients of a batch were made with."""
-    return batch.producer, batch.connection, batch.progress_topic, batch.sharding, batch.timeout
+    return batch.producer, batch.connection, batch.progress_topic, batch.sharding, batch.timeout, batch.checkpoint

@@ -83,7 +83,9 @@ class SinkOptions:
             )
         return self.shards
 
-    def batch(self, batch_id: int, shards: int, *, stable_offsets: bool, zstd: bool) -> Batch:
+    def batch(
+        self, batch_id: int, shards: int, *, stable_offsets: bool, zstd: bool, checkpoint: str | None = None
+    ) -> Batch:
         """Return a batch in the wanted sharding; properties of the user win over those of the sink."""
         producer = {
             **({"compression.type": "zstd"} if zstd else {}),
@@ -104,4 +106,5 @@ class SinkOptions:
             connection=self.connection,
             stable_offsets=stable_offsets,
             timeout=self.timeout,
+            checkpoint=checkpoint,
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from featuregate_spark.errors import NotReplayable, ProgressLost
-from featuregate_spark.sink.shards import Sharding
+from featuregate_spark.sink.shards import Sharding, checkpoint_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,13 +27,13 @@ class Progress:
     """The sharding of that last batch."""
 
     @classmethod
-    def parse(cls, offset: int, metadata: str | None) -> Progress | None:
-        """Read a committed offset and its metadata; None where nothing is committed.
+    def parse(cls, offset: int, metadata: str | None, checkpoint: str | None = None) -> Progress | None:
+        """Read a committed offset and its metadata, for a query with this checkpoint; None where nothing is committed.
 
         Raises
         ------
         ProgressLost
-            Something else has committed the offset.
+            Something else has committed the offset: another app, or a query of this name with another checkpoint.
         """
         if offset < 0:
             return None
@@ -42,6 +42,13 @@ class Progress:
             raise ProgressLost(
                 f"offset {offset} with the metadata {(metadata or '')[:100]!r} was not committed by this sink: another "
                 "app uses the consumer group of this query's name. Give the query another name"
+            )
+        written_for = checkpoint_in(metadata)
+        if checkpoint and written_for and checkpoint != written_for:
+            raise ProgressLost(
+                f"a query of this name has committed batch {offset - 1} with another checkpoint ({written_for}, and "
+                f"this one is {checkpoint}), so that its number does not tell which rows are written. Give a query "
+                "with a new checkpoint another name"
             )
         return cls(offset, sharding)
 
@@ -99,7 +106,7 @@ def sharding_of_batch(
     wanted
         The sharding that the query asks for now.
     first_batch
-        The first batch that the query gave to this sink: no progress is expected before it.
+        The first batch that the query gave to this sink, or the first one after batches that it did not give.
 
     Raises
     ------
@@ -113,7 +120,7 @@ def sharding_of_batch(
         return _sharding_to_keep(committed[0].sharding, len(committed), batch_id, wanted)
     first = progress.get(0)
     if first is not None:
-        _require_complete(progress, first, batch_id)
+        _require_complete(progress, first, batch_id, first_batch)
     elif batch_id != first_batch:
         raise ProgressLost(
             f"there is no progress of the batches before {batch_id}: its offsets have expired, were deleted, or this "
@@ -134,10 +141,21 @@ def _sharding_to_keep(begun: Sharding, committed: int, batch_id: int, wanted: Sh
     return begun
 
 
-def _require_complete(progress: Mapping[int, Progress | None], first: Progress, batch_id: int) -> None:
+def _require_complete(
+    progress: Mapping[int, Progress | None], first: Progress, batch_id: int, first_batch: int
+) -> None:
     """Make sure that every shard of the previous batch has committed it."""
     shards = [progress.get(number) for number in range(first.sharding.shards)]
-    if any(each is None or each.next_batch != batch_id for each in shards):
+    next_batches = {each and each.next_batch for each in shards}
+    if next_batches == {first.next_batch} and first.next_batch < batch_id:
+        if batch_id == first_batch:
+            return
+        raise PreviousBatchIncomplete(
+            f"batch {batch_id} is about to run, and the last one that this sink has written is {first.next_batch - 1}. "
+            "A function has to give it each batch, also those without rows. If there were no rows between, pass "
+            f"first_batch={batch_id}"
+        )
+    if next_batches != {batch_id}:
         raise PreviousBatchIncomplete(
             f"batch {batch_id} is about to run, the last batch that shard 0 has committed is {first.next_batch - 1}, "
             f"and not all of its {len(shards)} shards have committed batch {batch_id - 1}. Was the checkpoint replaced?"

@@ -93,6 +93,7 @@ class ProgressReader:
         ProgressLost
             Something else has committed in this group.
         """
+        self._consumer.poll(0)  # passes on log lines, which pile up while brokers are away; it has joined no group
         found = self._committed([TopicPartition(self._batch.progress_topic, shard) for shard in shards], seconds)
         for each in found:
             if each.error is not None:
@@ -100,7 +101,7 @@ class ProgressReader:
                     f"the progress of shard {each.partition} of query {self._batch.query!r} cannot be read: "
                     f"{each.error.str()}"
                 )
-        return {each.partition: Progress.parse(each.offset, each.metadata) for each in found}
+        return {each.partition: Progress.parse(each.offset, each.metadata, self._batch.checkpoint) for each in found}
 
     def read_fenced(self, shards: Iterable[int]) -> dict[int, Progress | None]:
         """Read the progress of shards whose previous producers are fenced, so that it cannot change any more.

@@ -149,9 +149,7 @@ class ShardProducer:
     def commit_progress(self, group: Any) -> None:
         """Add the shard's progress to the transaction."""
         batch = self._shard.batch
-        offset = TopicPartition(
-            batch.progress_topic, self._shard.number, batch.batch_id + 1, batch.sharding.to_metadata()
-        )
+        offset = TopicPartition(batch.progress_topic, self._shard.number, batch.batch_id + 1, batch.metadata)
 
         def send(timeout: float) -> None:
             # The client may wait for a broker that is gone, whatever timeout it is given.

@@ -20,7 +20,7 @@ _TRANSACTION_TIMEOUT: Final = "transaction.timeout.ms"
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
 """Librdkafka's default."""
 
-_METADATA: Final = re.compile(r"fgs1;shards=([1-9][0-9]{0,8});shard_by=([^;]*)(;.*)?")
+_METADATA: Final = re.compile(r"fgs1;shards=([1-9][0-9]{0,8});shard_by=([^;]*)(?:;checkpoint=([^;]*))?(?:;.*)?")
 
 
 class Sharding(NamedTuple):
@@ -47,6 +47,12 @@ class Sharding(NamedTuple):
         return cls(int(found[1]), tuple(map(unquote, found[2].split(","))) if found[2] else ())
 
 
+def checkpoint_in(metadata: str | None) -> str | None:
+    """Return which checkpoint the progress was committed for; None where that was not known."""
+    found = _METADATA.fullmatch((metadata or "").partition("\0")[0])
+    return found[3] if found else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """What a task needs to know of its batch. Picklable."""
@@ -67,6 +73,14 @@ class Batch:
     """Whether every broker holds back the offsets of open transactions (OffsetFetch 7)."""
     timeout: float
     """Seconds that a call may take."""
+    checkpoint: str | None = None
+    """The id that the checkpoint gives to Spark's query; None where Spark does not show it, as on Spark Connect."""
+
+    @property
+    def metadata(self) -> str:
+        """What is committed with the progress of each shard."""
+        checkpoint = f";checkpoint={self.checkpoint}" if self.checkpoint else ""
+        return self.sharding.to_metadata() + checkpoint
 
     @property
     def transaction_timeout(self) -> float:

@@ -266,6 +266,69 @@ def test_lost_progress_and_older_checkpoints_are_refused(
     assert len(outputs(kafka, pipe.sink, 2)) == 2
 
 
+def run_once(rows: DataFrame, write: Callable[[DataFrame, int], None], checkpoint: Path) -> None:
+    """Write what a stream has by now, and raise what ended its query."""
+    writing = rows.writeStream.foreachBatch(write).option("checkpointLocation", str(checkpoint))
+    query = writing.trigger(availableNow=True).start()
+    try:
+        assert query.awaitTermination(int(BOUND)), "the query did not end"
+    finally:
+        query.stop()
+
+
+@pytest.fixture
+def lines(spark: SparkSession, tmp_path: Path) -> DataFrame:
+    """Return a stream of the lines of files, with the one line "a"."""
+    folder = tmp_path / "lines"
+    folder.mkdir()
+    (folder / "a").write_text("a\n")
+    return spark.readStream.text(str(folder))
+
+
+def test_a_new_checkpoint_under_an_old_name_is_refused(
+    kafka: LocalKafka, features: FeatureSession, lines: DataFrame, tmp_path: Path
+) -> None:
+    """Its batch 0 would pass for the one that the old one has written. The old one goes on, in another process, too."""
+    pipe = Pipe.on(kafka, "checkpoints", partitions=2)
+    run_once(lines, features.kafka_sink("checkpoints", pipe.sink), tmp_path / "old")
+    with pytest.raises(Exception, match=r"ProgressLost.* has committed batch 0 with another checkpoint"):
+        run_once(lines, features.kafka_sink("checkpoints", pipe.sink), tmp_path / "new")
+    (tmp_path / "lines" / "b").write_text("b\n")
+    run_once(lines, features.kafka_sink("checkpoints", pipe.sink), tmp_path / "old")
+    assert [each[2] for each in outputs(kafka, pipe.sink, 2)] == [b"a", b"b"]
+
+
+def test_a_second_call_in_a_batch_is_refused(
+    kafka: LocalKafka, features: FeatureSession, lines: DataFrame, tmp_path: Path
+) -> None:
+    """Its rows would pass for the ones that the first call has written."""
+    pipe = Pipe.on(kafka, "twice", partitions=2)
+    sink = features.kafka_sink("twice", pipe.sink)
+
+    def write(df: DataFrame, batch_id: int) -> None:
+        sink(df, batch_id)
+        sink(df.selectExpr("upper(value) AS value"), batch_id)
+
+    with pytest.raises(Exception, match=r"WrittenBefore.* has written batch 0 already"):
+        run_once(lines, write, tmp_path / "checkpoint")
+    assert [each[2] for each in outputs(kafka, pipe.sink, 2)] == [b"a"]
+    run_once(lines, sink, tmp_path / "checkpoint")
+    assert len(outputs(kafka, pipe.sink, 2)) == 1, "the replay is another run"
+
+
+def test_a_function_of_the_batch_that_is_not_deterministic_is_refused(
+    kafka: LocalKafka, features: FeatureSession, lines: DataFrame, tmp_path: Path
+) -> None:
+    """The plan of the query does not show what the function adds."""
+    pipe = Pipe.on(kafka, "drawn", partitions=2)
+    sink = features.kafka_sink("drawn", pipe.sink)
+    with pytest.raises(Exception, match=NotReplayable.__name__):
+        run_once(lines, lambda df, n: sink(df.withColumn("key", f.expr("uuid()")), n), tmp_path / "one")
+    assert not outputs(kafka, pipe.sink, 2)
+    run_once(lines, lambda df, n: sink(df.withColumn("key", f.lit("k")), n), tmp_path / "two")
+    assert len(outputs(kafka, pipe.sink, 2)) == 1
+
+
 def test_a_query_that_is_not_deterministic_is_refused(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession, tmp_path: Path
 ) -> None:

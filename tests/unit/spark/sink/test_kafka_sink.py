@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,11 +11,11 @@ import pytest
 from pyspark import cloudpickle
 from shards import batch_on, commit_progress
 
-from featuregate_spark import ProgressLost, TransactionTimedOut
+from featuregate_spark import ProgressLost, TransactionTimedOut, WrittenBefore
 from featuregate_spark.events import BatchWritten
 from featuregate_spark.sink import kafka_sink
 from featuregate_spark.sink.job import Tasks
-from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE, KafkaSink, tasks_of
+from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE, KafkaSink, Run, tasks_of
 from featuregate_spark.sink.options import SinkOptions
 from featuregate_spark.sink.shards import Shard, Sharding
 
@@ -36,7 +37,9 @@ class FakeWatch:
         return SimpleNamespace(gates=[SimpleNamespace(name=name, open=is_open) for name, is_open in self.gates.items()])
 
 
-def sink_on(kafka: MockKafka, *, stable_offsets: bool = True, zstd: bool = False, first_batch: int = 0) -> KafkaSink:
+def sink_on(
+    kafka: MockKafka, *, stable_offsets: bool = True, zstd: bool = False, first_batch: int = 0, driver_rows: int = 1000
+) -> KafkaSink:
     options = SinkOptions(
         query_name="output",
         topic="output",
@@ -46,7 +49,7 @@ def sink_on(kafka: MockKafka, *, stable_offsets: bool = True, zstd: bool = False
         shard_by=(),
         first_batch=first_batch,
         timeout=30.0,
-        driver_rows=1000,
+        driver_rows=driver_rows,
     )
     watch = cast("Watch", FakeWatch(**{STABLE_OFFSETS_GATE: stable_offsets, ZSTD_GATE: zstd}))
     return KafkaSink(cast("Any", None), options, watch=watch, emit=lambda _: None)
@@ -69,6 +72,61 @@ def test_a_batch_that_has_begun_keeps_its_sharding_in_another_process(kafka: Moc
     begun = sink_on(kafka).batch(0, cores=3)
     commit_progress(Shard(begun, 2), 1)
     assert sink_on(kafka).batch(0, cores=1).sharding == Sharding(3)
+
+
+def test_a_batch_of_a_new_checkpoint_is_no_replay(kafka: MockKafka) -> None:
+    """The driver refuses it before a task could skip its rows."""
+    old = sink_on(kafka)
+    old._begin(0, Run("old", "1"))
+    for number in range(4):
+        commit_progress(Shard(old.batch(0, cores=4), number), 1)
+    new = sink_on(kafka)
+    new._begin(0, Run("new", "2"))
+    with pytest.raises(ProgressLost, match="Give a query with a new checkpoint another name"):
+        new.batch(0, cores=4)
+    new._begin(0, Run("old", "2"))
+    assert new.batch(0, cores=1).sharding == Sharding(4), "a restart of the old one"
+
+
+def test_a_batch_is_written_once_in_each_run(kafka: MockKafka) -> None:
+    """A second call has other rows, which would be taken for the ones that are written. A replay is another run."""
+    sink = sink_on(kafka)
+    first = Run("checkpoint", "first")
+    assert sink._begin(6, first) is None
+    sink._last = written_in(0.5)
+    for _ in range(2):
+        with pytest.raises(WrittenBefore, match="has written batch 6 already"):
+            sink._begin(6, first)
+    assert sink._begin(7, first) == written_in(0.5)
+    sink._last = written_in(0.5)
+    assert sink._begin(6, Run("checkpoint", "second")) is None
+    sink._last = written_in(0.5)
+    unknown = sink._begin(6, Run()), sink._begin(6, Run())
+    assert unknown == (None, None), "on Spark Connect nothing tells a replay from a second call"
+
+
+def test_a_sink_that_another_run_uses_reads_what_was_written_meanwhile(kafka: MockKafka) -> None:
+    """Another process may have begun the next batch with other shards: to go on with the old ones would double rows."""
+    sink = sink_on(kafka)
+    sink._begin(6, Run("checkpoint", "first"))
+    sink._partitions, sink._last = 4, written_in(0.5)
+    begun = batch_on(sink._options.connection, sharding=Sharding(4), checkpoint="checkpoint")
+    commit_progress(Shard(begun, 3), 8)
+    last = sink._begin(7, Run("checkpoint", "second"))
+    assert sink.batch(7, cores=2, last=last).sharding == Sharding(4)
+
+
+@pytest.mark.parametrize(("driver_rows", "collected"), [(0, 0), (1000, 1)])
+def test_a_driver_that_writes_no_rows_collects_none(
+    kafka: MockKafka, monkeypatch: pytest.MonkeyPatch, driver_rows: int, collected: int
+) -> None:
+    """Also after a batch without rows, which would be computed twice."""
+    calls: list[object] = []
+    monkeypatch.setattr(kafka_sink, "collect_small", lambda *_: calls.append(1))
+    sink = sink_on(kafka, driver_rows=driver_rows)
+    empty = replace(written_in(0.5), rows=0)
+    assert sink._write_small(cast("Any", None), batch_on({}), empty) is None
+    assert len(calls) == collected
 
 
 def test_a_later_batch_without_progress_is_refused(kafka: MockKafka) -> None:

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shards import batch_on
 
 from featuregate_spark import NotReplayable, ProgressLost
 from featuregate_spark.sink.progress import Progress, is_committed, is_committed_with, sharding_of_batch
@@ -57,6 +58,15 @@ def test_offsets_of_other_apps_are_refused(metadata: str) -> None:
         Progress.parse(5, metadata)
 
 
+def test_progress_of_another_checkpoint_is_refused() -> None:
+    """A new checkpoint counts its batches from 0 again: its first batch would pass for the old one, and be skipped."""
+    old = batch_on({}, checkpoint="5c1f").metadata
+    assert Progress.parse(1, old, "5c1f") == Progress.parse(1, old) == Progress(1, Sharding(2))
+    assert Progress.parse(1, batch_on({}).metadata, "5c1f") == Progress(1, Sharding(2)), "Spark did not show it"
+    with pytest.raises(ProgressLost, match=r"has committed batch 0 with another checkpoint \(5c1f, and this one is 9d"):
+        Progress.parse(1, old, "9d2e")
+
+
 def test_an_offset_is_the_number_of_the_next_batch() -> None:
     """Batch 4 is committed with offset 5, in any sharding."""
     assert not is_committed(None, 4)
@@ -100,8 +110,15 @@ def test_a_batch_after_an_incomplete_one_is_refused() -> None:
     """Spark starts a batch when the previous one is complete: the checkpoint was replaced (P9)."""
     with pytest.raises(ProgressLost, match="not all of its 2 shards have committed batch 4"):
         shards_of_batch({0: Progress(5, Sharding(2)), 1: Progress(4, Sharding(2))}, 5, 2, 0)
-    with pytest.raises(ProgressLost, match="the last batch that shard 0 has committed is 3"):
-        shards_of_batch(committed(4, 4), 5, 2, 0)
+
+
+def test_batches_that_were_not_given_to_the_sink_are_refused() -> None:
+    """They may have been without rows, which the user says; their number says nothing of the rows before."""
+    with pytest.raises(ProgressLost, match=r"the last one that this sink has written is 3\. .* pass first_batch=6"):
+        shards_of_batch(committed(4, 4), 6, 2, 0)
+    assert shards_of_batch(committed(4, 4), 6, 2, 6) == 2
+    with pytest.raises(ProgressLost, match="not all of its 2 shards"):
+        shards_of_batch({0: Progress(4, Sharding(2)), 1: Progress(3, Sharding(2))}, 6, 2, 6)
 
 
 def test_a_batch_that_has_begun_keeps_its_columns() -> None:

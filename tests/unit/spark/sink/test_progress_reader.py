@@ -62,6 +62,9 @@ class FakeConsumer:
     def __init__(self, *offsets: int) -> None:
         self.offsets = list(offsets)
 
+    def poll(self, timeout: float) -> None:
+        pass
+
     def committed(self, wanted: list[TopicPartition], timeout: float) -> list[TopicPartition]:  # noqa: ARG002 - Kafka's
         offset = self.offsets.pop(0)
         return [TopicPartition(each.topic, each.partition, offset, Sharding(2).to_metadata()) for each in wanted]
