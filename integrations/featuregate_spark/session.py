@@ -240,7 +240,8 @@ class FeatureSession:
         bootstrap
             ``host:port`` of other brokers than those of this session.
         producer
-            Properties of librdkafka: ``compression.type``, ``transaction.timeout.ms`` and others. Addresses, TLS and
+            Properties of librdkafka: ``compression.type``, ``transaction.timeout.ms`` and others; ``partitioner`` is
+            ``murmur2_random`` by default, as Java's producers partition. Addresses, TLS and
             SASL are those of the session, except where these say something else: a property of TLS here replaces
             all of the session's TLS, one of SASL all of its SASL, and other brokers all of both.
         shards

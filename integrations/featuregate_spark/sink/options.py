@@ -94,6 +94,7 @@ class SinkOptions:
             "linger.ms": 50,
             "queue.buffering.max.kbytes": 65_536,  # a task that is faster than Kafka waits, instead of buffering more
             "queue.buffering.max.messages": 1_000_000,  # so that the bytes above are the limit
+            "partitioner": "murmur2_random",  # as Spark's own sink and Java's producers, so that keys stay in order
             **self.producer,
         }
         return Batch(

@@ -329,6 +329,20 @@ def test_a_function_of_the_batch_that_is_not_deterministic_is_refused(
     assert len(outputs(kafka, pipe.sink, 2)) == 1
 
 
+def test_a_key_has_the_partition_that_sparks_own_sink_gives_it(
+    spark: SparkSession, kafka: LocalKafka, features: FeatureSession
+) -> None:
+    """So that a job may change its sink, and rows of a key stay in order; as those of Java's producers."""
+    ours, theirs = Pipe.on(kafka, "keys-ours", partitions=5), Pipe.on(kafka, "keys-theirs", partitions=5)
+    rows = spark.range(200).selectExpr("concat('key-', id) AS key", "cast(id AS string) AS value")
+    features.kafka_sink("keys-ours", ours.sink)(rows, 0)
+    writing = rows.write.format("kafka").option("kafka.bootstrap.servers", kafka.bootstrap)
+    writing.option("topic", theirs.sink).save()
+    found = [[each[:2] for each in outputs(kafka, pipe.sink, 5)] for pipe in (ours, theirs)]
+    assert found[0] == found[1]
+    assert len({partition for partition, _ in found[0]}) == 5
+
+
 def test_a_query_that_is_not_deterministic_is_refused(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession, tmp_path: Path
 ) -> None:
