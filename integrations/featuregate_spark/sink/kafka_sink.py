@@ -102,7 +102,7 @@ class KafkaSink:
         Raises
         ------
         WrittenBefore
-            The sink has written this batch in this run of the query. On Spark Connect this is not known.
+            The sink has written this batch in this run of the query.
         WrongColumns, NotReplayable, ProgressLost
             The batch cannot be written, or not completed; the message says why.
         WriteFailed
@@ -137,7 +137,8 @@ class KafkaSink:
         if run != self._run:  # another process may have written batches between two runs
             self._run, self._last, self._partitions = run, None, None
         last = self._last
-        if run.id is not None and last is not None and last.batch_id == batch_id:
+        of_one_run = run.id is not None or self._spark is None  # a worker of Spark Connect serves one run
+        if of_one_run and last is not None and last.batch_id == batch_id:
             raise WrittenBefore(
                 f"the sink of query {self._options.query_name!r} has written batch {batch_id} already, and would take "
                 "these rows for those. Give it the rows of a batch in one DataFrame (df.unionByName), or a second sink "

@@ -52,7 +52,7 @@ def sink_on(
         driver_rows=driver_rows,
     )
     watch = cast("Watch", FakeWatch(**{STABLE_OFFSETS_GATE: stable_offsets, ZSTD_GATE: zstd}))
-    return KafkaSink(cast("Any", None), options, watch=watch, emit=lambda _: None)
+    return KafkaSink(cast("Any", object()), options, watch=watch, emit=lambda _: None)
 
 
 def test_a_first_batch_has_a_shard_for_each_core(kafka: MockKafka) -> None:
@@ -101,8 +101,17 @@ def test_a_batch_is_written_once_in_each_run(kafka: MockKafka) -> None:
     sink._last = written_in(0.5)
     assert sink._begin(6, Run("checkpoint", "second")) is None
     sink._last = written_in(0.5)
-    unknown = sink._begin(6, Run()), sink._begin(6, Run())
-    assert unknown == (None, None), "on Spark Connect nothing tells a replay from a second call"
+    for _ in range(2):
+        assert sink._begin(6, Run()) is None, "without a stream nothing tells a replay from a second call"
+
+
+def test_a_batch_is_written_once_by_a_worker_of_spark_connect(kafka: MockKafka) -> None:
+    """The worker gets the sink as a pickle, and serves one run."""
+    sink = pickle.loads(cloudpickle.dumps(sink_on(kafka)))
+    assert sink._begin(6, Run()) is None
+    sink._last = written_in(0.5)
+    with pytest.raises(WrittenBefore, match="has written batch 6 already"):
+        sink._begin(6, Run())
 
 
 def test_a_sink_that_another_run_uses_reads_what_was_written_meanwhile(kafka: MockKafka) -> None:
