@@ -72,6 +72,8 @@ class FakeGroup:
         self.answers = True
         self.messages: list[Message] = []
         self.refuses: Exception | None = None
+        self.fails: BaseException | None = None
+        """What the next poll raises."""
         self.calls: list[str] = []
         self._rebalance: Callable[[], None] | None = None
 
@@ -114,6 +116,9 @@ class FakeGroup:
             rebalance()
             return []
         self.calls.append(f"consume {most}")
+        fails, self.fails = self.fails, None
+        if fails is not None:
+            raise fails
         return self.messages
 
     def assign(self, places: list[TopicPartition]) -> None:

@@ -5,6 +5,7 @@ It is used by one thread, that of the loop, but for :meth:`ProducerSwitch.health
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
@@ -133,6 +134,7 @@ class ProducerSwitch:
             conclusions=self._conclusions,
         )
         self._closed = False
+        self._pid = os.getpid()
 
     # ------------------------------------------------------------------ the loop
 
@@ -140,7 +142,16 @@ class ProducerSwitch:
         """Subscribe a consumer, which was made of ``consumer_config``, and follow its assignments.
 
         The consumer before it, if any, leaves the group.
+
+        Raises
+        ------
+        SwitchFatal
+            The switch was made before a fork: its clients have no threads here, and its name is the parent's.
         """
+        if self._pid != os.getpid():
+            raise SwitchFatal(
+                "this switch was made in another process: make it in the one that runs it, after the fork"
+            )
         self.leave()
         self._producers.close()  # a new member begins with new producers: the last failure may be theirs
         self._features.wait(FIRST_VIEW_SECONDS)
@@ -152,7 +163,8 @@ class ProducerSwitch:
         """Consume up to ``max_messages`` of partitions that are this member's, for ``timeout`` seconds at most.
 
         Returns no messages after a rebalance: those in hand come again to the new owner of their partition (R9).
-        Messages of :meth:`transactions` that the app did not run, because it caught an error, come again as well.
+        Messages that the app did not give to :meth:`transactions`, or whose transactions it did not run, because it
+        caught an error, come again as well. After any error of this call only :meth:`subscribe` helps.
 
         Raises
         ------
@@ -171,8 +183,17 @@ class ProducerSwitch:
             self.rounds.polled(self.aborted)
 
     def transactions(self, messages: Sequence[Message]) -> Iterator[Transaction]:
-        """Yield the transactions for messages of :meth:`consume`. Run each one before the next is taken."""
+        """Yield the transactions for messages of :meth:`consume`. Run each one before the next is taken.
+
+        Give it the messages of each :meth:`consume`, also where you have left out all of them: else they come again.
+
+        Raises
+        ------
+        SwitchFatal
+            A message was given before, or is of an earlier :meth:`consume`.
+        """
         if not messages:
+            self._state.begin(messages)
             return
         consumer = self._subscribed()
         if self._state.under_way:

@@ -6,8 +6,6 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import KafkaException
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -26,7 +24,8 @@ def leave_group(consumer: Consumer, timeout: float = LEAVE_SECONDS) -> None:
     thread (librdkafka #4041, #4884; ``rd_kafka_cgrp_op_serve``). So the member unsubscribes first, and polls the
     consumer until no callback is left.
     """
-    with suppress(KafkaException, RuntimeError):  # a fatal error, or closed: then nothing calls back any more
+    # A fatal error, or closed: then nothing calls back any more. A callback of the app may raise whatever it likes.
+    with suppress(Exception):
         consumer.unsubscribe()
         _run_callbacks(consumer, timeout, lambda: not consumer.assignment())
     _close(consumer)
@@ -38,7 +37,7 @@ def close_static_member(consumer: Consumer, timeout: float = LEAVE_SECONDS) -> N
     To unsubscribe would be to leave (``rd_kafka_cgrp_leave_maybe``), and every other member would be assigned anew. So
     only the callbacks that are pending already run before.
     """
-    with suppress(KafkaException, RuntimeError):
+    with suppress(Exception):
         consumer.pause(consumer.assignment())  # the poll is for callbacks, not for messages
         _run_callbacks(consumer, timeout, lambda: True)
     _close(consumer)

@@ -78,15 +78,20 @@ class Membership:
         Raises
         ------
         MustRejoin
-            This member was replaced, or its partitions could not be taken over. It owns nothing any more.
+            This member was replaced, or its partitions could not be taken over.
         ModelRefused, UnknownMark, LatchTopicError, SwitchFatal
             This member must not take part as it is.
+
+        After these and any other error this member owns nothing any more.
         """
         try:
-            return self._poll(consumer, max_messages, timeout)
-        except MustRejoin as why:
-            self._state.lose(str(why))
+            messages = self._poll(consumer, max_messages, timeout)
+        except BaseException as why:
+            # Also of a callback of the app, such as stats_cb: the client drops what it has fetched, and moves on.
+            self._state.lose(str(why) or type(why).__name__)
             raise
+        self._state.receive(messages)
+        return messages
 
     def leave(self) -> None:
         """Leave the group and close the consumer. A static member keeps its place until its session times out."""

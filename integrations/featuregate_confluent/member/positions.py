@@ -96,4 +96,4 @@ def take_back(consumer: Consumer, state: MemberState) -> None:
     if state.unfinished:
         state.begin_assignment()  # nor may a transaction that is open still commit some of it
         rewind(consumer, state.partitions, state.in_hand)
-    state.in_hand = ()
+    state.receive(())

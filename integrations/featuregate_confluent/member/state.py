@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from featuregate_confluent.errors import SwitchFatal
 from featuregate_confluent.latch import marks
 from featuregate_confluent.member.failure_limits import Failures
 from featuregate_confluent.member.group_state import GroupState, events_between
@@ -38,7 +39,9 @@ class MemberState:
     lost: str | None = None
     """Why nothing is this member's any more, before it joins again."""
     in_hand: Sequence[Message] = ()
-    """The messages of the round that the app has begun."""
+    """The messages of the last poll."""
+    given: set[int] | None = None
+    """Which of them the app has given to transactions, by identity; None: none yet."""
     ended: int = 0
     """How many of them are in transactions that have ended, in whatever way."""
     under_way: set[Transaction] = field(default_factory=set)
@@ -88,7 +91,7 @@ class MemberState:
     def clear(self) -> None:
         """Own nothing, and have no round in hand."""
         self.drop(self.partitions)
-        self.in_hand = ()
+        self.receive(())
         self.lost = None
 
     def join(self) -> None:
@@ -108,9 +111,26 @@ class MemberState:
 
     # ------------------------------------------------------------------ the round in hand
 
+    def receive(self, messages: Sequence[Message]) -> None:
+        """Take the messages of a poll in hand, in place of those before."""
+        self.in_hand, self.given, self.ended = tuple(messages), None, 0
+
     def begin(self, messages: Sequence[Message]) -> None:
-        """Note that a round of these messages begins."""
-        self.in_hand, self.ended = messages, 0
+        """Note that a round of these messages begins, which are those of the last poll or some of them.
+
+        Raises
+        ------
+        SwitchFatal
+            They are not of that poll, or were given before.
+        """
+        self.in_hand = self.in_hand or tuple(messages)
+        given, now = self.given or set(), set(map(id, messages))
+        if not (now.isdisjoint(given) and now.issubset(map(id, self.in_hand))):
+            raise SwitchFatal(
+                "transactions() was given messages for a second time, or those of an earlier consume(): consume again, "
+                "because messages of an aborted transaction come again"
+            )
+        self.given = given | now
 
     def end(self, messages: Sequence[Message]) -> None:
         """Note that a transaction of these messages has ended, in whatever way."""
@@ -118,5 +138,8 @@ class MemberState:
 
     @property
     def unfinished(self) -> bool:
-        """Whether the app has left out messages of its round, which the next commit would skip (R9)."""
-        return self.ended < len(self.in_hand)
+        """Whether the app has left out messages of its round, which the next commit would skip (R9).
+
+        Those that it has not given to transactions are left out on purpose, if it has given others, or none of them.
+        """
+        return bool(self.in_hand) and (self.given is None or self.ended < len(self.given))

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_confluent import Model, MustRejoin, ProducerSwitch, SwitchFatal
 from featuregate_confluent.events import Fenced, PartitionsTakenOver, TransactionAborted
+from featuregate_confluent.member.failure_limits import ABORTED_AT_MOST, Failures
 from featuregate_confluent.producing import transaction as transactions
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class App:
         base = {"bootstrap.servers": kafka.bootstrap, "log_level": 0}
         self.events: list[object] = []
         self.values: list[bytes] = []
+        self.partition = -1
         self.switch = ProducerSwitch(
             consumer={**base, "group.id": "billing", "auto.offset.reset": "earliest"},
             producer=base,
@@ -56,7 +58,7 @@ class App:
             for transaction in self.switch.transactions(self.switch.consume(10, 0.1)):
                 with transaction:
                     for message in transaction.messages:
-                        transaction.produce("bills", message.value())
+                        transaction.produce("bills", message.value(), partition=self.partition)
                         self.values.append(message.value() or b"")
 
     def seen(self, kind: type) -> list[Any]:
@@ -120,6 +122,38 @@ def test_a_transaction_is_left_open_where_no_broker_answers_its_offsets(
             app.turn_until(lambda: app.switch.committed == 2)
         gc.collect()
         assert (app.switch.aborted, kafka.count(END_TXN)) == (1, 0)
+
+
+def test_aborts_without_an_end_are_told(kafka: MockKafka) -> None:
+    """The app writes to a partition that is not there, and the member has joined again for that already."""
+    with app_on(kafka) as app:
+        app.partition = 7
+        app.switch._state.failures = Failures(aborted=2 * ABORTED_AT_MOST - 1)
+        with pytest.raises(SwitchFatal, match=r"^100 transactions in a row were aborted, .* not delivered"):
+            app.turn_until(lambda: False)
+        assert app.switch.committed == 0
+
+
+def test_a_round_that_was_not_given_to_transactions_comes_again(kafka: MockKafka) -> None:
+    """The app caught an error before; a round of which it left out all messages is given as an empty one."""
+    with app_on(kafka) as app:
+        first: list[Any] = []
+        until = time.monotonic() + BOUND
+        while not first:
+            assert time.monotonic() < until
+            first = app.switch.consume(10, 0.1)
+        app.turn_until(lambda: len(app.values) == MESSAGES)
+        assert sorted(app.values) == [b"0", b"1", b"2", b"3"]
+
+
+def test_a_switch_that_was_made_before_a_fork_says_so(kafka: MockKafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its clients have no threads in the child, and would time out for ever."""
+    with app_on(kafka) as app:
+        with monkeypatch.context() as forked:
+            forked.setattr("os.getpid", lambda: 1)
+            with pytest.raises(SwitchFatal, match="made in another process"):
+                app.subscribe()
+        app.subscribe()
 
 
 def test_a_missing_right_ends_the_member(kafka: MockKafka) -> None:

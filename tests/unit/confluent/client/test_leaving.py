@@ -13,7 +13,8 @@ from featuregate_confluent.client.leaving import close_static_member, leave_grou
 class Member:
     """A consumer that has some callbacks to run, and records the calls."""
 
-    def __init__(self, *, says: int = 0, failing: str = "") -> None:
+    def __init__(self, *, says: int = 0, failing: str = "", error: Exception | None = None) -> None:
+        self._error = error or KafkaException(KafkaError(KafkaError._FATAL, "fenced", fatal=True))
         self.calls: list[str] = []
         self._says = says
         self._failing = failing
@@ -22,7 +23,7 @@ class Member:
         if self.calls[-1:] != [name]:
             self.calls.append(name)
         if name == self._failing:
-            raise KafkaException(KafkaError(KafkaError._FATAL, "fenced", fatal=True))
+            raise self._error
 
     def unsubscribe(self) -> None:
         self._call("unsubscribe")
@@ -49,6 +50,15 @@ def test_a_member_runs_all_callbacks_before_it_closes(says: int) -> None:
     leave_group(member)  # type: ignore[arg-type]
     assert member.calls == ["unsubscribe", "poll", "close"]
     assert member._says <= -3
+
+
+@pytest.mark.parametrize("leave", [leave_group, close_static_member])
+@pytest.mark.parametrize("failing", ["unsubscribe", "pause", "poll"])
+def test_a_callback_of_the_app_that_raises_leaves_no_consumer_open(leave: Any, failing: str) -> None:
+    """Its partitions would wait until the process ends."""
+    member = Member(failing=failing, error=ZeroDivisionError("in error_cb"))
+    leave(member)
+    assert member.calls[-1] == "close"
 
 
 def test_a_static_member_does_not_unsubscribe() -> None:

@@ -96,5 +96,6 @@ def test_v2_commits_write_the_latch_topic_until_it_holds_v2(state: MemberState) 
     (found,) = divided(state, Model.V2, latch_topic=TOPIC)
     assert found._latch_record == TOPIC.record(Model.V2)
     state.group = state.group.committed(Model.V2, 3)
+    state.receive(())
     (found,) = divided(state, Model.V2, latch_topic=TOPIC)
     assert found._latch_record is None

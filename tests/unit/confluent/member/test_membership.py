@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, Message
 from fake_group import LEGACY, V2, A, B, FakeGroup, FakeMember
 
 from featuregate.testing import release_view
-from featuregate_confluent import Model, SwitchFatal
+from featuregate_confluent import Model, MustRejoin, SwitchFatal
 from featuregate_confluent.errors import InstanceTaken
 from featuregate_confluent.member.failure_limits import UNRELEASED_SECONDS, Failures
 
@@ -65,6 +65,40 @@ def test_messages_come_again_after_what_blocks_commits() -> None:
     assert member.poll() == []
     assert member.state.group.commit_blocker
     assert group.calls[-2:] == ["consume 1", "seek 0"]
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("in stats_cb"), KeyboardInterrupt()])
+def test_a_member_owns_nothing_after_any_error_of_a_poll(error: BaseException) -> None:
+    """A callback of the app raised within consume(): the client has dropped what it had fetched, and goes on behind."""
+    group = FakeGroup({A: LEGACY})
+    member = joined(group)
+    group.fails = error
+    with pytest.raises(type(error)):
+        member.poll()
+    assert member.state.lost
+    with pytest.raises(MustRejoin, match="another consumer has to be subscribed"):
+        _ = member.membership.consumer
+
+
+def test_messages_beside_an_error_are_not_passed_over() -> None:
+    """The member must not go on behind them: only another consumer begins at the committed offsets."""
+    group = FakeGroup({A: LEGACY})
+    member = joined(group)
+    group.messages = [MESSAGE, Message(error=KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))]
+    with pytest.raises(SwitchFatal):
+        member.poll()
+    assert member.state.lost
+
+
+def test_a_poll_that_was_given_to_no_transaction_comes_again() -> None:
+    """The app caught an error in between."""
+    group = FakeGroup({A: LEGACY})
+    member = joined(group)
+    group.messages = [MESSAGE]
+    assert member.poll() == [MESSAGE]
+    group.calls.clear()
+    assert member.poll() == [MESSAGE]
+    assert group.calls[0] == "seek 0"
 
 
 def test_another_member_may_have_the_instance_id_for_a_while() -> None:

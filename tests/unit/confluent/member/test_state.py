@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Message, TopicPartition
 
+from featuregate_confluent.errors import SwitchFatal
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.member.positions import next_offsets
 from featuregate_confluent.member.state import MemberState
@@ -55,6 +56,34 @@ def test_a_round_is_unfinished_until_all_its_messages_were_in_a_transaction(stat
     assert state.unfinished
     state.end(MESSAGES[2:])
     assert not state.unfinished
+
+
+def test_a_poll_that_the_app_gives_to_no_transaction_is_unfinished(state: MemberState) -> None:
+    """It caught an error before. Messages that it leaves out of a round that it gives are left out on purpose."""
+    state.receive(MESSAGES)
+    assert state.unfinished
+    state.begin([])
+    assert not state.unfinished
+    state.receive(MESSAGES)
+    state.begin(MESSAGES[:1])
+    assert state.unfinished
+    state.end(MESSAGES[:1])
+    assert not state.unfinished
+
+
+def test_a_message_is_given_to_transactions_once(state: MemberState) -> None:
+    """Those of an aborted transaction come again: a second attempt with the same ones would commit them twice."""
+    state.receive(MESSAGES)
+    state.begin(MESSAGES[:1])
+    state.begin(MESSAGES[1:])
+    for twice in (MESSAGES, MESSAGES[:1]):
+        with pytest.raises(SwitchFatal, match="messages of an aborted transaction come again"):
+            state.begin(twice)
+    later = [Message(topic="orders", partition=0, offset=9, value=b"")]
+    state.receive(later)
+    with pytest.raises(SwitchFatal, match="those of an earlier consume"):
+        state.begin(MESSAGES)
+    state.begin(later)
 
 
 def test_a_new_consumer_has_no_round_in_hand(state: MemberState) -> None:
