@@ -99,6 +99,12 @@ class Conclusions:
         state.aborted += 1
         self._emit(TransactionAborted(model=transaction.model, messages=len(transaction.messages), why=outcome.why))
         state.failures = state.failures.after_abort()
+        if state.failures.aborted_for_good:
+            state.lose(outcome.why)
+            return SwitchFatal(
+                f"{state.failures.aborted} transactions in a row were aborted, also after the member had joined again, "
+                f"the last one for: {outcome.why}"
+            )
         if state.failures.too_many_aborted:
             state.lose(outcome.why)
             error: SwitchError = MustRejoin(

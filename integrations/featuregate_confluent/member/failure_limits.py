@@ -28,7 +28,7 @@ class Failures:
     lost: int = 0
     """Producers that were lost since the last commit."""
     aborted: int = 0
-    """Transactions that were aborted since the last commit, or since the limit was reached."""
+    """Transactions that were aborted since the last commit."""
     taken: tuple[float, ...] = ()
     """When another process took a transactional id: the last times, oldest first."""
     unreleased_since: float | None = None
@@ -43,8 +43,8 @@ class Failures:
         return replace(self, unreleased_since=None)
 
     def after_abort(self) -> Failures:
-        """Count an aborted transaction; the count begins anew after the limit."""
-        return replace(self, aborted=self.aborted % ABORTED_AT_MOST + 1)
+        """Count an aborted transaction."""
+        return replace(self, aborted=self.aborted + 1)
 
     def after_loss(self) -> Failures:
         """Count a lost producer."""
@@ -60,8 +60,13 @@ class Failures:
 
     @property
     def too_many_aborted(self) -> bool:
-        """Whether the last abort was one too many."""
+        """Whether the last abort was one too many for this member: another one may do better."""
         return self.aborted == ABORTED_AT_MOST
+
+    @property
+    def aborted_for_good(self) -> bool:
+        """Whether the next member has failed as often."""
+        return self.aborted >= 2 * ABORTED_AT_MOST
 
     @property
     def too_many_lost(self) -> bool:

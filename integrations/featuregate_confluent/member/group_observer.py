@@ -154,6 +154,7 @@ class GroupObserver:
             seen, all_marks = look.members.result(), look.all_marks.result()
         except GroupUnreadable as unread:
             logger.info("%s; asking again in %g s", unread, self._every)  # a broker is on its way down or up
+            self._update(replace(self._state.group, coordinator=None))  # when it may move
             return
         found = replace(self._state.group, coordinator=seen.coordinator.node_id)
         self._update(found.latched(latch({}, _marks(all_marks), None), "all marks"))

@@ -122,7 +122,11 @@ class GroupState:
                     f"broker {self.coordinator} coordinates this group, and is too old to stop a zombie in the v2 "
                     "model: upgrade it again, or stop the members and roll the group back"
                 )
-        return self if blocker == self.commit_blocker else replace(self, commit_blocker=blocker)
+        # It is asked for only while the gate is closed, and may be another one by the next time.
+        coordinator = self.coordinator if decision.verdict == "closed" else None
+        if (blocker, coordinator) == (self.commit_blocker, self.coordinator):
+            return self
+        return replace(self, commit_blocker=blocker, coordinator=coordinator)
 
 
 def events_between(before: GroupState, after: GroupState) -> Iterator[SwitchEvent]:

@@ -71,6 +71,24 @@ def test_a_group_that_does_not_answer_is_asked_again() -> None:
     assert (group.calls, seen.state.group.model) == (["ask", "ask"], Model.V2)
 
 
+def test_a_group_that_cannot_be_read_may_have_another_coordinator() -> None:
+    """Nothing is committed in v2 until an answer says which broker it is now."""
+    group = FakeGroup({A: V2})
+    seen = assigned(group)
+    seen.features.show(release_view("4.2", "2.4"))
+    for _ in range(2):
+        seen.observer.look(3)
+    assert (seen.observer.commit_blocker(), seen.state.group.coordinator) == (None, 1)
+    group.refuses = GroupUnreadable("the group", KafkaError(KafkaError._TRANSPORT))
+    for _ in range(2):
+        seen.observer.look(3)
+    assert "not known yet who coordinates" in str(seen.observer.commit_blocker())
+    group.refuses = None
+    for _ in range(2):
+        seen.observer.look(3)
+    assert seen.observer.commit_blocker() is None
+
+
 def test_the_mark_of_another_member_latches_the_group() -> None:
     """R3: one member has committed in v2, so that the tags of the members do not count."""
     group = FakeGroup({A: LEGACY, B: LEGACY})

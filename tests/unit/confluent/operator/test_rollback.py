@@ -34,13 +34,14 @@ class Group:
         self.committed = {key: TopicPartition(*key, 5, text) for key, text in texts.items()}
         self.members_seen: tuple[Member, ...] = ()
         self.held: set[Partition] = set()
+        self.state = "empty"
         self.refuses: int | None = None
         self.writes: list[Partition] = []
 
     # ---- as a GroupReader
 
     def members(self, _timeout: float) -> GroupDescription:
-        state = "stable" if self.members_seen else "empty"
+        state = "stable" if self.members_seen else self.state
         coordinator = Coordinator(1, "broker-1", 9092)
         return GroupDescription(members=self.members_seen, coordinator=coordinator, state=state, kind="classic")
 
@@ -179,5 +180,9 @@ def test_a_group_without_offsets_and_one_of_newer_software_are_refused() -> None
     """Too little is known of either to roll it back."""
     with pytest.raises(RollbackRefused, match="shows no offset"):
         rollback(Group({})).plan()
+    unknown = Group({})
+    unknown.state = "dead"
+    with pytest.raises(RollbackRefused, match="brokers know no group 'billing': check its name"):
+        rollback(unknown).plan()
     with pytest.raises(UnknownMark):
         rollback(Group({A: "fg9;model=v4"})).plan()
