@@ -45,7 +45,7 @@ check: lint unit ## the inner loop: format, lint, types, layers, unit tests (a m
 WORKERS ?= 3
 
 .PHONY: test
-test: lint docs class-archives chromium kerberos ## everything: check, docs, tests against real brokers, coverage (about 35 minutes)
+test: lint docs class-archives chromium kerberos ## everything: check, docs, tests against real brokers, coverage (about 40 minutes)
 	$(BIN)/coverage erase
 	PYTHONFAULTHANDLER=1 COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml \
 		$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --durations=20
