@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from confluent_kafka import KafkaException
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from confluent_kafka import Consumer
+
+logger = logging.getLogger("featuregate.confluent")
 
 LEAVE_SECONDS: Final = 10.0
 _POLL: Final = 0.01
@@ -24,8 +29,7 @@ def leave_group(consumer: Consumer, timeout: float = LEAVE_SECONDS) -> None:
     thread (librdkafka #4041, #4884; ``rd_kafka_cgrp_op_serve``). So the member unsubscribes first, and polls the
     consumer until no callback is left.
     """
-    # A fatal error, or closed: then nothing calls back any more. A callback of the app may raise whatever it likes.
-    with suppress(Exception):
+    with _going_on():
         consumer.unsubscribe()
         _run_callbacks(consumer, timeout, lambda: not consumer.assignment())
     _close(consumer)
@@ -37,10 +41,21 @@ def close_static_member(consumer: Consumer, timeout: float = LEAVE_SECONDS) -> N
     To unsubscribe would be to leave (``rd_kafka_cgrp_leave_maybe``), and every other member would be assigned anew. So
     only the callbacks that are pending already run before.
     """
-    with suppress(Exception):
+    with _going_on():
         consumer.pause(consumer.assignment())  # the poll is for callbacks, not for messages
         _run_callbacks(consumer, timeout, lambda: True)
     _close(consumer)
+
+
+@contextmanager
+def _going_on() -> Iterator[None]:
+    """Go on to close the consumer, whatever fails before."""
+    try:
+        yield
+    except (KafkaException, RuntimeError):
+        pass  # a fatal error, or closed: then nothing calls back any more
+    except Exception:
+        logger.exception("a callback of the app failed while its member left the group")
 
 
 def _run_callbacks(consumer: Consumer, timeout: float, done: Callable[[], bool]) -> None:

@@ -40,8 +40,8 @@ class MemberState:
     """Why nothing is this member's any more, before it joins again."""
     in_hand: Sequence[Message] = ()
     """The messages of the last poll."""
-    given: set[int] | None = None
-    """Which of them the app has given to transactions, by identity; None: none yet."""
+    given: tuple[Sequence[Message], ...] = ()
+    """Those of them that the app has given to transactions, by call."""
     ended: int = 0
     """How many of them are in transactions that have ended, in whatever way."""
     under_way: set[Transaction] = field(default_factory=set)
@@ -113,7 +113,7 @@ class MemberState:
 
     def receive(self, messages: Sequence[Message]) -> None:
         """Take the messages of a poll in hand, in place of those before."""
-        self.in_hand, self.given, self.ended = tuple(messages), None, 0
+        self.in_hand, self.given, self.ended = messages, (), 0
 
     def begin(self, messages: Sequence[Message]) -> None:
         """Note that a round of these messages begins, which are those of the last poll or some of them.
@@ -123,14 +123,15 @@ class MemberState:
         SwitchFatal
             They are not of that poll, or were given before.
         """
-        self.in_hand = self.in_hand or tuple(messages)
-        given, now = self.given or set(), set(map(id, messages))
-        if not (now.isdisjoint(given) and now.issubset(map(id, self.in_hand))):
-            raise SwitchFatal(
-                "transactions() was given messages for a second time, or those of an earlier consume(): consume again, "
-                "because messages of an aborted transaction come again"
-            )
-        self.given = given | now
+        self.in_hand = self.in_hand or messages
+        if messages is not self.in_hand or self.given:  # else it is the whole poll, for the first time
+            before, now = {id(each) for some in self.given for each in some}, set(map(id, messages))
+            if not (now.isdisjoint(before) and now.issubset(map(id, self.in_hand))):
+                raise SwitchFatal(
+                    "transactions() was given messages for a second time, or those of an earlier consume(): consume "
+                    "again, because messages of an aborted transaction come again"
+                )
+        self.given = (*self.given, messages)
 
     def end(self, messages: Sequence[Message]) -> None:
         """Note that a transaction of these messages has ended, in whatever way."""
@@ -142,4 +143,4 @@ class MemberState:
 
         Those that it has not given to transactions are left out on purpose, if it has given others, or none of them.
         """
-        return bool(self.in_hand) and (self.given is None or self.ended < len(self.given))
+        return bool(self.in_hand) and (not self.given or self.ended < sum(map(len, self.given)))

@@ -54,11 +54,14 @@ def test_a_member_runs_all_callbacks_before_it_closes(says: int) -> None:
 
 @pytest.mark.parametrize("leave", [leave_group, close_static_member])
 @pytest.mark.parametrize("failing", ["unsubscribe", "pause", "poll"])
-def test_a_callback_of_the_app_that_raises_leaves_no_consumer_open(leave: Any, failing: str) -> None:
-    """Its partitions would wait until the process ends."""
+def test_a_callback_of_the_app_that_raises_leaves_no_consumer_open(
+    leave: Any, failing: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its partitions would wait until the process ends. The log has the error."""
     member = Member(failing=failing, error=ZeroDivisionError("in error_cb"))
     leave(member)
     assert member.calls[-1] == "close"
+    assert ("in error_cb" in caplog.text) == (failing in member.calls)
 
 
 def test_a_static_member_does_not_unsubscribe() -> None:
