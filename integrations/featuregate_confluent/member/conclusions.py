@@ -99,17 +99,12 @@ class Conclusions:
         state.aborted += 1
         self._emit(TransactionAborted(model=transaction.model, messages=len(transaction.messages), why=outcome.why))
         state.failures = state.failures.after_abort()
-        if state.failures.aborted_for_good:
-            state.lose(outcome.why)
-            return SwitchFatal(
-                f"{state.failures.aborted} transactions in a row were aborted, also after the member had joined again, "
-                f"the last one for: {outcome.why}"
-            )
         if state.failures.too_many_aborted:
+            if state.lost is None:  # transactions that run side by side fail for one reason
+                state.failures = state.failures.after_loss()
             state.lose(outcome.why)
-            error: SwitchError = MustRejoin(
-                f"{ABORTED_AT_MOST} transactions in a row were aborted, the last one for: {outcome.why}"
-            )
+            why = f"{ABORTED_AT_MOST} transactions in a row were aborted, the last one for: {outcome.why}"
+            error: SwitchError = SwitchFatal(why) if state.failures.too_many_lost else MustRejoin(why)
         else:
             error = self._rewind(transaction) or Aborted(outcome.why)
         return SwitchFatal(outcome.why) if outcome.fatal else error

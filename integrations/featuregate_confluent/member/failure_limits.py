@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 LOST_AT_MOST: Final = 10
-"""Producers that were lost in a row, with no commit in between."""
+"""Producers that were lost, or members with too many aborts, in a row with no commit in between."""
 ABORTED_AT_MOST: Final = 50
 """Transactions that were aborted in a row."""
 TAKEN_AT_MOST: Final = 6
@@ -26,9 +26,9 @@ class Failures:
     """The failures of a member so far, and whether a limit is reached."""
 
     lost: int = 0
-    """Producers that were lost since the last commit."""
+    """Producers that were lost, and members with too many aborts, since the last commit."""
     aborted: int = 0
-    """Transactions that were aborted since the last commit."""
+    """Transactions that were aborted since the last commit, or since the limit was reached."""
     taken: tuple[float, ...] = ()
     """When another process took a transactional id: the last times, oldest first."""
     unreleased_since: float | None = None
@@ -43,11 +43,11 @@ class Failures:
         return replace(self, unreleased_since=None)
 
     def after_abort(self) -> Failures:
-        """Count an aborted transaction."""
-        return replace(self, aborted=self.aborted + 1)
+        """Count an aborted transaction; the count begins anew after the limit."""
+        return replace(self, aborted=self.aborted % ABORTED_AT_MOST + 1)
 
     def after_loss(self) -> Failures:
-        """Count a lost producer."""
+        """Count a lost producer, or a member with too many aborts."""
         return replace(self, lost=self.lost + 1)
 
     def after_taken(self, now: float) -> Failures:
@@ -60,13 +60,8 @@ class Failures:
 
     @property
     def too_many_aborted(self) -> bool:
-        """Whether the last abort was one too many for this member: another one may do better."""
+        """Whether the last abort was one too many."""
         return self.aborted == ABORTED_AT_MOST
-
-    @property
-    def aborted_for_good(self) -> bool:
-        """Whether the next member has failed as often."""
-        return self.aborted >= 2 * ABORTED_AT_MOST
 
     @property
     def too_many_lost(self) -> bool:

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_confluent import Model, MustRejoin, ProducerSwitch, SwitchFatal
 from featuregate_confluent.events import Fenced, PartitionsTakenOver, TransactionAborted
-from featuregate_confluent.member.failure_limits import ABORTED_AT_MOST, Failures
+from featuregate_confluent.member.failure_limits import ABORTED_AT_MOST, LOST_AT_MOST, Failures
 from featuregate_confluent.producing import transaction as transactions
 
 if TYPE_CHECKING:
@@ -125,11 +125,11 @@ def test_a_transaction_is_left_open_where_no_broker_answers_its_offsets(
 
 
 def test_aborts_without_an_end_are_told(kafka: MockKafka) -> None:
-    """The app writes to a partition that is not there, and the member has joined again for that already."""
+    """The app writes to a partition that is not there, and the member has joined again for that nine times."""
     with app_on(kafka) as app:
         app.partition = 7
-        app.switch._state.failures = Failures(aborted=2 * ABORTED_AT_MOST - 1)
-        with pytest.raises(SwitchFatal, match=r"^100 transactions in a row were aborted, .* not delivered"):
+        app.switch._state.failures = Failures(aborted=ABORTED_AT_MOST - 1, lost=LOST_AT_MOST - 1)
+        with pytest.raises(SwitchFatal, match=r"^50 transactions in a row were aborted, .* not delivered"):
             app.turn_until(lambda: False)
         assert app.switch.committed == 0
 

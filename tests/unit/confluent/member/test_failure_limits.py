@@ -27,18 +27,16 @@ def test_too_many_losses_in_a_row_reach_the_limit() -> None:
         assert not failures.too_many_lost
 
 
-def test_aborts_without_an_end_are_an_error_once_the_next_member_fails_too() -> None:
-    """The member joins again at the limit, and may abort as often once more. A commit resets the count."""
+def test_the_count_of_aborts_begins_anew_after_the_limit() -> None:
+    """The member joins again at the limit, and may abort as often once more. A commit resets the count, too."""
     failures, answers = Failures(), []
     for _ in range(2 * ABORTED_AT_MOST):
         failures = failures.after_abort()
-        answers.append((failures.too_many_aborted, failures.aborted_for_good))
-    few = [(False, False)] * (ABORTED_AT_MOST - 1)
-    assert answers == [*few, (True, False), *few, (False, True)]
+        answers.append(failures.too_many_aborted)
+    assert answers == ([False] * (ABORTED_AT_MOST - 1) + [True]) * 2
     for _ in range(3 * ABORTED_AT_MOST):
         failures = failures.committed().after_abort()
         assert not failures.too_many_aborted
-        assert not failures.aborted_for_good
 
 
 def test_commits_do_not_excuse_ids_that_were_taken() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Message
@@ -11,7 +13,8 @@ from fake_group import LEGACY, V2, A, B, FakeGroup, FakeMember
 from featuregate.testing import release_view
 from featuregate_confluent import Model, MustRejoin, SwitchFatal
 from featuregate_confluent.errors import InstanceTaken
-from featuregate_confluent.member.failure_limits import UNRELEASED_SECONDS, Failures
+from featuregate_confluent.member.failure_limits import ABORTED_AT_MOST, LOST_AT_MOST, UNRELEASED_SECONDS, Failures
+from featuregate_confluent.producing.outcome import RolledBack
 
 MESSAGE = Message(topic="orders", partition=0, offset=5, value=b"")
 TAKEN = Message(error=KafkaError(KafkaError.UNRELEASED_INSTANCE_ID))
@@ -112,6 +115,20 @@ def test_another_member_may_have_the_instance_id_for_a_while() -> None:
     member.state.failures = Failures(unreleased_since=time.monotonic() - UNRELEASED_SECONDS)
     with pytest.raises(SwitchFatal, match=r"it has had it for 120 s"):
         member.poll()
+
+
+def test_a_round_of_many_transactions_that_are_aborted_is_one_failure_of_the_member() -> None:
+    """They run side by side, and fail for one reason. Only members that give up one after the other end the app."""
+    member = joined(FakeGroup({A: LEGACY}))
+    conclude = member.membership._conclusions._rolled_back
+    of_a_round: Any = SimpleNamespace(model=Model.LEGACY, messages=[], assignment=SimpleNamespace(current=False))
+    errors = [type(conclude(of_a_round, RolledBack(why="no replicas"))) for _ in range(4 * ABORTED_AT_MOST)]
+    assert SwitchFatal not in errors
+    assert (errors.count(MustRejoin), member.state.failures.lost) == (4, 1)
+    for _ in range(LOST_AT_MOST - 1):
+        member.state.clear()
+        errors = [type(conclude(of_a_round, RolledBack(why="no replicas"))) for _ in range(ABORTED_AT_MOST)]
+    assert errors[-1] is SwitchFatal
 
 
 def test_a_member_that_is_in_its_group_begins_the_time_of_its_instance_id_anew() -> None:
