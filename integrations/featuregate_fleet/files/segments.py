@@ -122,9 +122,11 @@ class Segmenter:
         progress = self._progress()
         try:
             with gzip.open(path) as file:
-                return progress is not None and sha256(file.read(progress.head)).hexdigest() != progress.digest
-        except EOFError:  # it is being written, and what it is made of is there until that is done
-            return False
+                head = file.read(progress.head) if progress else b""
+        except EOFError:
+            head = b""
+        # Without any bytes it is being written, and what it is made of is there until that is done.
+        return progress is not None and bool(head) and sha256(head).hexdigest() != progress.digest
 
     def _siblings(self) -> list[Path]:
         return [path for path in self._log.parent.glob(f"{self._log.name}.*") if path.suffix != ".gz"]
