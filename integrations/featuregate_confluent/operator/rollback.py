@@ -149,9 +149,9 @@ class Rollback:
         latch_in_topic = (
             self._latch_topic is not None and (self._latch_topic.read(self._timeout) or self._to) > self._to
         )
-        if not offsets and not latch_in_topic and seen.state == "dead":
-            raise RollbackRefused(f"brokers know no group {self._group!r}: check its name")
-        if not offsets and not latch_in_topic and seen.state == "empty":
+        if not offsets and not latch_in_topic:
+            if seen.state == "dead":
+                raise RollbackRefused(f"brokers know no group {self._group!r}: check its name")
             raise RollbackRefused(
                 f"group {self._group!r} is there, but shows no offset: they have expired, or this user lacks the right "
                 "DESCRIBE on the topics, without which brokers say nothing of them"

@@ -41,7 +41,7 @@ class Sharding(NamedTuple):
     @classmethod
     def from_metadata(cls, metadata: str | None) -> Sharding | None:
         """Read what :meth:`to_metadata` wrote; None where something else wrote the metadata."""
-        found = _METADATA.fullmatch((metadata or "").partition("\0")[0])  # some clients append a NUL
+        found = _match(metadata)
         if found is None:
             return None
         return cls(int(found[1]), tuple(map(unquote, found[2].split(","))) if found[2] else ())
@@ -49,8 +49,12 @@ class Sharding(NamedTuple):
 
 def checkpoint_in(metadata: str | None) -> str | None:
     """Return which checkpoint the progress was committed for; None where that was not known."""
-    found = _METADATA.fullmatch((metadata or "").partition("\0")[0])
+    found = _match(metadata)
     return found[3] if found else None
+
+
+def _match(metadata: str | None) -> re.Match[str] | None:
+    return _METADATA.fullmatch((metadata or "").partition("\0")[0])  # some clients append a NUL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

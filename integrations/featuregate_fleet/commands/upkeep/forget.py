@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _named(text: str) -> str:
     if not text.strip():
-        raise argparse.ArgumentTypeError("no name is given, which every line has")
+        raise argparse.ArgumentTypeError("no name is given")
     return text
 
 
