@@ -68,6 +68,13 @@ KEYS: tuple[Key, ...] = (
         "API versions that this client must not use: `Produce=9-11,Fetch`. librdkafka refuses a property that it does "
         "not know, so give `exclude_apis=` instead where one dict serves both",
     ),
+    Key(
+        ("featuregate.trust.shared.addresses",),
+        "flag",
+        "whether an answer from an address counts for each node that the cluster lists there; true only where whatever "
+        "listens there answers for all of them. Give `trust_shared_addresses=` instead where one dict serves both",
+        default="false",
+    ),
     # how long
     Key(
         ("socket.connection.setup.timeout.ms", "socket_connection_setup_timeout_ms"),

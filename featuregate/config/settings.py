@@ -65,6 +65,9 @@ class Settings:
     cluster_id: str | None = None
     """The id that the cluster must have, and has where it reports none; None accepts any id."""
 
+    trust_shared_addresses: bool = False
+    """Whether an answer counts for each node that is listed at its address; see `featuregate.net.shared_addresses`."""
+
     exclude_apis: ExcludedApis = NOTHING_EXCLUDED
     """API versions that this client must not use. Views show what brokers advertise; gates leave these versions out."""
 
@@ -79,6 +82,7 @@ class Settings:
         request_timeout: float | None = None,
         total_timeout: float | None = None,
         exclude_apis: ExcludedApis | str | None = None,
+        trust_shared_addresses: bool | None = None,
         max_frame: int | None = None,
         concurrency: int | None = None,
     ) -> Settings:
@@ -123,6 +127,7 @@ class Settings:
             concurrency=_whole("concurrency", concurrency, _CONCURRENCY, 1, 10_000),
             broker_list=source,
             exclude_apis=_excluded(properties, exclude_apis),
+            trust_shared_addresses=_trusted(properties, trust_shared_addresses),
             cluster_id=_cluster_id(cluster_id),
         )
 
@@ -144,6 +149,14 @@ def _excluded(properties: Properties, given: ExcludedApis | str | None) -> Exclu
         return excluded_apis(given)
     name = "featuregate.exclude.apis"
     return excluded_apis(properties.text(name), key=properties.spelling(name))
+
+
+def _trusted(properties: Properties, given: object) -> bool:
+    if given is None:
+        return properties.flag("featuregate.trust.shared.addresses")
+    if not isinstance(given, bool):
+        raise ConfigError("trust_shared_addresses", f"must be True or False, not {given!r:.80}")
+    return given
 
 
 def _source(broker_list: str) -> BrokerListSource:

@@ -24,6 +24,7 @@
     │   │   └── HostNameMismatch      the certificate is for another host
     │   └── ConnectionLost            the peer closed or reset the connection
     ├── AuthenticationFailed          SASL failed
+    ├── SharedAddress                 several nodes have the address, and none proves that it answered
     ├── BrokerError                   the broker answered with an error code
     ├── DiscoveryError                no broker answered; carries the cause of each
     ├── RelayError                    a relay gave no view
@@ -53,6 +54,7 @@ from featuregate.errors.network import (
     NetError,
     OlderAnswers,
     RelayError,
+    SharedAddress,
     TimedOut,
     TlsFailed,
     UnknownHost,
@@ -85,6 +87,7 @@ __all__ = [
     "RelayError",
     "RemoteWireError",
     "RequirementError",
+    "SharedAddress",
     "TimedOut",
     "TlsFailed",
     "UnknownApi",

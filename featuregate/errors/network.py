@@ -62,6 +62,18 @@ class ConnectionLost(NetError):
     what = "connection lost"
 
 
+class SharedAddress(FeatureGateError):
+    """The answer came from an address that several nodes have, and does not prove which of them gave it."""
+
+    def __init__(self, address: object, problem: str) -> None:
+        super().__init__(str(address), problem)
+        self.address = str(address)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.address}: {self.problem}"
+
+
 class AuthenticationFailed(FeatureGateError):
     """SASL failed: the broker refused the credentials or the mechanism, or could not prove its identity."""
 

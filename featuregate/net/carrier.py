@@ -68,6 +68,11 @@ class Carrier(asyncio.Protocol):
             await self._more()
         return event
 
+    def peer(self) -> tuple[str, int] | None:
+        """Return the address and the port at which the connection ends; None where the transport does not know."""
+        name = self._transport.get_extra_info("peername") if self._transport is not None else None
+        return (str(name[0]), int(name[1])) if name else None
+
     def peer_names(self) -> tuple[str, ...]:
         """Return the names in the peer's verified certificate; empty without TLS."""
         certificate = self._transport.get_extra_info("peercert") if self._transport is not None else None

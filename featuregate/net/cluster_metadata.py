@@ -77,6 +77,8 @@ class FetchedBrokerList(NamedTuple):
     negotiated: Negotiated
     seconds: float
     """Time from before connecting to the ApiVersions response."""
+    peer: tuple[str, int] | None
+    """Where the connection ended, after name resolution."""
 
 
 class _Candidate(NamedTuple):
@@ -185,7 +187,7 @@ async def _fetch_from(candidate: _Candidate, settings: Settings, connect: Connec
         broker_list = _with_cluster_id(
             await _describe(connection, settings.role), candidate.address, settings.cluster_id
         )
-    return FetchedBrokerList(broker_list, candidate.address, candidate.expected, negotiated, seconds)
+    return FetchedBrokerList(broker_list, candidate.address, candidate.expected, negotiated, seconds, connection.peer)
 
 
 def _with_cluster_id(broker_list: BrokerList, address: Address, expected: str | None) -> BrokerList:

@@ -42,6 +42,11 @@ class Connection:
         """Whether the broker knows who this client is."""
 
     @property
+    def peer(self) -> tuple[str, int] | None:
+        """The address and the port at which the connection ends, after name resolution."""
+        return self._carrier.peer()
+
+    @property
     def on_end(self) -> Callable[[], object] | None:
         """What is called when the broker ends the connection."""
         return self._carrier.on_end

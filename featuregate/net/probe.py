@@ -19,6 +19,7 @@ from featuregate.net.cluster_metadata import (
     fetch_broker_list,
 )
 from featuregate.net.connections import Connect, new_connection
+from featuregate.net.shared_addresses import without_shared
 from featuregate.wire.api_versions import IDENTITY_FROM
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class ProbeResult(NamedTuple):
     failure: FeatureGateError | None
     seconds: float
     """Time from before connecting to the answer or the failure."""
+    peer: tuple[str, int] | None = None
+    """Where the connection ended, after name resolution; None where there was no answer."""
 
 
 class ClusterProbe(NamedTuple):
@@ -58,6 +61,7 @@ async def probe_all(settings: Settings, known: BrokerList | None, connect: Conne
 
     ``known`` is the broker list of the last poll; its nodes are the first to be asked for the current list. Nodes that
     know ApiVersions v5 get the id of the node that the client expects; another node refuses the request (error 129).
+    The answer of any other node counts as a failure where several nodes have its address.
     ``settings.total_timeout`` limits the whole call; a node that has not answered by then has failed.
 
     Raises
@@ -80,7 +84,7 @@ async def probe_all(settings: Settings, known: BrokerList | None, connect: Conne
     began = clock()
     results: dict[int, ProbeResult] = {}
     if fetched is not None and (source := _source_node(fetched)) is not None:
-        results[source.node_id] = _result(settings, source, fetched.negotiated, fetched.seconds)
+        results[source.node_id] = _result(settings, source, fetched.negotiated, fetched.seconds, fetched.peer)
     queue = iter([node for node in broker_list.nodes if node.node_id not in results])
 
     async def probe_from_queue() -> None:
@@ -103,11 +107,12 @@ async def probe_all(settings: Settings, known: BrokerList | None, connect: Conne
             problem = f"the {settings.total_timeout:g} s for all brokers have passed"
             failure = TimedOut(address_of(node), "waiting for ApiVersions", problem)
             results[node.node_id] = _result(settings, node, failure, clock() - began)
-    in_order = tuple(results[node.node_id] for node in broker_list.nodes)
-    if all(result.failure is not None for result in in_order):
-        causes = [(result.address, result.failure) for result in in_order if result.failure is not None]
+    failed = [results[node.node_id] for node in broker_list.nodes if results[node.node_id].failure is not None]
+    if len(failed) == len(results):
+        causes = [(result.address, result.failure) for result in failed if result.failure is not None]
         raise DiscoveryError(causes, None if fetched is None else str(fetched.address))
-    return ClusterProbe(broker_list=broker_list, results=in_order)
+    proven = without_shared(settings, broker_list, results)
+    return ClusterProbe(broker_list, tuple(proven[node.node_id] for node in broker_list.nodes))
 
 
 async def probe_node(
@@ -116,7 +121,7 @@ async def probe_node(
     """Send ApiVersions to one node of a broker list, and return its answer or its failure."""
     results: dict[int, ProbeResult] = {}
     await _probe(settings, broker_list, node, connect, results)
-    return results[node.node_id]
+    return without_shared(settings, broker_list, results)[node.node_id]
 
 
 async def _probe(
@@ -131,9 +136,9 @@ async def _probe(
     began = clock()
     address = address_of(node)
     try:
-        async with connect(address, settings, expected_node(broker_list, node)) as (_, negotiated):
+        async with connect(address, settings, expected_node(broker_list, node)) as (connection, negotiated):
             check_role(address, settings, negotiated)
-            results[node.node_id] = _result(settings, node, negotiated, clock() - began)
+            results[node.node_id] = _result(settings, node, negotiated, clock() - began, connection.peer)
     except FeatureGateError as failure:
         results[node.node_id] = _result(settings, node, failure, clock() - began)
 
@@ -142,15 +147,22 @@ def _source_node(fetched: FetchedBrokerList) -> Node | None:
     """Return the node that gave the broker list, so that it is not asked twice.
 
     None where no single node has its address, for example behind a load balancer. None also where the node can compare
-    its id with the expected one (KIP-1242), and the request named none: a balancer may have the address of a node.
+    its id with the expected one (KIP-1242), and the request did not name it: a balancer may have the address of a node.
     """
-    if fetched.expected is None and fetched.negotiated.version >= IDENTITY_FROM:
-        return None
     candidates = [node for node in fetched.broker_list.nodes if fetched.address == (node.host, node.port)]
-    return candidates[0] if len(candidates) == 1 else None
+    if len(candidates) != 1:
+        return None
+    named = fetched.expected == expected_node(fetched.broker_list, candidates[0])
+    return candidates[0] if named or fetched.negotiated.version < IDENTITY_FROM else None
 
 
-def _result(settings: Settings, node: Node, outcome: Negotiated | FeatureGateError, seconds: float) -> ProbeResult:
+def _result(
+    settings: Settings,
+    node: Node,
+    outcome: Negotiated | FeatureGateError,
+    seconds: float,
+    peer: tuple[str, int] | None = None,
+) -> ProbeResult:
     failure = outcome if isinstance(outcome, FeatureGateError) else None
     negotiated = None if isinstance(outcome, FeatureGateError) else outcome
     return ProbeResult(
@@ -161,4 +173,5 @@ def _result(settings: Settings, node: Node, outcome: Negotiated | FeatureGateErr
         version=negotiated.version if negotiated else None,
         failure=failure,
         seconds=seconds,
+        peer=peer,
     )

@@ -87,6 +87,10 @@ class Discoverer(Features):
         API versions that this client must not use (KIP-35), such as ``"Produce=9-11,Fetch"``, or the property
         ``featuregate.exclude.apis``: see :func:`featuregate.excluded_apis.excluded_apis`. Gates do not count them as
         served; :attr:`view` shows what brokers say.
+    trust_shared_addresses
+        True, as the property ``featuregate.trust.shared.addresses``: an answer counts for each node that the cluster
+        lists at its address, as behind a proxy that answers for all brokers. By default it proves none of them, unless
+        the broker compares its id with the expected one (ApiVersions v5, Kafka 4.4).
     usage
         Reports the gates to operators once a minute: see :class:`featuregate.UsageReporter`. Off by default.
     keep_connections
@@ -115,6 +119,7 @@ class Discoverer(Features):
         broker_list: BrokerListSource = "cluster",
         cluster_id: str | None = None,
         exclude_apis: ExcludedApis | str | None = None,
+        trust_shared_addresses: bool | None = None,
         usage: UsageReporter | None = None,
         keep_connections: bool = True,
         chance: Callable[[], float] = _RANDOM.random,
@@ -128,6 +133,7 @@ class Discoverer(Features):
             broker_list=broker_list,
             cluster_id=cluster_id,
             exclude_apis=exclude_apis,
+            trust_shared_addresses=trust_shared_addresses,
             keep_connections=keep_connections,
             latches_last=latch_store is not None,
         )

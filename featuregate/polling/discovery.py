@@ -27,9 +27,13 @@ async def adiscover(
     *,
     timeout: float = DISCOVER_SECONDS,  # noqa: ASYNC109 - the same door as discover(): the probe bounds itself
     broker_list: BrokerListSource = "cluster",
+    trust_shared_addresses: bool | None = None,
 ) -> View:
     """Ask every broker once and return the merged view; :func:`discover` for coroutines."""
-    return (await broker_source(config, timeout=timeout, broker_list=broker_list).fetch()).merge()
+    source = broker_source(
+        config, timeout=timeout, broker_list=broker_list, trust_shared_addresses=trust_shared_addresses
+    )
+    return (await source.fetch()).merge()
 
 
 def discover(
@@ -37,6 +41,7 @@ def discover(
     *,
     timeout: float = DISCOVER_SECONDS,
     broker_list: BrokerListSource = "cluster",
+    trust_shared_addresses: bool | None = None,
 ) -> View:
     """Ask every broker of a cluster once, and return the merged view.
 
@@ -51,6 +56,8 @@ def discover(
         Seconds for all of it, at the most.
     broker_list
         ``"bootstrap"``: the bootstrap list names every broker, so no broker is asked for the others.
+    trust_shared_addresses
+        As for :class:`featuregate.Discoverer`.
 
     Raises
     ------
@@ -59,7 +66,11 @@ def discover(
     DiscoveryError
         No broker answered; the error carries the cause of each.
     """
-    return run_blocking(lambda: adiscover(config, timeout=timeout, broker_list=broker_list))
+    return run_blocking(
+        lambda: adiscover(
+            config, timeout=timeout, broker_list=broker_list, trust_shared_addresses=trust_shared_addresses
+        )
+    )
 
 
 def broker_source(
@@ -69,6 +80,7 @@ def broker_source(
     broker_list: BrokerListSource = "cluster",
     cluster_id: str | None = None,
     exclude_apis: ExcludedApis | str | None = None,
+    trust_shared_addresses: bool | None = None,
     keep_connections: bool = False,
 ) -> BrokerSource:
     """Return the source that asks every broker, for a :class:`~featuregate.polling.poller.Poller`.
@@ -84,7 +96,12 @@ def broker_source(
 
     return BrokerSource(
         Settings.parse(
-            config, broker_list=broker_list, cluster_id=cluster_id, total_timeout=timeout, exclude_apis=exclude_apis
+            config,
+            broker_list=broker_list,
+            cluster_id=cluster_id,
+            total_timeout=timeout,
+            exclude_apis=exclude_apis,
+            trust_shared_addresses=trust_shared_addresses,
         ),
         keep_connections=keep_connections,
     )

@@ -23,6 +23,7 @@ def choose_source(
     broker_list: BrokerListSource,
     cluster_id: str | None,
     exclude_apis: ExcludedApis | str | None,
+    trust_shared_addresses: bool | None,
     keep_connections: bool,
     latches_last: bool,
 ) -> tuple[Source, ExcludedApis]:
@@ -37,8 +38,11 @@ def choose_source(
         A property that is used here has a value that cannot be used, or two arguments do not fit each other.
     """
     if source is not None:
-        if config is not None or timeout is not None or cluster_id is not None or broker_list != "cluster":
-            raise ConfigError("source", "has its own config, timeout, broker_list and cluster_id")
+        own = (config, timeout, cluster_id, trust_shared_addresses)
+        if any(given is not None for given in own) or broker_list != "cluster":
+            raise ConfigError(
+                "source", "has its own config, timeout, broker_list, cluster_id and trust_shared_addresses"
+            )
         return source, exclude_apis if isinstance(exclude_apis, ExcludedApis) else excluded_apis(exclude_apis or "")
     if config is None:
         raise ConfigError("config", "is missing: give the app's properties, or a source")
@@ -50,6 +54,7 @@ def choose_source(
         broker_list=broker_list,
         cluster_id=cluster_id,
         exclude_apis=exclude_apis,
+        trust_shared_addresses=trust_shared_addresses,
         keep_connections=keep_connections,
     )
     if latches_last and broker_list == "bootstrap" and cluster_id is None:

@@ -32,6 +32,7 @@ from featuregate.errors import (
     RelayError,
     RemoteWireError,
     RequirementError,
+    SharedAddress,
     TimedOut,
     TlsFailed,
     UnknownApi,
@@ -86,6 +87,7 @@ TEXTS: list[tuple[FeatureGateError, str]] = [
         RelayError("http://relay:8080", "the relay answered 503: no view", 1.5),
         "http://relay:8080: the relay answered 503: no view",
     ),
+    (SharedAddress("lb:9092", "brokers 1, 2 share the address"), "lb:9092: brokers 1, 2 share the address"),
     (OlderAnswers(25.04), "the source is behind: its answers are 25.0 s older than those of the view at hand"),
     (BrokerError(7, "REQUEST_TIMED_OUT", True), "REQUEST_TIMED_OUT (error 7)"),  # noqa: FBT003 - as pickle calls it
     (BrokerError(999, "UNKNOWN_CODE_999", False, "why"), "UNKNOWN_CODE_999 (error 999): why"),  # noqa: FBT003 - likewise

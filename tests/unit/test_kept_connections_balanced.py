@@ -10,6 +10,9 @@ import pytest
 from tcp_balancing import balancing_tcp
 
 import featuregate as fg
+from featuregate.config import Settings
+from featuregate.errors import SharedAddress
+from featuregate.sources.one_node import OneNodeSource
 from featuregate.testing import FakeCluster
 
 if TYPE_CHECKING:
@@ -62,6 +65,43 @@ async def test_a_kept_client_that_a_balancer_moves_gets_no_answer_of_another_bro
                     assert [broker.node_id for broker in view.missing] == [1]
                 cluster.broker(1).start()
                 assert whose(await refreshed(features)) == {1: 1, 2: 2}
+
+
+async def test_invariant_3_brokers_that_share_the_address_of_a_balancer_open_no_gate() -> None:
+    """Each connection may end at any of them. What the app trusts is another matter, and one node alone is no proof."""
+    with FakeCluster(3, release="4.2") as cluster:
+        async with balancing_tcp(cluster.broker(2).port) as balancer:
+            for node_id in (1, 2, 3):
+                list_at(balancer, cluster, node_id)
+            view = await fg.adiscover(balancer.address, timeout=BOUND)
+            decision = fg.evaluate(fg.View.from_json(view.to_json()), "kip447")
+            assert decision.verdict == "unknown"
+            assert f"brokers 1, 2, 3 share the address {balancer.address}" in decision.summary
+            with fg.Discoverer(balancer.address, interval=HOUR) as features:
+                gate = features.gate("switch", "kip447")
+                for _ in range(2):  # the second time on connections that were kept
+                    await refreshed(features)
+                    assert not gate.open
+            with pytest.raises(SharedAddress, match="brokers 1, 2, 3 share"):
+                await OneNodeSource(Settings.parse(balancer.address), 2).fetch()
+            trusted = await fg.adiscover(balancer.address, timeout=BOUND, trust_shared_addresses=True)
+            assert fg.evaluate(trusted, "kip447").open
+
+
+async def test_names_that_lead_to_one_balancer_open_no_gate() -> None:
+    """The broker that has an address of its own answers for itself."""
+    with FakeCluster(3, release="4.2") as cluster:
+        async with balancing_tcp(cluster.broker(2).port) as balancer:
+            for node_id, host in ((1, "127.0.0.1"), (2, "localhost")):
+                list_at(balancer, cluster, node_id)
+                cluster.broker(node_id).node = replace(cluster.broker(node_id).node, host=host)
+            view = await fg.adiscover(cluster.broker(3).address, timeout=BOUND)
+    assert {broker.node_id: broker.failure and broker.failure.kind for broker in view.brokers} == {
+        1: "SharedAddress",
+        2: "SharedAddress",
+        3: None,
+    }
+    assert fg.evaluate(view, "kip447").verdict == "unknown"
 
 
 async def test_the_broker_that_gives_the_list_is_not_taken_for_the_one_that_is_listed_there() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from featuregate.admin.updates import moving, upgrade
 from featuregate.catalog import METADATA_VERSION, captured_releases, level_name
 from featuregate.cli.diagnosis.findings import Finding
-from featuregate.errors import ConnectFailed, HostNameMismatch, TimedOut, UnknownHost
+from featuregate.errors import ConnectFailed, HostNameMismatch, SharedAddress, TimedOut, UnknownHost
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Release
 from featuregate.view.merging import merge
@@ -50,6 +50,9 @@ def cluster_findings(first: View, second: View) -> Iterator[Finding]:
 
 def _silent(view: View) -> Iterator[Finding]:
     for failure, brokers in failures(view).items():
+        if failure.kind == SharedAddress.__name__:
+            yield _shared_address(failure, brokers)
+            continue
         these, they = (f"this {view.role}", "it does") if len(brokers) == 1 else (f"these {view.role}s", "they do")
         yield Finding(
             severity="error",
@@ -59,6 +62,18 @@ def _silent(view: View) -> Iterator[Finding]:
             evidence=failure.text,
             advice=_silent_broker_advice(failure, brokers),
         )
+
+
+def _shared_address(failure: Failure, brokers: Sequence[BrokerAnswer]) -> Finding:
+    evidence, _, advice = failure.text.rpartition(": ")
+    return Finding(
+        severity="error",
+        code="shared-address",
+        where=named(brokers),
+        problem=f"The cluster lists several {brokers[0].role}s at one address, so no answer proves which one gave it.",
+        evidence=f"{evidence} (listed at {', '.join(sorted({broker.address for broker in brokers}))})",
+        advice=f"{advice}; until then no gate over APIs opens",
+    )
 
 
 def _silent_broker_advice(failure: Failure, brokers: Sequence[BrokerAnswer]) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def configuration_findings(properties: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
-    """Yield the properties without effect, and the checks of certificates that are turned off."""
+    """Yield the properties without effect, and the checks that are turned off."""
     for name, meant in misspelt(name.removeprefix("kafka.") for name in properties).items():
         yield Finding(
             severity="warning",
@@ -37,6 +37,15 @@ def configuration_findings(properties: Mapping[str, str], settings: Settings) ->
                 evidence=f"security.protocol is {settings.protocol}; set are {', '.join(sorted(names))}",
                 advice="set security.protocol to the protocol of the listener, or remove these properties",
             )
+    if settings.trust_shared_addresses:
+        yield Finding(
+            severity="note",
+            code="shared-addresses-trusted",
+            where="configuration",
+            problem="An answer counts for every node that the cluster lists at its address.",
+            evidence="featuregate.trust.shared.addresses is true",
+            advice="keep it only where whatever listens there answers for all of them; a balancer does not",
+        )
     if settings.tls is not None and not settings.tls.verify:
         yield _unsafe(
             "certificate-unchecked", "Certificates are not checked, so an attacker in between can read and answer."

@@ -73,6 +73,12 @@ def test_tls_without_a_check_is_a_warning(name: str, value: str, code: str) -> N
     assert codes({"bootstrap.servers": "h:1", "security.protocol": "SSL", name: value}) == [code]
 
 
+def test_trust_in_shared_addresses_is_a_note() -> None:
+    """It is right behind a proxy that answers for all brokers, and wrong behind a balancer."""
+    properties = {"bootstrap.servers": "h:1", "featuregate.trust.shared.addresses": "true"}
+    assert codes(properties) == ["shared-addresses-trusted"]
+
+
 @pytest.mark.parametrize(
     ("severities", "code"),
     [((), 0), (("note",), 0), (("note", "warning"), 2), (("error",), 1), (("warning", "error"), 1)],

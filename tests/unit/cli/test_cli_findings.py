@@ -42,6 +42,18 @@ def test_a_silent_broker_is_an_error() -> None:
     assert "firewall" in finding.advice
 
 
+def test_a_shared_address_is_an_error_that_names_it() -> None:
+    """The advice is that of the failure."""
+    shared = [
+        replace(deaf(n), host="lb", failure=Failure("SharedAddress", "brokers 1, 2 share lb:9092: give each its own"))
+        for n in (1, 2)
+    ]
+    finding = found(view(*shared, able(3)))["shared-address"]
+    assert (finding.severity, finding.where) == ("error", "brokers 1-2")
+    assert finding.evidence == "brokers 1, 2 share lb:9092 (listed at lb:9092)"
+    assert finding.advice == "give each its own; until then no gate over APIs opens"
+
+
 def test_brokers_that_fail_alike_are_one_finding() -> None:
     """A rack without power is one problem."""
     finding = found(view(able(1), deaf(2), deaf(3)))["broker-silent"]

@@ -317,3 +317,16 @@ def test_a_path_is_a_file_and_a_str_a_bootstrap_list():
     """The type decides; the parser never looks for a file with that name."""
     assert Settings.parse("client.properties").bootstrap == (Address("client.properties", 9092),)
     assert "cannot be read" in refused(Path("client.properties")).problem
+
+
+@pytest.mark.parametrize("name", ["featuregate.trust.shared.addresses", "kafka.featuregate.trust.shared.addresses"])
+def test_trust_in_shared_addresses_is_a_property_or_an_argument(name: str) -> None:
+    """The argument is for apps whose dict also configures librdkafka, which refuses the property."""
+    prefix = name.removesuffix("featuregate.trust.shared.addresses")
+    config = {f"{prefix}bootstrap.servers": "h:1", name: "true"}
+    assert Settings.parse(config).trust_shared_addresses
+    assert not Settings.parse(config, trust_shared_addresses=False).trust_shared_addresses
+    assert Settings.parse("h:1", trust_shared_addresses=True).trust_shared_addresses
+    assert not Settings.parse("h:1").trust_shared_addresses
+    with pytest.raises(ConfigError, match="must be True or False"):
+        Settings.parse("h:1", trust_shared_addresses="yes")  # type: ignore[arg-type]
