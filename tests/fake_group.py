@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from confluent_kafka import Message, TopicPartition
@@ -75,6 +76,7 @@ class FakeGroup:
         self.fails: BaseException | None = None
         """What the next poll raises."""
         self.calls: list[str] = []
+        self.cluster_id: str | None = "static"
         self._rebalance: Callable[[], None] | None = None
 
     @property
@@ -105,6 +107,12 @@ class FakeGroup:
 
     def subscribe(self, _topics: list[str], *, on_assign: Callable[..., None], **_others: object) -> None:
         self._rebalance = lambda: on_assign(self, [TopicPartition(*key) for key in self.marks])
+
+    def list_topics(self, _topic: str = "", timeout: float = -1) -> SimpleNamespace:
+        assert timeout > 0
+        if self.refuses is not None:
+            raise self.refuses
+        return SimpleNamespace(cluster_id=self.cluster_id)
 
     def consumer_group_metadata(self) -> bytes:
         return b"CGMDv2:" + self.generation.to_bytes(4, "little") + b"group\0member\0\0"

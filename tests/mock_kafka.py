@@ -43,6 +43,12 @@ class MockKafka:
         _lib.rd_kafka_mock_cluster_destroy(self._cluster)
         _lib.rd_kafka_destroy(self._client)
 
+    @property
+    def cluster_id(self) -> str:
+        """The id that the mock brokers report."""
+        client = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        return str(client.list_topics(timeout=_BOUND).cluster_id)
+
     def create_topic(self, topic: str, partitions: int = 1) -> None:
         """Create a topic without replicas."""
         _lib.rd_kafka_mock_topic_create(self._cluster, topic.encode(), partitions, 1)

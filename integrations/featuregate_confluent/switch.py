@@ -6,7 +6,7 @@ It is used by one thread, that of the loop, but for :meth:`ProducerSwitch.health
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate import presets
@@ -14,6 +14,7 @@ from featuregate.errors import ClosedError
 from featuregate_confluent.client.discovery import make_discoverer
 from featuregate_confluent.client.group import GroupReader
 from featuregate_confluent.client.latch_topic import LatchTopic
+from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.config import settings
 from featuregate_confluent.config.options import complete
 from featuregate_confluent.errors import SwitchFatal
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 GATE: Final = "kip447"
 FIRST_VIEW_SECONDS: Final = 15.0
+IDENTIFY_SECONDS: Final = 5.0
 
 
 class ProducerSwitch:
@@ -146,7 +148,8 @@ class ProducerSwitch:
         Raises
         ------
         SwitchFatal
-            The switch was made before a fork: its clients have no threads here, and its name is the parent's.
+            The switch was made before a fork: its clients have no threads here, and its name is the parent's. Or
+            ``features`` discovers another cluster than the one that this consumer is connected to.
         """
         if self._pid != os.getpid():
             raise SwitchFatal(
@@ -155,6 +158,8 @@ class ProducerSwitch:
         self.leave()
         self._producers.close()  # a new member begins with new producers: the last failure may be theirs
         self._features.wait(FIRST_VIEW_SECONDS)
+        with suppress(GroupUnreadable):  # a cluster that does not answer now is identified with the first assignment
+            self._observer.identify(consumer, IDENTIFY_SECONDS)
         self._membership.join(consumer)
         self.rounds.end(self.aborted)
         self.rounds.polled(self.aborted)

@@ -39,7 +39,8 @@ class SwitchOptions(_Required, total=False):
     """The parameters of :class:`~featuregate_confluent.ProducerSwitch`."""
 
     features: Discoverer | None
-    """The discoverer to ask about the cluster; by default one of its own, which is closed with the switch."""
+    """The discoverer to ask about the cluster; by default one of its own, which is closed with the switch. It must
+    discover the cluster that the consumer is connected to: the cluster ids are compared."""
     model: str | Model | None
     """``"auto"``, or ``"legacy"``, ``"bridge"`` or ``"v2"`` to pin one."""
     instance_id: str | None

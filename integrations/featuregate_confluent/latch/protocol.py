@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from featuregate_confluent.errors import ModelRefused
+from featuregate_confluent.errors import ModelRefused, SwitchFatal
 from featuregate_confluent.latch import tags
 from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from featuregate import Decision
     from featuregate_confluent.latch.marks import Mark
     from featuregate_confluent.models import PinnedModel
 
@@ -115,6 +116,26 @@ def partitions_to_read(
     """
     changes = before is not None and before.per_partition is not model.per_partition
     return tuple(sorted(owned if changes else new))
+
+
+def require_same_cluster(decision: Decision, cluster_id: str | None) -> None:
+    """Return unless the gate was decided for another cluster than the one that the consumer is connected to.
+
+    A gate that is open without any view, such as a forced one, proves nothing of any cluster either.
+
+    Raises
+    ------
+    SwitchFatal
+        It was: another cluster's brokers say nothing about these.
+    """
+    if decision.cluster_id == cluster_id or not (decision.cluster_id or decision.open):
+        return
+    seen = "no cluster" if decision.cluster_id is None else f"cluster {_shown(decision.cluster_id)}"
+    here = "a cluster without an id" if cluster_id is None else f"cluster {_shown(cluster_id)}"
+    raise SwitchFatal(
+        f"the gate was decided for {seen}, but the consumer is connected to {here}: make the discoverer in 'features' "
+        "with the consumer's bootstrap.servers, or leave it out; in a test, show a view with this cluster_id"
+    )
 
 
 def decide(pinned: PinnedModel, seen: Observation, running: Model | None) -> ModelChoice:

@@ -7,15 +7,18 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from featuregate_confluent.client.cluster import read_cluster_id
 from featuregate_confluent.client.pending import GroupUnreadable
-from featuregate_confluent.latch.protocol import latch
+from featuregate_confluent.latch.protocol import latch, require_same_cluster
 from featuregate_confluent.models import Model
 from featuregate_confluent.producing.offsets import uncontradicted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from featuregate import Gate
+    from confluent_kafka import Consumer
+
+    from featuregate import Decision, Gate
     from featuregate_confluent.client.committed import CommittedOffset
     from featuregate_confluent.client.group import GroupDescription, GroupReader
     from featuregate_confluent.client.latch_topic import LatchTopic
@@ -68,10 +71,27 @@ class GroupObserver:
         self._topics = topics
         self._emit = emit
         self._every = every
+        self._cluster_id: str | None = None
+        self._identified = False
         self._looking: _Look | None = None
         self._ask_at = 0.0
 
     # ------------------------------------------------------------------ on an assignment
+
+    def identify(self, consumer: Consumer, timeout: float = ASK_SECONDS) -> None:
+        """Read which cluster the consumer is connected to: the gate counts for that one only.
+
+        Raises
+        ------
+        GroupUnreadable
+            No broker answered in time.
+        SwitchFatal
+            The gate was decided for another cluster.
+        """
+        self._identified = False
+        self._cluster_id = read_cluster_id(consumer, self._topics, timeout)
+        self._identified = True
+        _ = self._decision
 
     def assigned(self, generation: int) -> dict[Partition, Mark]:
         """Choose the model for a new generation by the marks of all input partitions (R3), and return these.
@@ -141,8 +161,15 @@ class GroupObserver:
 
     def commit_blocker(self) -> str | None:
         """Return why nothing may be committed, by the gate's current decision; None: commits are safe."""
-        self._update(self._state.group.checked(self._gate.decision))
+        self._update(self._state.group.checked(self._decision))
         return self._state.group.commit_blocker
+
+    @property
+    def _decision(self) -> Decision:
+        decision = self._gate.decision
+        if self._identified:
+            require_same_cluster(decision, self._cluster_id)
+        return decision
 
     def _looks(self) -> bool:
         if self._state.group.model is Model.V2:
@@ -161,7 +188,7 @@ class GroupObserver:
         self._choose(seen.members if look.generation == found.generation else None)
 
     def _choose(self, members: tuple[Member, ...] | None = None) -> None:
-        self._update(self._state.group.choose(self._pinned, uncontradicted(self._gate), members))
+        self._update(self._state.group.choose(self._pinned, uncontradicted(self._decision), members))
 
     def _update(self, group: GroupState) -> None:
         for event in self._state.update(group):

@@ -63,6 +63,7 @@ class Takeover:
         """
         began, before = time.monotonic(), self._state.group.model
         try:
+            self._observer.identify(consumer)
             all_marks = self._observer.assigned(generation)
             self._take_producers(new, {key: all_marks.get(key, Mark(None)) for key in new})
             self._read(consumer, before, new)

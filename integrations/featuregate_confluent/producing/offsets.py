@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import KafkaException, TopicPartition
 
+from featuregate_confluent.client.cluster import read_cluster_id
+from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.error_actions import ErrorAction, action_for, explain, may_arrive_later
-from featuregate_confluent.errors import CommitRefused
+from featuregate_confluent.errors import CommitRefused, SwitchFatal
 from featuregate_confluent.latch import marks
+from featuregate_confluent.latch.protocol import require_same_cluster
 from featuregate_librdkafka.calls import call_within
 
 if TYPE_CHECKING:
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from featuregate_librdkafka.calls import Within
 
 SEND_SECONDS: Final = 30.0
+CLUSTER_SECONDS: Final = 5.0
 GRACE_SECONDS: Final = 2.0
 """An answer may come so much later than librdkafka's own bound."""
 STOOD_STILL: Final = "the client waits for a broker that went away"
@@ -79,9 +83,8 @@ def read_group_metadata(group_metadata: bytes) -> GroupMetadata:
     return GroupMetadata(generation, texts[1].decode("utf-8", "replace"))
 
 
-def uncontradicted(gate: Gate) -> Decision:
+def uncontradicted(decision: Decision) -> Decision:
     """Return a gate's decision; where a broker shows now that it is too old, without what holds the gate open (R4)."""
-    decision = gate.decision
     return replace(decision, held=None) if decision.verdict == "closed" else decision
 
 
@@ -105,7 +108,7 @@ def safe_send_offsets(
     offsets
         The next offset to consume of each partition, which must still be assigned to the consumer.
     gate
-        On ``featuregate.requirements.presets.kip447``.
+        On ``featuregate.requirements.presets.kip447``, of the cluster that the consumer is connected to.
     mark
         What the offsets' metadata says; by default, what each of them brings.
     timeout
@@ -125,15 +128,18 @@ def safe_send_offsets(
     -----
     KIP-447; TxnOffsetCommitRequest.json, version 3. Needs READ on the group and WRITE on the transactional id.
     """
-    decision = uncontradicted(gate)
+    decision = uncontradicted(gate.decision)
     if not decision.open:
         raise CommitRefused(
             ErrorAction.ABORT, f"not every broker is known to check the group's metadata: {decision.summary}"
         )
+    offsets = list(offsets)
+    _check(read_group_metadata(consumer.consumer_group_metadata()), None)
+    _require_own_cluster(decision, consumer, offsets)
     if mark is not None:
         text = marks.write(mark)
         offsets = [TopicPartition(offset.topic, offset.partition, offset.offset, text) for offset in offsets]
-    return send_offsets(producer, consumer, list(offsets), timeout=timeout)
+    return send_offsets(producer, consumer, offsets, timeout=timeout)
 
 
 def send_offsets(
@@ -176,6 +182,16 @@ def send_offsets(
             unanswered = action is ErrorAction.RETRY or may_arrive_later(error)
             raise (OffsetsUnanswered(why) if unanswered else CommitRefused(action, why)) from failure
         return who.generation
+
+
+def _require_own_cluster(decision: Decision, consumer: Consumer, offsets: list[TopicPartition]) -> None:
+    try:
+        cluster_id = read_cluster_id(consumer, [offset.topic for offset in offsets], CLUSTER_SECONDS)
+        require_same_cluster(decision, cluster_id)
+    except GroupUnreadable as unread:
+        raise CommitRefused(ErrorAction.ABORT, str(unread)) from unread
+    except SwitchFatal as other:
+        raise CommitRefused(ErrorAction.FATAL, str(other)) from other
 
 
 def _check(who: GroupMetadata, generation: int | None) -> None:

@@ -19,7 +19,7 @@ from eos.processors import Running
 from topics import create_topics
 from waiting import eventually
 
-from featuregate import Discoverer, presets
+from featuregate import Discoverer, discover, presets
 from featuregate.errors import ClosedError
 from featuregate.testing import LocalKafka, StaticFeatures, release_view
 from featuregate_confluent import (
@@ -52,7 +52,6 @@ SHORT_SESSIONS = {
     "group.consumer.session.timeout.ms": 3000,
 }
 """What brokers need to be told so that a KIP-848 group gives up a silent member within seconds."""
-OPEN = StaticFeatures(release_view("4.2")).gate("kip447", presets.kip447)
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +136,11 @@ def test_a_mark_of_newer_software_ends_the_member(kafka: LocalKafka, text: str) 
 # ---------------------------------------------------------------- safe_send_offsets
 
 
+def features_of(pipe: Pipe, *releases: str) -> StaticFeatures:
+    """Return features with a view of the pipe's cluster, as if its brokers had these releases."""
+    return StaticFeatures(release_view(*releases, cluster_id=discover(dict(pipe.client)).cluster_id))
+
+
 class ByHand:
     """An app without processor or switch: a consumer in its group, and a transactional producer."""
 
@@ -170,8 +174,9 @@ class ByHand:
         self.producer.produce(self.pipe.sink, value)
         self.producer.flush(BOUND)
 
-    def send(self, offset: int, gate: Gate = OPEN, text: str = "", **more: Any) -> int:
-        """Send the offset of partition 0."""
+    def send(self, offset: int, gate: Gate | None = None, text: str = "", **more: Any) -> int:
+        """Send the offset of partition 0; by default with a gate that is open for this cluster."""
+        gate = gate or features_of(self.pipe, "4.2").gate("kip447", presets.kip447)
         place = (
             TopicPartition(self.pipe.source, 0, offset, text) if text else TopicPartition(self.pipe.source, 0, offset)
         )
@@ -445,15 +450,17 @@ def test_what_is_polled_within_a_transaction_takes_it_back(kafka: LocalKafka) ->
 def test_a_member_that_has_not_committed_in_v2_goes_back_down_with_its_cluster(kafka: LocalKafka) -> None:
     """It moves between transactions, with the producers of the lower model, and up again with the brokers."""
     pipe = Pipe.on(kafka, "down", partitions=2)
-    features = StaticFeatures(release_view("4.2", "4.2"))
+    features = features_of(pipe, "4.2", "4.2")
+    assert features.view is not None
+    cluster_id = features.view.cluster_id
     with Ledger(pipe) as ledger, GatedApp("down", pipe, features=features, consumer=PATIENT) as app:
         _turn_until(app, "it would commit in v2", lambda: app.switch.model is Model.V2)
-        features.show(release_view("4.2", "2.4"))
+        features.show(release_view("4.2", "2.4", cluster_id=cluster_id))
         _turn_until(app, "it has come down", lambda: app.switch.model is Model.LEGACY)
         ledger.feed_now(20)
         _turn_until(app, "it goes on", lambda: ledger.different == 20)
         assert app.switch.latch is Model.LEGACY
-        features.show(release_view("4.2", "4.2"))
+        features.show(release_view("4.2", "4.2", cluster_id=cluster_id))
         _turn_until(app, "it has come up", lambda: app.switch.model is Model.V2)
         ledger.feed_now(20)
         _turn_until(app, "all is done", lambda: ledger.different == 40)

@@ -57,7 +57,7 @@ class App:
             topics=["^orders$"],
             app_id="billing",
             transform=transform,
-            features=StaticFeatures(release_view("2.4")),
+            features=StaticFeatures(release_view("2.4", cluster_id=kafka.cluster_id)),
             metrics=self.events.append,
             instance_id="billing-0",
             **options,

@@ -41,9 +41,8 @@ class App:
             producer=base,
             topics=["^orders$"],
             app_id="billing",
-            features=StaticFeatures(release_view("2.4")),
+            **{"features": StaticFeatures(release_view("2.4", cluster_id=kafka.cluster_id)), **options},
             metrics=self.events.append,
-            **options,
         )
         self.subscribe()
 
@@ -173,3 +172,29 @@ def test_a_member_that_has_left_needs_another_consumer(kafka: MockKafka) -> None
         app.subscribe()
         assert (app.switch.health()["partitions"], app.switch.health()["producers"]) == (0, 0)
         assert app.switch.consume() == []
+
+
+@pytest.mark.parametrize("model", ["auto", "legacy"])
+def test_features_of_another_cluster_are_refused(kafka: MockKafka, model: str) -> None:
+    """The view of a new cluster would open the gate on brokers that cannot fence, in a test's view as well."""
+    other = StaticFeatures(release_view("4.2"))
+    with pytest.raises(SwitchFatal, match=r"decided for cluster 'static', but .* connected to cluster 'mockCluster"):
+        App(kafka, features=other, model=model)
+
+
+def test_a_gate_that_was_forced_open_is_refused(kafka: MockKafka) -> None:
+    """No broker of any cluster has proved it."""
+    forced = StaticFeatures()
+    forced.force_open("kip447")
+    with pytest.raises(SwitchFatal, match="decided for no cluster"):
+        App(kafka, features=forced)
+
+
+def test_features_that_come_to_show_another_cluster_end_the_member(kafka: MockKafka) -> None:
+    """The first view came after the member had subscribed."""
+    late = StaticFeatures()
+    with app_on(kafka, features=late) as app:
+        app.turn_until(lambda: app.switch.committed == 2)
+        late.show(release_view("4.2"))
+        with pytest.raises(SwitchFatal, match="decided for cluster 'static'"):
+            app.turn_until(lambda: False)

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate_confluent.errors import ModelRefused
+from featuregate.requirements import presets
+from featuregate.testing import StaticFeatures, release_view
+from featuregate_confluent.errors import ModelRefused, SwitchFatal
 from featuregate_confluent.latch import tags
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.protocol import (
@@ -19,6 +21,7 @@ from featuregate_confluent.latch.protocol import (
     ids_to_take,
     latch,
     partitions_to_read,
+    require_same_cluster,
 )
 from featuregate_confluent.models import Model
 
@@ -241,3 +244,31 @@ def test_a_pin_is_obeyed_or_refused(pinned: Model, seen: Observation, running: M
     """A pinned model is never replaced silently."""
     choice = attempt(pinned, seen, running)
     assert choice is None or choice.model is pinned
+
+
+@pytest.mark.parametrize(("decided", "connected"), [("static", "other"), ("static", None), (None, "other")])
+def test_a_gate_of_another_cluster_decides_nothing(decided: str | None, connected: str | None) -> None:
+    """Its brokers say nothing about those that the consumer is connected to, whether it is open or closed."""
+    gate = StaticFeatures(release_view("4.2", cluster_id=decided)).gate("kip447", presets.kip447)  # type: ignore[arg-type]
+    with pytest.raises(SwitchFatal, match=r"connected to (cluster 'other'|a cluster without an id): make the disco"):
+        require_same_cluster(gate.decision, connected)
+    old = StaticFeatures(release_view("2.4", cluster_id="x")).gate("kip447", presets.kip447)
+    with pytest.raises(SwitchFatal, match=r"^the gate was decided for cluster 'x', but"):
+        require_same_cluster(old.decision, connected)
+
+
+def test_a_gate_that_was_forced_open_without_a_cluster_decides_nothing() -> None:
+    """No broker has proved anything; while it is closed, it is no more than not known yet."""
+    features = StaticFeatures()
+    gate = features.gate("kip447", presets.kip447)
+    require_same_cluster(gate.decision, "c")
+    features.force_open("kip447")
+    with pytest.raises(SwitchFatal, match=r"^the gate was decided for no cluster, but"):
+        require_same_cluster(gate.decision, "c")
+
+
+@pytest.mark.parametrize("cluster_id", ["c", None])
+def test_a_gate_of_the_consumer_s_own_cluster_decides(cluster_id: str | None) -> None:
+    """Also where brokers report no cluster id to either."""
+    features = StaticFeatures(release_view("4.2", cluster_id=cluster_id))  # type: ignore[arg-type]
+    require_same_cluster(features.gate("kip447", presets.kip447).decision, cluster_id)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from confluent_kafka import KafkaError
 from fake_group import LEGACY, V2, A, B, FakeGroup, FakeMember, member
 
 from featuregate.testing import release_view
-from featuregate_confluent import Model
+from featuregate_confluent import Model, SwitchFatal
 from featuregate_confluent.client.pending import GroupUnreadable
 
 UPGRADED = "4.2"
@@ -111,3 +112,27 @@ def test_a_gate_that_opens_takes_a_member_to_bridge_at_once() -> None:
     seen.features.show(release_view(UPGRADED))
     seen.observer.look(3)
     assert seen.state.group.model is Model.BRIDGE
+
+
+def test_a_gate_counts_only_for_the_cluster_of_the_consumer() -> None:
+    """A discoverer may come to show another cluster while the member runs, in v2 as well."""
+    group = FakeGroup({A: V2})
+    seen = FakeMember(group, UPGRADED)
+    seen.observer.identify(group.consumer)
+    seen.observer.assigned(3)
+    assert seen.observer.commit_blocker() is None
+    seen.features.show(release_view("4.2", cluster_id="another"))
+    with pytest.raises(SwitchFatal, match="decided for cluster 'another', but the consumer is connected to"):
+        seen.observer.commit_blocker()
+
+
+def test_a_consumer_whose_cluster_did_not_answer_decides_nothing_yet() -> None:
+    """The cluster of the consumer before it may be another; the assignment identifies the new one."""
+    group = FakeGroup({A: LEGACY})
+    seen = FakeMember(group, UPGRADED)
+    seen.observer.identify(group.consumer)
+    group.refuses = GroupUnreadable("the cluster", KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
+    seen.features.show(release_view("4.2", cluster_id="another"))
+    with pytest.raises(GroupUnreadable):
+        seen.observer.identify(group.consumer)
+    assert seen.observer.commit_blocker() is None

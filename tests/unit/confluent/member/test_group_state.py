@@ -24,23 +24,23 @@ def test_a_member_does_not_move_up_while_a_broker_shows_that_it_is_too_old() -> 
     """The gate is sticky and stays open, but that broker would accept the offsets of a zombie (R4)."""
     features = StaticFeatures(release_view("4.2", "4.2"))
     gate = features.gate("kip447", presets.kip447)
-    chosen = IN_3.choose(None, uncontradicted(gate), OURS)
+    chosen = IN_3.choose(None, uncontradicted(gate.decision), OURS)
     assert (chosen.model, chosen.first_v2_generation) == (Model.V2, 3)
     features.show(release_view("4.2", "2.4"))
     assert gate.open
-    fallen = chosen.choose(None, uncontradicted(gate), OURS)
+    fallen = chosen.choose(None, uncontradicted(gate.decision), OURS)
     assert (fallen.model, fallen.first_v2_generation) == (Model.LEGACY, None), "it had not committed in v2"
     with pytest.raises(ModelRefused, match=r"broker-2:9092.* serves TxnOffsetCommit 0..2"):
-        chosen.choose(Model.V2, uncontradicted(gate), OURS)
+        chosen.choose(Model.V2, uncontradicted(gate.decision), OURS)
 
 
 def test_a_member_that_has_committed_in_v2_stays_in_v2() -> None:
     """The latch is the group's, and outlives what a broker shows."""
     features = StaticFeatures(release_view("4.2", "4.2"))
     gate = features.gate("kip447", presets.kip447)
-    group = IN_3.choose(None, uncontradicted(gate), OURS).committed(Model.V2, 3)
+    group = IN_3.choose(None, uncontradicted(gate.decision), OURS).committed(Model.V2, 3)
     features.show(release_view("4.2", "2.4"))
-    later = replace(group, generation=4).choose(None, uncontradicted(gate))
+    later = replace(group, generation=4).choose(None, uncontradicted(gate.decision))
     for each in (group, later):
         assert (each.model, each.latch, each.latch_in_topic, each.first_v2_generation) == (*[Model.V2] * 3, None)
         assert each.why == "the group is latched at v2, and never goes back by itself"

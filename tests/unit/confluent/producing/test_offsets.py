@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -13,6 +14,9 @@ from featuregate.requirements import presets
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_confluent import CommitRefused, ErrorAction, safe_send_offsets
 from featuregate_confluent.producing.offsets import GroupMetadata, read_group_metadata
+
+if TYPE_CHECKING:
+    from mock_kafka import MockKafka
 
 SILENT = logging.getLogger("test.silent")
 SILENT.propagate = False
@@ -84,3 +88,16 @@ def test_a_consumer_outside_its_group_is_refused_by_us() -> None:
 
 def producer() -> Producer:
     return Producer({**NOWHERE, "transactional.id": "x"}, logger=SILENT)
+
+
+def test_a_gate_of_another_cluster_sends_nothing(kafka: MockKafka) -> None:
+    """The brokers that the gate asked check the group's metadata; those that this consumer reads from may not."""
+    kafka.feed("orders", 1, 1)
+    gate = StaticFeatures(release_view("4.2")).gate("kip447", presets.kip447)
+    config = {"bootstrap.servers": kafka.bootstrap, "group.id": "g", "auto.offset.reset": "earliest", "log_level": 0}
+    with Consumer(config, logger=SILENT) as consumer:
+        consumer.subscribe(["orders"])
+        (message,) = consumer.consume(1, 30.0)
+        with pytest.raises(CommitRefused, match=r"decided for cluster 'static', but .* 'mockCluster") as refused:
+            safe_send_offsets(producer(), consumer, [TopicPartition("orders", 0, 1)], gate=gate)
+    assert (message.value(), refused.value.action) == (b"0", ErrorAction.FATAL)
