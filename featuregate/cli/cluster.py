@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from featuregate.blocking import run_blocking
 from featuregate.cli.exit_codes import CommandError, usage_error
 from featuregate.config import KEYS, Settings
-from featuregate.config.properties import read_properties
+from featuregate.config.properties_file import read_properties
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.polling.discovery import DISCOVER_SECONDS, discover
 

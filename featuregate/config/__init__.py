@@ -1,7 +1,8 @@
 """Read client properties in every spelling into one frozen `Settings`.
 
 :mod:`~featuregate.config.keys` lists every property that is read; all others are ignored. This package does not use the
-network. It opens no file but a ``.properties`` file; `featuregate.credentials` and `featuregate.net` read the others.
+network. It opens ``.properties`` files and the files of ``config.providers``; `featuregate.credentials` and
+`featuregate.net` read the others.
 """
 
 from featuregate.config.addresses import Address

@@ -59,6 +59,8 @@ class _Part(NamedTuple):
             named = scheme["scheme"].upper()
             if named in PROTOCOLS and named != protocol:
                 raise self.wrong(f"asks for {named}, but security.protocol is {protocol}")
+        if ";" in rest or len(rest.split()) > 1:
+            raise self.wrong("has a semicolon or a blank within: put commas between addresses")
         if "@" in rest:
             raise self.wrong("holds a user name or a password: give host:port, and credentials as sasl.* properties")
         host, port = self.split(rest)

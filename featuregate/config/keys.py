@@ -75,6 +75,11 @@ KEYS: tuple[Key, ...] = (
         "listens there answers for all of them. Give `trust_shared_addresses=` instead where one dict serves both",
         default="false",
     ),
+    Key(
+        ("config.providers",),
+        "text",
+        "providers of values for placeholders such as `${env:NAME}`; `config.providers.NAME.class` is one of Kafka's",
+    ),
     # how long
     Key(
         ("socket.connection.setup.timeout.ms", "socket_connection_setup_timeout_ms"),

@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from featuregate.config.keys import KEYS, KEYWORDS, Key, misspelt
-from featuregate.config.secrets import Secret, is_path
+from featuregate.config.properties_file import read_properties
+from featuregate.config.providers import Placeholders
+from featuregate.config.secrets import Secret
 from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,6 +25,17 @@ _FALSE = frozenset({"false", "f", "0", "no", "off"})
 _SECURITY = ("security", "sasl", "ssl")
 _PERHAPS = 0.85  # for what is known to be missing
 _WEEK_MS = 7 * 24 * 3600 * 1000
+_BLANKS = "".join(map(chr, range(0x21)))
+"""What ``String.trim()`` of Java removes."""
+_TRIMMED = frozenset(
+    {
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "ssl.key.password",
+        "ssl.keystore.password",
+        "ssl.truststore.password",
+    }
+)
+"""Passwords of Java's clients (``ConfigDef.Type.PASSWORD``). Those of the other clients keep their white space."""
 
 
 class Properties:
@@ -40,13 +53,17 @@ class Properties:
             for name, value in values.items()
             if value is not None and (not self.prefix or _is_spark(name))
         }
+        placeholders = Placeholders(said)
         self._said = {
-            spelling: _joined(said[spelling]) if key.kind == "addresses" else said[spelling]
+            spelling: placeholders.replace(
+                self.prefix + spelling, _joined(said[spelling]) if key.kind == "addresses" else said[spelling]
+            )
             for key in KEYS
             for spelling in key.spellings
             if spelling in said
         }
-        self._unread = said.keys() - self._said.keys()
+        self.unread = frozenset(said) - self._said.keys()
+        """The names that mean nothing here, without the prefix."""
         self._keywords = any(spelling in KEYWORDS for spelling in self._said)
 
     @classmethod
@@ -78,9 +95,7 @@ class Properties:
     def hint(self, name: str) -> str:
         """Return a question about a name that the app gives in place of this one; empty where there is none."""
         meant = sorted(
-            given
-            for given, close in misspelt(self._unread, alike=_PERHAPS).items()
-            if close in _BY_NAME[name].spellings
+            given for given, close in misspelt(self.unread, alike=_PERHAPS).items() if close in _BY_NAME[name].spellings
         )
         return f"; did you mean it by {self.prefix}{meant[0]}?" if meant else ""
 
@@ -88,7 +103,7 @@ class Properties:
         """Return the names that have no effect but resemble a property of security, TLS or SASL, with that property."""
         return {
             self.prefix + given: self.prefix + meant
-            for given, meant in misspelt(self._unread).items()
+            for given, meant in misspelt(self.unread).items()
             if meant.startswith(_SECURITY)
         }
 
@@ -107,12 +122,17 @@ class Properties:
         return self._unicode(name, str(os.fspath(value) if isinstance(value, os.PathLike) else value).strip()) or None
 
     def secret(self, name: str) -> Secret | None:
-        """Return the text with its white space, as Kafka does; None where it is empty or not set."""
+        """Return the text; None where it is empty or not set.
+
+        White space around it is dropped as Java does (``ConfigDef.parseType``), and kept as the other clients do.
+        """
         value = self._value(name)
         if isinstance(value, Secret):
             return value
         if value is not None and not isinstance(value, str):
             raise ConfigError(self.spelling(name), f"must be a text, not a {type(value).__name__}")
+        if value and self.spelling(name).removeprefix(self.prefix) in _TRIMMED:
+            value = value.strip(_BLANKS)
         return Secret(self._unicode(name, value)) if value else None
 
     def choice(self, name: str) -> str:
@@ -207,25 +227,3 @@ def _joined(value: object) -> object:
 
 def _is_spark(name: str) -> bool:
     return name.lower().startswith(_SPARK_PREFIX)
-
-
-def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Read a ``.properties`` file as Java does, but in UTF-8; in practice such files are ASCII.
-
-    Raises `ConfigError` where it cannot be read.
-    """
-    from pathlib import Path  # noqa: PLC0415 - most configurations are no files
-
-    import javaproperties  # noqa: PLC0415
-
-    named = repr(str(path)) if is_path(str(path)) else "the file"
-    try:
-        return javaproperties.loads(Path(path).read_text("utf-8"))
-    except OSError as error:
-        problem = f"cannot be read: {error.strerror}"
-    except UnicodeDecodeError as error:
-        problem = f"is not in UTF-8: see byte {error.start}"
-    except ValueError:  # javaproperties' only one, which repeats what stands there
-        problem = "is no .properties file: it has the escape \\u without four hexadecimal digits"
-    # Raised here, because both errors hold text of the file, and would be the context of this one.
-    raise ConfigError("config", f"{named} {problem}")

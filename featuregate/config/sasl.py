@@ -66,10 +66,8 @@ def _read(properties: Properties) -> Sasl:
         raise MissingCredentials(key, f"it is not supported: use one of {', '.join(MECHANISMS)}")
     login = _login(properties)
     if mechanism == "GSSAPI":
-        if not said and (properties.is_set("sasl.username") or properties.is_set("sasl.password")):
-            raise MissingCredentials(
-                key, "is not set, which means GSSAPI, without a password: give it, as PLAIN or SCRAM"
-            )
+        if not said and (meant := _meant(properties, login)):
+            raise MissingCredentials(key, f"is not set, which means GSSAPI, {meant}{properties.hint('sasl.mechanism')}")
         from featuregate.config.kerberos import read_kerberos  # noqa: PLC0415 - others do not wait for it
 
         return Sasl(mechanism=mechanism, kerberos=read_kerberos(properties, login))
@@ -91,9 +89,30 @@ def _default(properties: Properties) -> str:
     return "PLAIN" if properties.spelling("sasl.password") == "sasl_plain_password" else "GSSAPI"
 
 
+_BY_MODULE = {
+    "PlainLoginModule": "PLAIN",
+    "ScramLoginModule": "SCRAM-SHA-256 or SCRAM-SHA-512",
+    "OAuthBearerLoginModule": "OAUTHBEARER",
+}
+_OF_TOKENS = ("oauth_cb", "sasl_oauth_token_provider", "sasl.oauthbearer.token.endpoint.url")
+
+
+def _meant(properties: Properties, login: Login | None) -> str:
+    """Return what to do about a mechanism that is not set, though the credentials are those of another than GSSAPI."""
+    if login is not None and login.module in _BY_MODULE:
+        jaas = properties.spelling("sasl.jaas.config")
+        return f"without the {login.module} of {jaas}: give it, as {_BY_MODULE[login.module]}"
+    if properties.is_set("sasl.username") or properties.is_set("sasl.password"):
+        return "without a password: give it, as PLAIN or SCRAM"
+    given = next((name for name in _OF_TOKENS if properties.is_set(name)), None)
+    return f"without {properties.spelling(given)}: give it, as OAUTHBEARER" if given else ""
+
+
 def _login(properties: Properties) -> Login | None:
+    if not properties.is_set("sasl.jaas.config"):
+        return None
     text = properties.secret("sasl.jaas.config")
-    return parse_jaas(properties.spelling("sasl.jaas.config"), text.reveal()) if text else None
+    return parse_jaas(properties.spelling("sasl.jaas.config"), text.reveal() if text else "", properties.unread)
 
 
 def _name_and_password(properties: Properties, login: Login | None) -> tuple[str, Secret]:

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from featuregate.config import Secret
     from featuregate.config.tls import Material, Tls
 
-_BLOCK = re.compile(r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----.*?-----END (?P=label)-----", re.DOTALL)
+_BLOCK = re.compile(r"(-----BEGIN (?P<label>[A-Z0-9 ]+)-----)(?P<body>.*?)(-----END (?P=label)-----)", re.DOTALL)
+_BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
+_PEM_LINE = 64
 _JCEKS = b"\xce\xce\xce\xce"
 _ASN1_SEQUENCE = b"\x30"
 """First byte of every PKCS12 store."""
@@ -82,14 +84,14 @@ def _pem(source: Material) -> Pem:
 def _read(source: Material) -> Pem | JavaKeyStore:
     """Read a source. The content decides the format, not the file name."""
     if source.pem is not None:
-        return _split(source.pem.reveal())
+        return _split(source.key, source.pem.reveal())
     content = _content(source)
     if content.startswith(MAGIC):
         return _jks(source, content)
     if content.startswith(_JCEKS):
         raise ConfigError(source.key, f"{source.location!r} is a JCEKS keystore, which only Java reads: {_CONVERT}")
     if b"-----BEGIN " in content:
-        return _split(content.decode("utf-8", "replace"))
+        return _split(source.key, content.decode("utf-8", "replace"))
     if not content.startswith(_ASN1_SEQUENCE):
         raise ConfigError(source.key, f"{source.location!r} is neither PEM nor a PKCS12 or JKS store")
     return _pkcs12(source, content)
@@ -103,12 +105,32 @@ def _content(source: Material) -> bytes:
         raise ConfigError(source.key, f"{source.location!r} cannot be read: {error.strerror}") from None
 
 
-def _split(text: str) -> Pem:
-    blocks = [(match["label"], match[0]) for match in _BLOCK.finditer(text)]
+def _split(key: str, text: str) -> Pem:
+    blocks = [(match["label"], _in_lines(key, match)) for match in _BLOCK.finditer(text)]
+    if not blocks:
+        problem = "has no -----END line that fits its -----BEGIN line; in a .properties file each line of a value but "
+        raise ConfigError(key, f"{problem}the last ends with a backslash")
     return Pem(
         "\n".join(block for label, block in blocks if label.endswith("CERTIFICATE")),
         "\n".join(block for label, block in blocks if label.endswith("PRIVATE KEY")),
     )
+
+
+def _in_lines(key: str, block: re.Match[str]) -> str:
+    """Return a block with the line breaks that OpenSSL needs, and Java does not (KIP-651)."""
+    begin, _, body, end = block.groups()
+    if _BASE64.fullmatch(body):
+        text = "".join(body.split())
+        lines = [text[at : at + _PEM_LINE] for at in range(0, len(text), _PEM_LINE)]
+        return "\n".join([begin, *lines, end])
+    if "\\n" in body:
+        raise ConfigError(
+            key, "is PEM text that has a backslash and an n where a line ends: give line breaks or blanks"
+        )
+    if "\n" not in body:
+        problem = "is PEM text on one line whose headers do not end: give line breaks, or a key in PKCS8"
+        raise ConfigError(key, problem)
+    return block[0]
 
 
 def _jks(source: Material, content: bytes) -> JavaKeyStore:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from featuregate.cli.exit_codes import FAILED, CommandError
 from featuregate.cli.output import print_stderr, printable
-from featuregate.config.properties import read_properties
+from featuregate.config.properties_file import read_properties
 from featuregate.errors import (
     AuthenticationFailed,
     ConfigError,

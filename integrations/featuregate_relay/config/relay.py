@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationError
 
-from featuregate.config.properties import read_properties
+from featuregate.config.properties_file import read_properties
 from featuregate.errors import ConfigError, FeatureGateError, RequirementError
 from featuregate.polling.discoverer import Discoverer
 from featuregate.requirements import Requirement, as_requirement, served_in

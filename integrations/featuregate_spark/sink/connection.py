@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark import cloudpickle
 
 from featuregate.config import Settings
+from featuregate.config.providers import without_placeholders
 from featuregate.errors import ConfigError
 from featuregate_librdkafka.core_settings import librdkafka_properties
 
@@ -33,6 +34,7 @@ def client_properties(session: Mapping[str, Any] | str, given: Mapping[str, Any]
     ConfigError
         librdkafka cannot use a property of the session, or a property cannot be sent to executors.
     """
+    given = without_placeholders(given)
     properties = dict(given) if _BROKERS & given.keys() else _inherited(Settings.parse(session), given) | dict(given)
     for name, value in properties.items():
         _require_picklable(name, value)

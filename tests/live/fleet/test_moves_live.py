@@ -33,7 +33,7 @@ from featuregate import Admin
 from featuregate.admin.updates import disable
 from featuregate.catalog import captured
 from featuregate.cli import main
-from featuregate.config.properties import read_properties
+from featuregate.config.properties_file import read_properties
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.commands import write_logging
 from featuregate_fleet.commands.readiness import exit_code

@@ -115,3 +115,13 @@ def test_any_text_parses_or_is_a_config_error(text):
     except ConfigError:
         return
     assert all(address.host and 0 < address.port < 65536 for address in parsed)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a:9092;b:9092", "a:9092; b:9092", "a:9092 b:9092", "a;b", "PLAINTEXT://a:9092;b:9092", "[::1]:9092;b:9092"],
+)
+def test_another_sign_than_a_comma_between_addresses_is_named(text):
+    """Neither a port nor IPv6 is the mistake."""
+    with pytest.raises(ConfigError, match="has a semicolon or a blank within: put commas between addresses"):
+        Settings.parse(text)

@@ -154,8 +154,20 @@ def test_jaas_and_properties_that_disagree_are_an_error():
     assert "hunter2" not in str(error)
 
 
+@pytest.mark.parametrize("name", ["ssl.truststore.password", "ssl.keystore.password", "ssl.key.password"])
+def test_a_blank_around_the_password_of_a_store_does_not_count(file, name):
+    """ConfigDef.parseType of Java trims it, and what it trims are ASCII blanks only."""
+    stores = {"ssl.truststore.location": file, "ssl.keystore.location": file}
+    for prefix in ("", "kafka."):
+        config = {"bootstrap.servers": "a", "security.protocol": "SSL", **stores, name: "\tchangeit \u00a0\r\n "}
+        found = Settings.parse({f"{prefix}{key}": value for key, value in config.items()}).tls
+        passwords = (found.trust.password, found.certificate.password, found.key_password)
+        assert [password for password in passwords if password] == [Secret("changeit \u00a0")]
+    assert parse({"security_protocol": "SSL", "ssl_password": " p "}).tls.key_password == Secret(" p ")
+
+
 def test_a_password_keeps_its_white_space():
-    """Kafka strips white space from every value but a password."""
+    """librdkafka and the Python clients send a password as it is; in Java it stands within a JAAS text."""
     assert sasl("PLAIN", {"sasl.username": " a ", "sasl.password": " p "}).password.reveal() == " p "
     assert sasl("PLAIN", {"sasl.username": " a ", "sasl.password": " p "}).username == "a"
 
@@ -374,3 +386,38 @@ def test_a_life_that_is_too_long_to_be_a_number_is_an_error():
     config["sasl.oauthbearer.config"] = "principal=a lifeSeconds=" + "9" * 5000
     error = refused({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", **config})
     assert error.key == "sasl.oauthbearer.config"
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({"sasl.jaas.config": f'{SCRAM} required username="u" password="p";'}, "as SCRAM-SHA-256 or SCRAM-SHA-512"),
+        ({"sasl.jaas.config": 'x.PlainLoginModule required username="u" password="p";'}, "as PLAIN"),
+        ({"sasl.jaas.config": f"{OAUTH} required ;"}, "as OAUTHBEARER"),
+        ({"sasl.username": "u", "sasl.password": "p"}, "as PLAIN or SCRAM"),
+        ({"sasl.oauthbearer.token.endpoint.url": "https://id.example"}, "as OAUTHBEARER"),
+        ({"oauth_cb": print}, "as OAUTHBEARER"),
+    ],
+)
+def test_credentials_without_a_mechanism_get_a_hint_at_it(config, problem):
+    """Kafka's default is GSSAPI, for which none of these is meant."""
+    error = refused({"security.protocol": "SASL_PLAINTEXT", **config})
+    assert error.key == "sasl.mechanism"
+    assert error.problem.startswith("is not set, which means GSSAPI, without")
+    assert f"give it, {problem}" in error.problem
+    hint = refused({"security.protocol": "SASL_PLAINTEXT", "sasl.mechansim": "PLAIN", **config}).problem
+    assert "did you mean it by sasl.mechansim?" in hint
+
+
+def test_lines_of_a_jaas_text_without_their_backslash_are_named(tmp_path):
+    """The rest of the text became properties of their own."""
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "bootstrap.servers=a\nsecurity.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"
+        'sasl.jaas.config=x.PlainLoginModule required\n  username="u"\n  password="p";\n'
+    )
+    with pytest.raises(ConfigError, match="its next line, password and username, is read as a property of its own"):
+        Settings.parse(path)
+    path.write_text(path.read_text().replace("config=x", "config=\nx"))
+    with pytest.raises(ConfigError, match="its next line, password and username, is read"):
+        Settings.parse(path)

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from featuregate.config import KEYS, Settings
-from featuregate.config.properties import read_properties
+from featuregate.config.properties_file import read_properties
 from featuregate.config.secrets import is_path
 from featuregate.errors import ConfigError
 
@@ -126,7 +126,8 @@ def test_invariant_9_no_option_is_repeated_by_an_error(option: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"sasl.password=hunter2\xff", b"sasl.password=\\u00zz hunter2", b"sasl.password=hunter2\\u12hunter2"]
+    "content",
+    [b"\xff\xfehunter2", b"\0hunter2\xff", b"sasl.password=\\u00zz hunter2", b"sasl.password=hunter2\\u12hunter2"],
 )
 def test_invariant_9_a_file_that_does_not_parse_is_not_repeated_by_an_error(tmp_path: Path, content: bytes) -> None:
     """The error of the decoder would contain the whole file."""

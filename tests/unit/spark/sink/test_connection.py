@@ -46,6 +46,22 @@ def test_a_sink_has_the_connection_of_its_session() -> None:
     assert client_properties(SESSION, {}) == connection_properties(OURS) == OURS
 
 
+def test_no_placeholder_reaches_librdkafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    """librdkafka knows no config.providers, and would send the placeholder as the password."""
+    monkeypatch.setenv("KPW", "hush")
+    env = {
+        "config.providers": "env",
+        "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+    }
+    given = {**without("sasl"), "sasl.mechanisms": "PLAIN", "sasl.username": "alice", "sasl.password": "${env:KPW}"}
+    assert client_properties(SESSION, given | env) == {**given, "sasl.password": "hush"}
+    jaas = f'{SCRAM} required username="alice" password="${{env:KPW}}";'
+    session = SESSION | {f"kafka.{name}": text for name, text in env.items()} | {"kafka.sasl.jaas.config": jaas}
+    assert client_properties(session, {}) == OURS
+    with pytest.raises(ConfigError, match=r"set config\.providers=env"):
+        client_properties(SESSION, given)
+
+
 def test_stores_of_java_travel_as_text(tmp_path: Path) -> None:
     """librdkafka reads no JKS, and executors do not have the driver's files."""
     root = ssl.PEM_cert_to_DER_cert(trustme.CA().cert_pem.bytes().decode())

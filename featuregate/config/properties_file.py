@@ -1,0 +1,54 @@
+"""Read a ``.properties`` file."""
+
+from __future__ import annotations
+
+import codecs
+from typing import TYPE_CHECKING, Final
+
+from featuregate.config.secrets import is_path
+from featuregate.errors import ConfigError
+
+if TYPE_CHECKING:
+    import os
+
+_UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_CONTROLS: Final = frozenset(range(0x20)) - frozenset(b"\t\n\v\f\r")
+"""Control characters that no text has."""
+
+
+def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
+    r"""Read a ``.properties`` file as Java does, in UTF-8, and in Latin-1 where the file is not UTF-8.
+
+    Java reads every file in Latin-1, and takes a byte order mark for a part of the first name. A file in ASCII with
+    escapes such as ``\u00fc`` means the same to both. Raises `ConfigError` where the file cannot be read.
+    """
+    from pathlib import Path  # noqa: PLC0415 - most configurations are no files
+
+    import javaproperties  # noqa: PLC0415
+
+    named = repr(str(path)) if is_path(str(path)) else "the file"
+    try:
+        return javaproperties.loads(_decoded(Path(path).read_bytes()))
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}"
+    except _NoTextError as error:
+        problem = str(error)
+    except ValueError:  # javaproperties' only one, which repeats what stands there
+        problem = "is no .properties file: it has the escape \\u without four hexadecimal digits"
+    # Raised here, because both errors hold text of the file, and would be the context of this one.
+    raise ConfigError("config", f"{named} {problem}")
+
+
+class _NoTextError(Exception):
+    """The file is no text in UTF-8 or Latin-1."""
+
+
+def _decoded(content: bytes) -> str:
+    if content.startswith(_UTF_16):
+        raise _NoTextError("is in UTF-16, which Java does not read either: save it in UTF-8")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if _CONTROLS & set(content):
+            raise _NoTextError(f"is no text in UTF-8 or Latin-1: see byte {error.start}") from None
+        return content.decode("latin-1")

@@ -1,0 +1,171 @@
+"""``config.providers``: placeholders such as ``${env:NAME}``, which Kafka's Java clients replace (KIP-297).
+
+The three providers of Kafka are read as Kafka reads them (``ConfigTransformer``, ``EnvVarConfigProvider``,
+``FileConfigProvider`` and ``DirectoryConfigProvider``). A placeholder that nothing replaces is an error here, where
+Java sends the placeholder itself. Errors never hold a value.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from featuregate.config.properties_file import read_properties
+from featuregate.config.secrets import is_path
+from featuregate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_PROVIDERS: Final = "config.providers"
+_PACKAGE: Final = "org.apache.kafka.common.config.provider."
+_MARK: Final = "${"
+_PLACEHOLDER: Final = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
+"""``ConfigTransformer.DEFAULT_PATTERN``: the provider, perhaps a path, and the key."""
+_OF_A_SHELL: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_.]*\}")
+_NAME: Final = re.compile(r"[A-Za-z][\w.\-]{0,99}")
+
+
+class _Provider(NamedTuple):
+    name: str
+    java_class: str
+    parameters: Mapping[str, str]
+
+
+class Placeholders:
+    """Replaces placeholders by the values of the configured providers."""
+
+    def __init__(self, properties: Mapping[str, object]) -> None:
+        said = {name: str(value) for name, value in properties.items() if name.startswith(_PROVIDERS)}
+        names = [name.strip() for name in said.get(_PROVIDERS, "").split(",")]
+        self._providers = {name: _provider(name, said) for name in names if f"{_PROVIDERS}.{name}.class" in said}
+
+    def replace(self, key: str, value: object) -> object:
+        """Return the value with every placeholder replaced once, as Kafka does; a value that is no text as it is.
+
+        Raises `ConfigError` for a placeholder that has no value.
+        """
+        if not isinstance(value, str) or _MARK not in value:
+            return value
+        for name in self._providers:
+            if re.search(rf"\$\{{{re.escape(name)}:[^}}]*\Z", value):
+                raise ConfigError(key, f"has a placeholder of the provider {name} without its closing brace")
+        if _OF_A_SHELL.search(value):
+            raise ConfigError(
+                key,
+                "holds a placeholder as ${NAME}, which Kafka's clients send as it is: put the value in, or write "
+                "${env:NAME} and configure config.providers",
+            )
+        return _PLACEHOLDER.sub(lambda found: self._value(key, found), value)
+
+    def _value(self, key: str, found: re.Match[str]) -> str:
+        name, path, wanted = found[1], found[2] or "", found[3]
+        provider = self._providers.get(name)
+        if provider is None:
+            raise ConfigError(key, _undeclared(name))
+        read = _READERS.get(provider.java_class)
+        if read is None:
+            ours = ", ".join(each.removeprefix(_PACKAGE) for each in _READERS)
+            raise ConfigError(
+                key,
+                f"holds a placeholder of the provider {name}, and {_PROVIDERS}.{name}.class is a Java class that is "
+                f"not run here: use one of {ours}, or put the value in",
+            )
+        try:
+            return read(provider, path, wanted)
+        except _NoValue as error:
+            shown = found[0] if all(not part or _may_be_shown(part) for part in (path, wanted)) else f"${{{name}:...}}"
+            raise ConfigError(key, f"holds {shown}, which has no value: {error}") from None
+
+
+def without_placeholders(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties of a client that knows no ``config.providers``: without them, and with their values.
+
+    Raises `ConfigError` for a placeholder that has no value.
+    """
+    placeholders = Placeholders(properties)
+    return {
+        name: placeholders.replace(name, value) for name, value in properties.items() if not name.startswith(_PROVIDERS)
+    }
+
+
+def _undeclared(name: str) -> str:
+    usual = _USUAL.get(name)
+    of_provider = f" of the provider {name}" if usual else " of a provider"
+    ways = f"set {_PROVIDERS}={name} and {_PROVIDERS}.{name}.class={usual}" if usual else f"set {_PROVIDERS}"
+    return (
+        f"holds a placeholder{of_provider} that {_PROVIDERS} does not configure, so that Kafka's clients send the "
+        f"placeholder itself: {ways}, or put the value in"
+    )
+
+
+class _NoValue(Exception):
+    """A provider has no value for a placeholder."""
+
+
+def _provider(name: str, said: Mapping[str, str]) -> _Provider:
+    start = f"{_PROVIDERS}.{name}.param."
+    parameters = {key.removeprefix(start): value for key, value in said.items() if key.startswith(start)}
+    return _Provider(name, said[f"{_PROVIDERS}.{name}.class"].strip(), parameters)
+
+
+def _may_be_shown(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None or is_path(text)
+
+
+def _of_environment(provider: _Provider, path: str, key: str) -> str:
+    if path:
+        raise _NoValue("the environment has no paths, and Kafka's providers know no default values")
+    pattern = provider.parameters.get("allowlist.pattern", "")
+    try:
+        allowed = not pattern or re.fullmatch(pattern, key) is not None
+    except re.error:
+        raise _NoValue(f"config.providers.{provider.name}.param.allowlist.pattern is no regular expression") from None
+    if not allowed:
+        raise _NoValue(f"config.providers.{provider.name}.param.allowlist.pattern does not allow it")
+    if key not in os.environ:
+        raise _NoValue("the environment of this process has no such variable")
+    return os.environ[key]
+
+
+def _of_file(provider: _Provider, path: str, key: str) -> str:
+    values = read_properties(_allowed(provider, path, "FILE"))
+    if key not in values:
+        raise _NoValue("the file has no such property")
+    return values[key]
+
+
+def _of_directory(provider: _Provider, path: str, key: str) -> str:
+    from pathlib import Path  # noqa: PLC0415 - most configurations have no placeholders
+
+    folder = Path(_allowed(provider, path, "FOLDER"))
+    file = folder / key
+    if key in {"", ".", ".."} or file.parent != folder or not file.is_file():
+        raise _NoValue("the folder has no such file")
+    try:
+        return file.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise _NoValue(f"the file cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise _NoValue("the file is not in UTF-8") from None
+
+
+def _allowed(provider: _Provider, path: str, kind: str) -> str:
+    """Return the path without ``..``, if ``allowed.paths`` has it."""
+    if not path:
+        raise _NoValue(f"it names no path: write ${{{provider.name}:{kind}:KEY}}")
+    normal, allowed = os.path.normpath(path), provider.parameters.get("allowed.paths", "")
+    folders = [os.path.normpath(each) for each in allowed.split(",")] if allowed else [normal]
+    if not any(normal == each or normal.startswith(each.rstrip("/") + "/") for each in folders):
+        raise _NoValue(f"config.providers.{provider.name}.param.allowed.paths does not allow it")
+    return normal
+
+
+_READERS: Final[Mapping[str, Callable[[_Provider, str, str], str]]] = {
+    f"{_PACKAGE}EnvVarConfigProvider": _of_environment,
+    f"{_PACKAGE}FileConfigProvider": _of_file,
+    f"{_PACKAGE}DirectoryConfigProvider": _of_directory,
+}
+_USUAL: Final = dict(zip(("env", "file", "dir"), _READERS, strict=True))
+"""The names that Kafka's documentation gives its providers."""
