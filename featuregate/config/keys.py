@@ -80,6 +80,14 @@ KEYS: tuple[Key, ...] = (
         "text",
         "providers of values for placeholders such as `${env:NAME}`; `config.providers.NAME.class` is one of Kafka's",
     ),
+    Key(
+        ("metadata.cluster.check.enable",),
+        "flag",
+        "whether a broker that knows ApiVersions v5 (4.4) is told which cluster and node is expected, and refuses to "
+        "answer for another (KIP-1242); false behind a proxy that gives brokers other ids. As in Java from 4.4; "
+        "librdkafka refuses it",
+        default="true",
+    ),
     # how long
     Key(
         ("socket.connection.setup.timeout.ms", "socket_connection_setup_timeout_ms"),

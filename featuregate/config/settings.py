@@ -68,6 +68,8 @@ class Settings:
     trust_shared_addresses: bool = False
     """Whether an answer counts for each node that is listed at its address; see `featuregate.net.shared_addresses`."""
 
+    check_node: bool = True
+    """Whether requests name the cluster and the node that are expected at an address (KIP-1242)."""
     exclude_apis: ExcludedApis = NOTHING_EXCLUDED
     """API versions that this client must not use. Views show what brokers advertise; gates leave these versions out."""
 
@@ -126,6 +128,7 @@ class Settings:
             max_frame=_whole("max_frame", max_frame, _MAX_FRAME, _SMALLEST_FRAME_CAP, _LARGEST_FRAME),
             concurrency=_whole("concurrency", concurrency, _CONCURRENCY, 1, 10_000),
             broker_list=source,
+            check_node=properties.flag("metadata.cluster.check.enable"),
             exclude_apis=_excluded(properties, exclude_apis),
             trust_shared_addresses=_trusted(properties, trust_shared_addresses),
             cluster_id=_cluster_id(cluster_id),

@@ -12,7 +12,7 @@ from featuregate.net.dial import dial
 from featuregate.net.tls_errors import explain
 from featuregate.version import __version__
 from featuregate.wire.events import Disconnected, Negotiated, Refused, Reply, Token
-from featuregate.wire.session import Session
+from featuregate.wire.session import NEWEST, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +47,11 @@ class Connection:
         return self._carrier.peer()
 
     @property
+    def received(self) -> bool:
+        """Whether the broker has sent any byte."""
+        return self._session.received
+
+    @property
     def on_end(self) -> Callable[[], object] | None:
         """What is called when the broker ends the connection."""
         return self._carrier.on_end
@@ -59,26 +64,27 @@ class Connection:
     async def open(cls, address: Address, settings: Settings, expected: ExpectedNode | None = None) -> Self:
         """Connect to the first address of the host that accepts, and complete the TLS handshake where TLS is on.
 
-        Brokers that know ApiVersions v5 check ``expected`` against their own ids (KIP-1242). Raises `ConnectFailed`,
-        `TlsFailed` or `TimedOut`, within ``settings.connect_timeout`` seconds.
+        Brokers that know ApiVersions v5 check ``expected`` against their own ids (KIP-1242), unless the settings turn
+        the check off. Raises `ConnectFailed`, `TlsFailed` or `TimedOut`, within ``settings.connect_timeout`` seconds.
         """
+        named = expected if settings.check_node else None
         software = ("featuregate", __version__)
 
         def make() -> Carrier:
             session = Session(
-                client_id=settings.client_id, software=software, expected=expected, max_frame=settings.max_frame
+                client_id=settings.client_id, software=software, expected=named, max_frame=settings.max_frame
             )
             return Carrier(session)
 
         carrier = await dial(address, settings, make)
         return cls(address, settings, carrier.session, carrier)
 
-    async def negotiate(self) -> Negotiated:
+    async def negotiate(self, newest: int = NEWEST) -> Negotiated:
         """Request the API ranges and features of the broker, for the first time or again.
 
-        Raises `BrokerError` when the broker refuses.
+        ``newest`` is the newest version of ApiVersions to ask for. Raises `BrokerError` when the broker refuses.
         """
-        self._session.negotiate()
+        self._session.negotiate(newest)
         match await self._event("waiting for ApiVersions"):
             case Refused(error):
                 raise error

@@ -11,7 +11,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from featuregate.errors import FeatureGateError
+from featuregate.errors import ConnectionLost, FeatureGateError
+from featuregate.net.asked_versions import AskedVersions
 from featuregate.net.connection import Connection
 from featuregate.net.race import race
 
@@ -40,22 +41,43 @@ Connect: TypeAlias = "Callable[[Address, Settings, ExpectedNode | None], Abstrac
 :meth:`Connection.negotiate`."""
 
 
-async def open_negotiated(address: Address, settings: Settings, expected: ExpectedNode | None) -> Negotiation:
-    """Open a connection, and send ApiVersions. The caller closes it; where this raises, it is closed."""
-    connection = await Connection.open(address, settings, expected)
-    try:
-        return Negotiation(connection, await connection.negotiate())
-    except BaseException:
-        connection.close()
-        raise
+async def open_negotiated(
+    address: Address, settings: Settings, expected: ExpectedNode | None, versions: AskedVersions | None = None
+) -> Negotiation:
+    """Open a connection, and send ApiVersions. The caller closes it; where this raises, it is closed.
+
+    Where the peer closes the connection without a byte, another connection asks for an older version; ``versions``
+    remembers which one was answered. No other failure leads to another version. Raises as :meth:`Connection.open` and
+    :meth:`Connection.negotiate`; where each version was met by a close, the error is that of the newest.
+    """
+    versions = AskedVersions() if versions is None else versions
+    closed: ConnectionLost | None = None
+    for version in versions.to_try(address):
+        connection = await Connection.open(address, settings, expected)
+        try:
+            negotiated = await connection.negotiate(version)
+        except BaseException as error:
+            connection.close()
+            if not isinstance(error, ConnectionLost) or connection.received:
+                raise
+            closed = closed or error
+        else:
+            versions.answered(address, version)
+            return Negotiation(connection, negotiated)
+    versions.forget(address)
+    assert closed is not None, "there is a version to try"
+    raise closed
 
 
 @asynccontextmanager
 async def new_connection(
-    address: Address, settings: Settings, expected: ExpectedNode | None = None
+    address: Address,
+    settings: Settings,
+    expected: ExpectedNode | None = None,
+    versions: AskedVersions | None = None,
 ) -> AsyncIterator[Negotiation]:
     """Open a connection, send ApiVersions, and close the connection in the end."""
-    negotiation = await open_negotiated(address, settings, expected)
+    negotiation = await open_negotiated(address, settings, expected, versions)
     with negotiation.connection:
         yield negotiation
 
@@ -80,8 +102,9 @@ class _Key(NamedTuple):
 class KeptConnections:
     """Keeps the connections of a probe for the next one. All its calls belong to one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, versions: AskedVersions | None = None) -> None:
         self._loop = asyncio.get_running_loop()
+        self._versions = AskedVersions() if versions is None else versions
         self.lost = asyncio.Event()
         """Set when the broker ends a connection that is kept: it stops or restarts, or the connection was idle for
         longer than the broker's ``connections.max.idle.ms``."""
@@ -129,12 +152,13 @@ class KeptConnections:
             connection.close()
 
     async def _negotiate(self, key: _Key, settings: Settings) -> Negotiation:
-        new = partial(open_negotiated, key.address, settings, key.expected)
+        new = partial(open_negotiated, key.address, settings, key.expected, self._versions)
         kept = self._kept.pop(key, None)
         if kept is None:
             return await new()
         kept.on_end = None
-        found = await race([partial(_negotiate_again, kept), new], stagger=_HALF_OPEN, dispose=_close)
+        again = partial(_negotiate_again, kept, self._versions.newest(key.address))
+        found = await race([again, new], stagger=_HALF_OPEN, dispose=_close)
         assert found is not None, "a new connection is open, or raises"
         return found
 
@@ -151,10 +175,10 @@ class KeptConnections:
             self.lost.set()
 
 
-async def _negotiate_again(connection: Connection) -> Negotiation | None:
+async def _negotiate_again(connection: Connection, newest: int) -> Negotiation | None:
     """Send ApiVersions again; return None where the connection has failed."""
     try:
-        return Negotiation(connection, await connection.negotiate())
+        return Negotiation(connection, await connection.negotiate(newest))
     except FeatureGateError:
         connection.close()
         return None

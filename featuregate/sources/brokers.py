@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import BrokerError
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from featuregate.config import Settings
+    from featuregate.net.asked_versions import AskedVersions
     from featuregate.net.connections import KeptConnections
     from featuregate.net.probe import BrokerList, ProbeResult
     from featuregate.roles import Role
@@ -26,13 +28,17 @@ class BrokerSource:
     """Asks every broker of a cluster.
 
     Nodes of the last broker list are asked for the next one first, and the bootstrap list only when all of them are
-    gone. Each broker is asked on a new connection, or, with ``keep_connections``, on that of the last poll.
+    gone. Each broker is asked on a new connection, or, with ``keep_connections``, on that of the last poll. Addresses
+    that close the connection on newer versions of ApiVersions are remembered from one poll to the next.
     """
 
-    def __init__(self, settings: Settings, *, keep_connections: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, *, keep_connections: bool = False, versions: AskedVersions | None = None
+    ) -> None:
         self.settings = settings
         self._keep_connections = keep_connections
         self._kept: KeptConnections | None = None
+        self._versions = versions
         self._calm_until = 0.0
         self._broker_list: BrokerList | None = None
 
@@ -58,10 +64,12 @@ class BrokerSource:
         from featuregate.net.probe import probe_all  # noqa: PLC0415 - likewise
 
         kept = self._kept_in_this_loop() if self._keep_connections else None
-        probe = await probe_all(self.settings, self._broker_list, kept.connect if kept else new_connection)
+        connect = kept.connect if kept else partial(new_connection, versions=self._asked_versions())
+        probe = await probe_all(self.settings, self._broker_list, connect)
         if kept:
             kept.close_unused()
         self._broker_list = probe.broker_list
+        self._asked_versions().keep({*self.settings.bootstrap, *(result.address for result in probe.results)})
         return broker_answers(probe.broker_list, probe.results, self.settings.role)
 
     async def changed(self, within: float) -> None:
@@ -88,9 +96,16 @@ class BrokerSource:
         from featuregate.net.connections import KeptConnections  # noqa: PLC0415 - see fetch
 
         if self._kept is None or not self._kept.is_of_this_loop():
-            self._kept = KeptConnections()
+            self._kept = KeptConnections(self._asked_versions())
         self._kept.lost.clear()
         return self._kept
+
+    def _asked_versions(self) -> AskedVersions:
+        from featuregate.net.asked_versions import AskedVersions  # noqa: PLC0415 - see fetch
+
+        if self._versions is None:
+            self._versions = AskedVersions()
+        return self._versions
 
 
 def broker_answers(broker_list: BrokerList, results: Iterable[ProbeResult], role: Role) -> BrokerAnswers:

@@ -1,8 +1,10 @@
-"""Finalized levels that brokers do not support. Pure."""
+"""Finalized levels: those that brokers do not support, and brokers that report none. Pure."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from featuregate.catalog import METADATA_VERSION
 
 if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer
@@ -26,3 +28,13 @@ def outside_support(view: View) -> dict[str, list[BrokerAnswer]]:
 def _supports(broker: BrokerAnswer, name: str, level: int) -> bool:
     supported = broker.can_run(name)
     return broker.hides_features if supported is None else supported.min <= level <= supported.max
+
+
+def reports_no_levels(view: View) -> bool:
+    """Return whether brokers answered, and none of them finalizes features: Kafka with ZooKeeper, or not Kafka.
+
+    A KRaft broker lists ``metadata.version`` even where it does not know the finalized levels.
+    """
+    return bool(view.answering) and not any(
+        broker.finalized or METADATA_VERSION in broker.supported for broker in view.answering
+    )

@@ -14,7 +14,8 @@ The caller passes in received bytes, sends queued bytes, and takes events::
 The rules are those of KIP-35 and KIP-511. API ranges hold for one connection, so each connection begins with
 ApiVersions at the newest version of the client. An older broker answers error 35, and the session sends one more
 request: at the newest older version that the broker lists, or at v0 where the list does not parse. A timeout never
-leads to another version: the caller reports it.
+leads to another version: the caller reports it. A peer that closes the connection in place of an answer leads to
+another version on another connection, which is up to the caller: `Session.negotiate` takes the newest to ask for.
 
 `Session.next_event` raises every error. After a `RemoteWireError` it raises the same error again, since the rest of the
 stream cannot be trusted; the caller can only close the connection.
@@ -67,6 +68,8 @@ class _Pending(NamedTuple):
 
 
 _IDS: Final = 2**31
+NEWEST: Final = ApiVersionsRequest.VERSIONS[1]
+"""The newest version of ApiVersions of this client."""
 
 
 class Session:
@@ -100,6 +103,8 @@ class Session:
         self._state = _State.NEW
         self._retried = False
         self._eof = False
+        self.received = False
+        """Whether the broker has sent any byte."""
         self._broken: RemoteWireError | None = None
         self._api_ranges: Mapping[int, tuple[int, int]] | None = None
 
@@ -108,15 +113,17 @@ class Session:
         """The version ranges of the broker, by API key; None before the negotiation."""
         return self._api_ranges
 
-    def negotiate(self) -> None:
-        """Queue ApiVersions: at the newest version of the client, or again at the newest in common."""
+    def negotiate(self, newest: int = NEWEST) -> None:
+        """Queue ApiVersions: at the newest version of the client, or again at the newest in common.
+
+        The version is ``newest`` at the most, for a peer that closes the connection on newer ones.
+        """
         if self._state not in (_State.NEW, _State.READY) or self._pending:
             raise LocalWireError(f"a connection is negotiated when it is new, or idle: {self._state.name}")
-        newest = ApiVersionsRequest.VERSIONS[1]
-        version = newest if self._state is _State.NEW else self.version_for(self._api_versions_request)
+        common = NEWEST if self._state is _State.NEW else self.version_for(self._api_versions_request)
         self._state = _State.NEGOTIATING
         self._frames.max_frame = min(self._max_frame, MAX_API_VERSIONS_FRAME)
-        self._queue(self._api_versions_request, version)
+        self._queue(self._api_versions_request, min(common, newest))
 
     def send(self, request: Request[Any]) -> int:
         """Queue a request at the newest version in common, and return its correlation id.
@@ -152,6 +159,7 @@ class Session:
 
     def receive_data(self, data: bytes) -> None:
         """Take in bytes from the broker."""
+        self.received = self.received or bool(data)
         self._frames.feed(data)
 
     def receive_eof(self) -> None:
@@ -243,7 +251,8 @@ class Session:
         if response.error_code == REBOOTSTRAP_REQUIRED:
             return (
                 f"this is not node {request.node_id} of cluster {request.cluster_id!r}: "
-                "fetch the broker list again from the bootstrap servers"
+                "fetch the broker list again from the bootstrap servers; "
+                "behind a proxy that gives brokers other ids, set metadata.cluster.check.enable=false"
             )
         return f"in the response to ApiVersions v{asked}"
 

@@ -10,7 +10,7 @@ from featuregate.cli.exit_codes import OK, CommandError
 from featuregate.cli.feature_table import columns, legacy, rows
 from featuregate.cli.output import print_message
 from featuregate.view.names import failures, named
-from featuregate.view.support import outside_support
+from featuregate.view.support import outside_support, reports_no_levels
 
 if TYPE_CHECKING:
     import argparse
@@ -35,6 +35,8 @@ def run(args: argparse.Namespace) -> int:
 
 def notes(view: View) -> Iterator[str]:
     """Yield what the table does not show: brokers that differ, do not answer, or are newer than the catalog."""
+    if reports_no_levels(view):
+        yield f"no {view.role} reports finalized features: use requirements on API versions here"
     some_only = sorted({name for broker in view.answering for name in broker.supported} - set(view.supported))
     if some_only:
         yield f"not every {view.role} supports {', '.join(some_only)}: see 'featuregate matrix'"

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate.cli.cluster import configuration, has_cluster, settings_of, silence_log
 from featuregate.cli.diagnosis.cluster import broker_list_findings, cluster_findings
 from featuregate.cli.diagnosis.configuration import configuration_findings, invalid_configuration
-from featuregate.cli.diagnosis.connections import connection_findings, probe_bootstrap
+from featuregate.cli.diagnosis.connections import closing_findings, connection_findings, probe_bootstrap
 from featuregate.cli.diagnosis.findings import Finding, worst_first
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.output import printable
 from featuregate.errors import ConfigError, DiscoveryError
+from featuregate.net.asked_versions import AskedVersions
 from featuregate.sources.brokers import BrokerSource
 
 if TYPE_CHECKING:
@@ -71,12 +72,13 @@ def examine(args: argparse.Namespace) -> list[Finding]:
 
 
 async def _examine(settings: Settings) -> list[Finding]:
-    probes = await probe_bootstrap(settings)
+    versions = AskedVersions()
+    probes = await probe_bootstrap(settings, versions)
     findings = list(connection_findings(probes, settings))
     if not any(probe.broker_list for probe in probes):
         return findings
     try:
-        source = BrokerSource(settings)
+        source = BrokerSource(settings, versions=versions)
         first = await source.fetch()
         await asyncio.sleep(PAUSE)
         second = await source.fetch()
@@ -87,7 +89,7 @@ async def _examine(settings: Settings) -> list[Finding]:
     silent = {broker.address for broker in views[1].missing}
     findings = [finding for finding in findings if finding.where not in silent]
     findings += broker_list_findings(registered=second.registered, role=settings.role)
-    return [*findings, *cluster_findings(*views)]
+    return [*findings, *closing_findings(versions.closed_on_newer), *cluster_findings(*views)]
 
 
 def to_text(findings: Sequence[Finding]) -> str:

@@ -12,7 +12,7 @@ from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Release
 from featuregate.view.merging import merge
 from featuregate.view.names import failures, named
-from featuregate.view.support import outside_support
+from featuregate.view.support import outside_support, reports_no_levels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ def cluster_findings(first: View, second: View) -> Iterator[Finding]:
     yield from _not_everywhere(second)
     yield from _outside_support(second)
     yield from _upgrades(second)
-    yield from _hidden_features(second)
+    yield from _features(second)
     yield from _epochs(first, second)
 
 
@@ -85,7 +85,10 @@ def _silent_broker_advice(failure: Failure, brokers: Sequence[BrokerAnswer]) -> 
     if failure.kind == ConnectFailed.__name__:
         return "start it, or check that its advertised.listeners is an address that this machine can reach"
     if failure.kind == "REBOOTSTRAP_REQUIRED":
-        return "another node listens at its address: check advertised.listeners, port forwarding and proxies"
+        return (
+            "another node listens at its address: check advertised.listeners, port forwarding and proxies; behind a "
+            "proxy that gives brokers other ids, set metadata.cluster.check.enable=false"
+        )
     if failure.kind == TimedOut.__name__:
         return "check for a firewall and for a process that hangs; until it answers, no gate over APIs opens"
     return "check its log; until it answers, no gate over APIs opens"
@@ -185,7 +188,18 @@ def _range(name: str, broker: BrokerAnswer) -> str:
     return "none" if supported is None else f"{level_name(name, supported.min)} to {level_name(name, supported.max)}"
 
 
-def _hidden_features(view: View) -> Iterator[Finding]:
+def _features(view: View) -> Iterator[Finding]:
+    if reports_no_levels(view):
+        yield Finding(
+            severity="note",
+            code="no-finalized-features",
+            where="cluster",
+            problem=f"No {view.role} reports finalized features.",
+            evidence=f"{_asked(view.answering)}, and list no finalized feature",
+            advice="use requirements on API versions: gates over features stay unknown here. Kafka reports features "
+            "with KRaft, from 3.3; with ZooKeeper there are none, and most other services of its protocol have none",
+        )
+        return
     hiding = [broker for broker in view.answering if broker.hides_features]
     if hiding:
         yield Finding(
@@ -206,6 +220,11 @@ def _hidden_features(view: View) -> Iterator[Finding]:
             evidence=f"they answer ApiVersions up to v{max(b.asked_version or 0 for b in old)}; features came with v3",
             advice="use requirements on API versions; features need Kafka 2.7 or newer",
         )
+
+
+def _asked(answering: Sequence[BrokerAnswer]) -> str:
+    versions = sorted({b.asked_version for b in answering if b.asked_version is not None})
+    return "they answer ApiVersions " + " and ".join(f"v{version}" for version in versions)
 
 
 def _epochs(first: View, second: View) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.cli.diagnosis.findings import Finding
@@ -20,19 +21,24 @@ from featuregate.errors import (
     TlsFailed,
     UnknownHost,
 )
+from featuregate.net.asked_versions import OLDER
 from featuregate.net.cluster_metadata import fetch_broker_list
 from featuregate.net.connection import Connection
+from featuregate.net.connections import new_connection, open_negotiated
 from featuregate.net.probe import probe_all
 from featuregate.wire.sasl import SaslHandshakeRequest
+from featuregate.wire.session import NEWEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from featuregate.cli.diagnosis.findings import Severity
     from featuregate.config import Address, Settings
+    from featuregate.net.asked_versions import AskedVersions
     from featuregate.net.probe import BrokerList
 
 _UNSUPPORTED_MECHANISM: Final = 33
+_HIDDEN: Final = ". Up to v3, brokers leave out features that start at level 0"
 _UNKNOWN_MECHANISM: Final = "FEATUREGATE-DOCTOR"
 """No broker enables this mechanism; a SASL listener answers with the mechanisms that it enables."""
 
@@ -59,9 +65,27 @@ class BootstrapProbe:
     listener: Listener = Listener()
 
 
-async def probe_bootstrap(settings: Settings) -> tuple[BootstrapProbe, ...]:
+async def probe_bootstrap(settings: Settings, versions: AskedVersions) -> tuple[BootstrapProbe, ...]:
     """Ask each bootstrap address for the broker list, all at the same time."""
-    return tuple(await asyncio.gather(*(_probe(address, settings) for address in settings.bootstrap)))
+    return tuple(await asyncio.gather(*(_probe(address, settings, versions) for address in settings.bootstrap)))
+
+
+def closing_findings(closed_on_newer: Mapping[Address, int]) -> Iterator[Finding]:
+    """Yield the addresses that close the connection on newer versions of ApiVersions. Pure."""
+    by_version: dict[int, list[str]] = {}
+    for address, version in closed_on_newer.items():
+        by_version.setdefault(version, []).append(str(address))
+    for version, addresses in by_version.items():
+        newer = " and ".join(f"v{tried}" for tried in (NEWEST, *OLDER) if tried > version)
+        yield Finding(
+            severity="note",
+            code="closes-on-newer-versions",
+            where=", ".join(addresses),
+            problem="The listener closes the connection on ApiVersions versions that it does not know.",
+            evidence=f"closed on {newer}, answered v{version}; Kafka answers error 35 in place of closing (KIP-511)",
+            advice="update the service or the proxy that listens there; until then featuregate asks it for the older "
+            f"version, and newer clients may not connect to it{_HIDDEN if version >= OLDER[0] else ''}",
+        )
 
 
 def connection_findings(probes: Sequence[BootstrapProbe], settings: Settings) -> Iterator[Finding]:
@@ -85,9 +109,10 @@ def connection_findings(probes: Sequence[BootstrapProbe], settings: Settings) ->
         )
 
 
-async def _probe(address: Address, settings: Settings) -> BootstrapProbe:
+async def _probe(address: Address, settings: Settings, versions: AskedVersions) -> BootstrapProbe:
     try:
-        return BootstrapProbe(address=address, broker_list=await _broker_list(replace(settings, bootstrap=(address,))))
+        only = replace(settings, bootstrap=(address,))
+        return BootstrapProbe(address=address, broker_list=await _broker_list(only, versions))
     except DiscoveryError as error:
         own = next((cause for at, cause in error.causes if at == str(address)), error)
         failure = own if isinstance(own, FeatureGateError) else error
@@ -96,11 +121,12 @@ async def _probe(address: Address, settings: Settings) -> BootstrapProbe:
     return BootstrapProbe(address=address, failure=failure, listener=await _probe_listener(address, settings, failure))
 
 
-async def _broker_list(settings: Settings) -> BrokerList:
+async def _broker_list(settings: Settings, versions: AskedVersions) -> BrokerList:
+    connect = partial(new_connection, versions=versions)
     if settings.broker_list == "bootstrap":
-        return (await probe_all(settings, None)).broker_list
+        return (await probe_all(settings, None, connect)).broker_list
     deadline = asyncio.get_running_loop().time() + settings.total_timeout
-    return (await fetch_broker_list(settings, None, deadline)).broker_list
+    return (await fetch_broker_list(settings, None, deadline, connect)).broker_list
 
 
 async def _probe_listener(address: Address, settings: Settings, failure: FeatureGateError) -> Listener:
@@ -135,8 +161,7 @@ async def _tls_listener(address: Address, settings: Settings) -> Listener:
 
 async def _answers(address: Address, settings: Settings) -> bool:
     try:
-        with await Connection.open(address, settings) as connection:
-            await connection.negotiate()
+        (await open_negotiated(address, settings, None)).connection.close()
     except FeatureGateError:
         return False
     return True
@@ -144,8 +169,7 @@ async def _answers(address: Address, settings: Settings) -> bool:
 
 async def _mechanisms(address: Address, settings: Settings) -> tuple[str, ...]:
     try:
-        with await Connection.open(address, settings) as connection:
-            await connection.negotiate()
+        with (await open_negotiated(address, settings, None)).connection as connection:
             response = await connection.request(SaslHandshakeRequest(mechanism=_UNKNOWN_MECHANISM))
     except FeatureGateError:
         return ()

@@ -59,6 +59,12 @@ class NodeState:
     epoch: int
     describes_controllers: bool = True
     """For a controller: whether it answers DescribeCluster, as from ``metadata.version`` 3.7-IV0."""
+    own_id: int | None = None
+    """The id that the node has for itself, where a proxy lists it as another one."""
+    closes_above: int | None = None
+    """Closes the connection on a newer version of ApiVersions, in place of error 35."""
+    refuses_with_all_apis: bool = False
+    """Whether error 35 comes with all APIs, and not only with the versions of ApiVersions."""
     lowest: Mapping[str, int] = field(default_factory=dict)
     """Feature name to the lowest finalized level, where it differs from the level (KIP-584, with ZooKeeper)."""
 
@@ -104,11 +110,18 @@ def fail(request: type[Request[Any]], version: int, code: int) -> Answer:
     raise ValueError(f"answers to {request.NAME} have no error code")
 
 
-def too_new(state: NodeState) -> Answer:
-    """Answer error 35 in v0. From 2.4, it contains the broker's versions of ApiVersions (KIP-511)."""
+def too_new(state: NodeState, version: int) -> Answer | None:
+    """Answer error 35 in v0. From 2.4, it contains the broker's versions of ApiVersions (KIP-511).
+
+    ``None`` where the service closes the connection instead.
+    """
+    if state.closes_above is not None and version > state.closes_above:
+        return None
     key = ApiVersionsRequest.API_KEY
     known = state.api_ranges.get(key, (0, 0))
-    ranges = {key: known} if known[1] >= _SOFTWARE_FROM else {}
+    ranges: Mapping[int, tuple[int, int]] = {key: known} if known[1] >= _SOFTWARE_FROM else {}
+    if state.refuses_with_all_apis:
+        ranges = state.api_ranges
     return Answer(ApiVersionsResponse(error_code=UNSUPPORTED_VERSION, api_ranges=ranges), 0)
 
 
@@ -141,7 +154,8 @@ def _objection(state: NodeState, request: ApiVersionsRequest, version: int) -> i
         return NONE
     if request.cluster_id is None or request.node_id == -1:
         return INVALID_REQUEST
-    return NONE if expected == (state.cluster_id, state.node_id) else REBOOTSTRAP_REQUIRED
+    own_id = state.node_id if state.own_id is None else state.own_id
+    return NONE if expected == (state.cluster_id, own_id) else REBOOTSTRAP_REQUIRED
 
 
 def metadata(state: NodeState, members: ClusterMembers, version: int) -> Answer:

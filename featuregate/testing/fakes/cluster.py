@@ -19,6 +19,7 @@ from featuregate.testing.fakes.answers import ClusterMembers, NodeState
 from featuregate.testing.fakes.broker import FakeBroker, ReceivedRequest
 from featuregate.testing.fakes.listener import LoopThread
 from featuregate.testing.fakes.releases import release_facts
+from featuregate.testing.fakes.services import service_named
 
 if TYPE_CHECKING:
     import ssl
@@ -50,6 +51,9 @@ class FakeCluster:
         The number of controllers with a listener of their own; ``bootstrap_controllers`` has their addresses.
     release
         The release that all nodes run at first, such as ``"3.9"``, with its API ranges, supported and finalized levels.
+    service
+        Another service than Apache Kafka, or a proxy, in place of ``release``: ``"event-hubs"``, ``"redpanda"``,
+        ``"kroxylicious"`` or ``"msk-proxy"``, as public reports describe it.
     api_ranges, supported
         These in the place of the release's: API key to versions, feature name to levels, lowest and highest each.
     finalized, epoch
@@ -66,7 +70,7 @@ class FakeCluster:
     Raises
     ------
     ValueError
-        No broker of this release was captured, or it has no controllers to ask.
+        No broker of this release was captured, or it has no controllers to ask; or there is no such service.
     """
 
     def __init__(
@@ -75,6 +79,7 @@ class FakeCluster:
         *,
         controllers: int = 0,
         release: str = "4.2",
+        service: str | None = None,
         api_ranges: Mapping[int, tuple[int, int]] | None = None,
         supported: Mapping[str, tuple[int, int]] | None = None,
         finalized: Mapping[str, int] | None = None,
@@ -84,7 +89,8 @@ class FakeCluster:
         tls: ssl.SSLContext | None = None,
         port: int | None = None,
     ) -> None:
-        facts = release_facts(release)
+        self._service = None if service is None else service_named(service)
+        facts = release_facts(release) if self._service is None else self._service.facts()
         self._facts = replace(
             facts,
             api_ranges=facts.api_ranges if api_ranges is None else {**facts.api_ranges, "broker": api_ranges},
@@ -293,4 +299,11 @@ class FakeCluster:
             finalized=self.finalized,
             epoch=self.epoch,
         )
+        if (service := self._service) is not None:
+            state = replace(
+                state,
+                own_id=node_id + service.renumbers,
+                closes_above=service.closes_above,
+                refuses_with_all_apis=service.refuses_with_all_apis,
+            )
         return FakeBroker(self, state, tls=self._tls, port=port)

@@ -85,7 +85,7 @@ class ServerSession:
     def _answer(self, header: RequestHeader, body: bytes, state: NodeState, members: ClusterMembers) -> Answer | None:
         key, version = header.api_key, header.api_version
         if not self._accepts_request(key, version, state, members):
-            return too_new(state) if key == ApiVersionsRequest.API_KEY else None
+            return too_new(state, version) if key == ApiVersionsRequest.API_KEY else None
         match key:
             case ApiVersionsRequest.API_KEY:
                 return api_versions(state, ApiVersionsRequest.decode(version, body), version)

@@ -110,7 +110,17 @@ def test_a_broker_that_hides_features_does_not_count_as_lacking_them() -> None:
 
 def test_a_broker_that_knows_no_features_is_a_note() -> None:
     """Kafka before 2.4 cannot list features."""
-    assert found(view(replace(broker(1, epoch=-1), asked_version=2)))["features-unknown"].severity == "note"
+    codes = found(view(replace(broker(1, epoch=-1), asked_version=2), able(2)))
+    assert codes["features-unknown"].severity == "note"
+
+
+@pytest.mark.parametrize("version", [0, 2, 3, 5])
+def test_brokers_without_any_finalized_feature_are_a_note(version) -> None:
+    """Kafka with ZooKeeper, or no Kafka: no upgrade is advised, whatever version of ApiVersions they answer."""
+    codes = found(view(replace(broker(1, epoch=-1), asked_version=version), replace(broker(2), asked_version=version)))
+    assert codes["no-finalized-features"].severity == "note"
+    assert f"v{version}" in codes["no-finalized-features"].evidence
+    assert not {"features-hidden", "features-unknown"} & codes.keys()
 
 
 def test_finalized_above_what_a_broker_can_run_is_an_error() -> None:
@@ -174,7 +184,7 @@ def test_a_frozen_epoch_is_a_warning() -> None:
 def test_a_frozen_epoch_is_normal_before_kraft() -> None:
     """With ZooKeeper the epoch rises with features only."""
     seen = view(broker(1), broker(2))
-    assert found(seen, first=seen) == {}
+    assert "epoch-frozen" not in found(seen, first=seen)
 
 
 def test_a_frozen_epoch_is_normal_of_controllers() -> None:

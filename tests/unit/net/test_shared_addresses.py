@@ -139,3 +139,11 @@ def test_an_app_may_know_better() -> None:
     trusting = Settings.parse({"bootstrap.servers": "lb:9092", "featuregate.trust.shared.addresses": "true"})
     broker_list = listed("lb", "lb")
     assert unproven(trusting, broker_list, *map(result, broker_list.nodes)) == []
+
+
+def test_nothing_is_proved_where_the_check_of_ids_is_turned_off() -> None:
+    """With metadata.cluster.check.enable=false no request names the node, so a broker compares nothing."""
+    broker_list = listed("lb", "lb")
+    answers = [result(node, version=PROVING) for node in broker_list.nodes]
+    assert unproven(BROKERS, broker_list, *answers) == []
+    assert unproven(replace(BROKERS, check_node=False), broker_list, *answers) == [1, 2]

@@ -1,0 +1,151 @@
+"""Fake clusters of other services than Apache Kafka, as this package and its commands see them."""
+
+from __future__ import annotations
+
+import pytest
+
+import featuregate as fg
+from featuregate.cli.app import main
+from featuregate.config import Settings
+from featuregate.errors import ConfigError, DiscoveryError
+from featuregate.sources.brokers import BrokerSource
+from featuregate.testing import FakeCluster
+from featuregate.testing.fakes.services import SERVICES
+
+SERVICE_NAMES = sorted(SERVICES)
+
+
+def versions_of(cluster):
+    """Return the versions of ApiVersions that were asked for, in order."""
+    return [request.version for request in cluster.requests if request.api == "ApiVersions"]
+
+
+def config(cluster, **more):
+    """Return the configuration of a client."""
+    return {"bootstrap.servers": cluster.bootstrap} | more
+
+
+@pytest.mark.parametrize("service", [name for name in SERVICE_NAMES if name != "msk-proxy"])
+def test_each_service_is_discovered(service) -> None:
+    """No setting is needed, and every broker answers."""
+    with FakeCluster(brokers=1, service=service) as cluster:
+        view = fg.discover(cluster.bootstrap, timeout=20)
+        assert [broker.failure for broker in view.brokers] == [None]
+        assert view.api("ApiVersions")[:2] == (0, 3)
+
+
+def test_event_hubs_resets_newer_versions_and_answers_v3() -> None:
+    """The poll begins with v5, and the poll after it with v3."""
+    with FakeCluster(brokers=1, service="event-hubs") as cluster:
+        with fg.Discoverer(cluster.bootstrap, interval=3600) as features:
+            assert features.wait(timeout=20)
+            assert versions_of(cluster)[:2] == [5, 3]
+            before = len(versions_of(cluster))
+            features.refresh(timeout=20)
+            assert set(versions_of(cluster)[before:]) == {3}
+        assert features.view.epoch == -1
+
+
+def test_redpanda_refuses_with_all_its_apis_in_v0() -> None:
+    """Error 35 is followed on the same connection; no connection is closed on a version."""
+    with FakeCluster(brokers=2, service="redpanda") as cluster:
+        view = fg.discover(cluster.bootstrap, timeout=20)
+        assert set(versions_of(cluster)) == {5, 3}
+        assert view.level("transaction.version") is None
+
+
+def test_kroxylicious_passes_on_the_features_of_the_brokers() -> None:
+    """Finalized levels come in v3, too."""
+    with FakeCluster(brokers=2, service="kroxylicious") as cluster:
+        view = fg.discover(cluster.bootstrap, timeout=20)
+        assert view.level("metadata.version") == 20
+        assert {broker.asked_version for broker in view.brokers} == {3}
+
+
+def test_a_proxy_that_gives_brokers_other_ids_is_refused_with_error_129() -> None:
+    """Brokers from 4.4 compare the ids; the error names the property that turns the check off."""
+    with (
+        FakeCluster(brokers=3, service="msk-proxy") as cluster,
+        pytest.raises(DiscoveryError, match=r"metadata\.cluster\.check\.enable=false"),
+    ):
+        fg.discover(cluster.bootstrap, timeout=20)
+
+
+@pytest.mark.parametrize("value", ["false", "False", False])
+def test_the_check_of_ids_can_be_turned_off(value) -> None:
+    """As in Java's clients from 4.4: then requests name no node, and brokers behind such a proxy answer."""
+    with FakeCluster(brokers=3, service="msk-proxy") as cluster:
+        view = fg.discover(config(cluster, **{"metadata.cluster.check.enable": value}), timeout=20)
+        assert [broker.node_id for broker in view.answering] == [1, 2, 3]
+
+
+def test_the_check_of_ids_is_on_by_default(capsys) -> None:
+    """Also with the property set to true; doctor says what to do."""
+    with FakeCluster(brokers=1, service="msk-proxy") as cluster:
+        with pytest.raises(DiscoveryError, match="error 129"):
+            fg.discover(config(cluster, **{"metadata.cluster.check.enable": "true"}), timeout=20)
+        assert main(["doctor", "--bootstrap-server", cluster.bootstrap]) == 1
+    assert "metadata.cluster.check.enable=false" in capsys.readouterr().out
+
+
+def test_a_value_that_is_no_boolean_is_refused() -> None:
+    """The error names the property."""
+    with pytest.raises(ConfigError, match=r"metadata\.cluster\.check\.enable"):
+        fg.discover({"bootstrap.servers": "h:1", "metadata.cluster.check.enable": "perhaps"})
+
+
+@pytest.mark.parametrize("service", ["event-hubs", "kroxylicious"])
+def test_doctor_names_the_listeners_that_close_on_newer_versions(service, capsys) -> None:
+    """It says which versions were closed on, and which one is answered."""
+    with FakeCluster(brokers=1, service=service) as cluster:
+        main(["doctor", "--bootstrap-server", cluster.bootstrap])
+        said = capsys.readouterr().out
+        assert f"note: {cluster.bootstrap}: The listener closes the connection on ApiVersions versions" in said
+    assert "closed on v5, answered v3" in said
+
+
+@pytest.mark.parametrize("service", ["event-hubs", "redpanda"])
+def test_doctor_and_describe_say_that_no_broker_reports_finalized_features(service, capsys) -> None:
+    """They do not advise to upgrade Kafka, because no release of Kafka runs there."""
+    with FakeCluster(brokers=1, service=service) as cluster:
+        main(["doctor", "--bootstrap-server", cluster.bootstrap])
+        doctor = capsys.readouterr().out
+        assert main(["describe", "--bootstrap-server", cluster.bootstrap]) == 0
+        described = capsys.readouterr().err
+    assert "No broker reports finalized features." in doctor
+    assert "upgrade to 3.9" not in doctor
+    assert "Kafka 2.7 or newer" not in doctor
+    assert "no broker reports finalized features: use requirements on API versions here" in described
+
+
+def test_doctor_still_advises_an_upgrade_where_kafka_hides_features(capsys) -> None:
+    """A KRaft broker of 3.8 reports finalized levels, and hides features that start at level 0."""
+    with FakeCluster(brokers=1, release="3.8") as cluster:
+        main(["doctor", "--bootstrap-server", cluster.bootstrap])
+    said = capsys.readouterr().out
+    assert "upgrade to 3.9 or newer" in said
+    assert "No broker reports finalized features" not in said
+
+
+def test_an_unknown_service_is_refused() -> None:
+    """The error lists the known ones."""
+    with pytest.raises(ValueError, match=r"no service 'confluent'.*redpanda"):
+        FakeCluster(service="confluent")
+
+
+async def test_a_source_keeps_no_addresses_that_are_not_listed() -> None:
+    """After a poll it remembers those of the bootstrap list and of the broker list."""
+    with FakeCluster(brokers=2, service="event-hubs") as cluster:
+        source = BrokerSource(settings_of(cluster))
+        await source.fetch()
+        ports = {address.port for address in source._asked_versions().closed_on_newer}
+        assert ports == {broker.port for broker in cluster.brokers}
+        cluster.remove_broker(2)
+        source.settings = settings_of(cluster)
+        await source.fetch()
+        assert {address.port for address in source._asked_versions().closed_on_newer} == {cluster.broker(1).port}
+
+
+def settings_of(cluster):
+    """Return the settings of a client."""
+    return Settings.parse(cluster.bootstrap)
