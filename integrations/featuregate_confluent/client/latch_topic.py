@@ -11,6 +11,7 @@ One key for each model makes a set that only grows: a late writer of a lower mod
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -26,7 +27,7 @@ from featuregate_confluent.models import Model
 from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from concurrent.futures import Future
 
     from confluent_kafka import Consumer, Message
@@ -37,6 +38,40 @@ _BY_LABEL: Final = {model.label: model for model in Model}
 
 _Place = tuple[int, bytes]
 """A partition and a key. After partitions were added to the topic, one key may stand in two of them."""
+
+
+class _Reading:
+    """Partitions that one consumer reads to their ends, as its isolation level shows them."""
+
+    def __init__(self, consumer: Consumer, take: Callable[[Message], None]) -> None:
+        self._consumer = consumer
+        self._take = take
+        self.ends: dict[int, int] = {}
+        """The end of each partition that was reached: with ``read_committed`` its last stable offset."""
+
+    def begin(self, topic: str, offsets: Mapping[int, int]) -> None:
+        """Read partitions from these offsets on."""
+        self._consumer.assign([TopicPartition(topic, number, offset) for number, offset in offsets.items()])
+
+    def step(self, seconds: float) -> None:
+        """Take the next records. Raises KafkaException."""
+        for message in self._consumer.consume(_BATCH, timeout=seconds):
+            error = message.error()
+            if error is None:
+                self._take(message)
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - a public name of librdkafka
+                self.ends[message.partition() or 0] = message.offset() or 0
+            else:  # transient errors do not come as messages
+                raise KafkaException(error)
+
+    def hidden(self, topic: str) -> dict[int, int]:
+        """Return the ends of the partitions in which more records follow: an open transaction hides them."""
+        found = {}
+        for number, end in self.ends.items():
+            _low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, number), cached=True)
+            if high > end:
+                found[number] = end
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +116,14 @@ class LatchTopic:
     def read(self, timeout: float) -> Model | None:
         """Return the highest model that the topic holds for this group and gate; None: it holds none.
 
-        It is read to its end with ``read_committed``: what an open transaction holds does not count.
+        Only what was committed counts. A record that another producer's open transaction hides is waited for.
 
         Raises
         ------
         LatchTopicError
             The topic is missing, or is not compacted.
         LatchTopicUnreadable
-            It was not read to its end within ``timeout`` seconds.
+            It was not read to its end within ``timeout`` seconds, or a transaction hides a record of this group.
         UnknownMark
             Newer software has latched this group.
         """
@@ -125,41 +160,74 @@ class LatchTopic:
         return _BY_LABEL[label]
 
     def _held(self, timeout: float) -> dict[_Place, bytes]:
+        """Return what the topic holds for this group and gate, by key; wait where a transaction hides some of it.
+
+        A consumer with ``read_committed`` comes to the last stable offset, which is where the oldest transaction began
+        that is open in the partition. Whatever follows is hidden from it, committed or not.
+        """
         until = time.monotonic() + timeout
         partitions = self._check(timeout)
-        consumer = clients.reader(self._config, self._group)
-        try:
-            consumer.assign([TopicPartition(self.topic, number, OFFSET_BEGINNING) for number in partitions])
-            return self._read_to_the_end(consumer, set(partitions), until, timeout)
-        finally:
-            consumer.close()
-
-    def _read_to_the_end(
-        self, consumer: Consumer, unread: set[int], until: float, timeout: float
-    ) -> dict[_Place, bytes]:
         held: dict[_Place, bytes] = {}
-        while unread:
-            left = until - time.monotonic()
-            if left <= 0:
-                raise LatchTopicUnreadable(self._words(f"it was not read to its end within {timeout:g} s. Try again"))
-            for message in consumer.consume(_BATCH, timeout=min(left, 0.5)):
-                partition, error = message.partition(), message.error()
-                if error is None:
-                    self._take(held, message)
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - a public name of librdkafka
-                    unread.discard(-1 if partition is None else partition)
-                else:  # transient errors do not come as messages
-                    raise self._error(f"{error.name()}: {error.str()}. Reading needs the right READ")
+        with closing(clients.reader(self._config, self._group)) as consumer:
+            reading = _Reading(consumer, lambda message: self._take(held, message))
+            reading.begin(self.topic, dict.fromkeys(partitions, OFFSET_BEGINNING))
+            late = f"it was not read to its end within {timeout:g} s. Try again"
+            self._read_until(reading, lambda: len(reading.ends) == len(partitions), until, late)
+            undecided = self._hidden(reading, until, late)
+            self._read_until(
+                reading,
+                lambda: all(reading.ends[number] > last for number, last in undecided.items()),
+                until,
+                f"a transaction of another producer has not ended within {timeout:g} s, and hides a record of this "
+                f"group behind it, in partition {min(undecided, default=0)}. Brokers end it after its "
+                "transaction.timeout.ms: try again. If it never ends, kafka-transactions.sh finds and aborts it",
+            )
         return held
 
+    def _hidden(self, stable: _Reading, until: float, late: str) -> dict[int, int]:
+        """Return the last offset of each partition at which a record of ours is hidden by another transaction."""
+        behind = stable.hidden(self.topic)
+        last: dict[int, int] = {}
+        if not behind:
+            return last
+
+        def note(message: Message) -> None:
+            partition, offset = message.partition() or 0, message.offset() or 0
+            # A record at the last stable offset itself is of the transaction that is open there: it is not committed.
+            if self._is_ours(message) and offset > behind[partition]:
+                last[partition] = offset
+
+        with closing(clients.reader(self._config, self._group, isolation="read_uncommitted")) as consumer:
+            everything = _Reading(consumer, note)
+            everything.begin(self.topic, behind)
+            self._read_until(everything, lambda: len(everything.ends) == len(behind), until, late)
+        return last
+
+    def _read_until(self, reading: _Reading, done: Callable[[], bool], until: float, late: str) -> None:
+        while not done():
+            left = until - time.monotonic()
+            if left <= 0:
+                raise LatchTopicUnreadable(self._words(late))
+            try:
+                reading.step(min(left, 0.5))
+            except KafkaException as failure:
+                error = failure.args[0]
+                raise self._error(f"{error.name()}: {error.str()}. Reading needs the right READ") from failure
+
     def _take(self, held: dict[_Place, bytes], message: Message) -> None:
-        key, value, partition = message.key(), message.value(), message.partition()
-        if not isinstance(key, bytes) or partition is None or not key.startswith(self._prefix):
-            return  # of another group, or of other software
+        if not self._is_ours(message):
+            return
+        place = (message.partition() or 0, message.key() or b"")
+        value = message.value()
         if isinstance(value, bytes):
-            held[partition, key] = value
+            held[place] = value
         else:
-            held.pop((partition, key), None)
+            held.pop(place, None)
+
+    def _is_ours(self, message: Message) -> bool:
+        """Whether a record is of this group and gate; others are of other groups, or of other software."""
+        key = message.key()
+        return isinstance(key, bytes) and key.startswith(self._prefix)
 
     def _check(self, timeout: float) -> list[int]:
         """Return the topic's partitions where it may be used at all."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,7 @@ from topics import create_topics
 
 from featuregate.testing import LocalKafka
 from featuregate_confluent.client.latch_topic import LatchRecord, LatchTopic
-from featuregate_confluent.errors import LatchTopicError, UnknownMark
+from featuregate_confluent.errors import LatchTopicError, LatchTopicUnreadable, UnknownMark
 from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:
@@ -74,6 +75,41 @@ def test_a_late_writer_of_a_lower_model_lowers_nothing(kafka: LocalKafka, topic:
     put(kafka, ours.record(Model.V2))
     put(kafka, ours.record(Model.BRIDGE))
     assert ours.read(BOUND) is Model.V2
+
+
+def begin(kafka: LocalKafka, name: str) -> Producer:
+    producer = Producer({**kafka.client_config(), "transactional.id": name, "linger.ms": 0})
+    producer.init_transactions(BOUND)
+    producer.begin_transaction()
+    return producer
+
+
+def send(producer: Producer, record: LatchRecord) -> None:
+    producer.produce(record.topic, record.value, record.key, 0)
+    assert producer.flush(BOUND) == 0
+
+
+@pytest.mark.proof("switch")
+def test_a_latch_that_another_group_s_transaction_hides_is_not_passed_over(kafka: LocalKafka, topic: str) -> None:
+    """Brokers show nothing behind the first open transaction, whoever has committed there. A record that the open
+    transaction itself wrote, or that was aborted behind it, is no latch."""
+    ours, theirs = latch_topic(kafka, topic), latch_topic(kafka, topic, group="theirs")
+    open_one, committed, aborted = (begin(kafka, f"{topic}-{each}") for each in ("open", "committed", "aborted"))
+    send(open_one, theirs.record(Model.V2))
+    send(aborted, latch_topic(kafka, topic, group="third").record(Model.V2))
+    aborted.abort_transaction(BOUND)
+    assert ours.read(BOUND) is None, "nothing of this group is hidden"
+    send(committed, ours.record(Model.V2))
+    committed.commit_transaction(BOUND)
+    with pytest.raises(LatchTopicUnreadable, match=r"transaction of another producer has not ended within 4 s, .* try"):
+        ours.read(4)
+    assert theirs.read(BOUND) is None
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(ours.read, BOUND)
+        open_one.abort_transaction(BOUND)
+        assert reading.result(BOUND) is Model.V2
+    assert theirs.read(BOUND) is None
+    assert latch_topic(kafka, topic, group="third").read(BOUND) is None
 
 
 def test_newer_software_is_not_passed_over(kafka: LocalKafka, topic: str) -> None:
