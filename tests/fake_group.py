@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaException, Message, TopicPartition
 
 from featuregate.requirements import presets
 from featuregate.testing import StaticFeatures, release_view
@@ -73,10 +73,18 @@ class FakeGroup:
         self.answers = True
         self.messages: list[Message] = []
         self.refuses: Exception | None = None
+        self.unidentified: KafkaException | None = None
+        """What the consumer raises in place of its metadata."""
         self.fails: BaseException | None = None
         """What the next poll raises."""
         self.calls: list[str] = []
         self.cluster_id: str | None = "static"
+        self.missing: Collection[Partition] = ()
+        """Partitions without a committed offset."""
+        self.pending: Collection[Partition] = ()
+        """Those that have one once no transaction is pending."""
+        self.elsewhere: dict[Partition, tuple[int | None, Mark]] = {}
+        """What the group has committed in other topics."""
         self._rebalance: Callable[[], None] | None = None
 
     @property
@@ -91,8 +99,12 @@ class FakeGroup:
             raise self.refuses
         return tuple(self.marks)
 
-    def offsets(self, partitions: Collection[Partition], _timeout: float) -> dict[Partition, tuple[int | None, Mark]]:
-        return {key: (5, Mark(model(self.marks[key]))) for key in partitions}
+    def offsets(
+        self, partitions: Collection[Partition] | None, _timeout: float
+    ) -> dict[Partition, tuple[int | None, Mark]]:
+        if partitions is None:
+            return self.elsewhere
+        return {key: (None if key in self.missing else 5, Mark(model(self.marks[key]))) for key in partitions}
 
     def ask(self) -> FakeAnswer:
         self.calls.append("ask")
@@ -110,8 +122,8 @@ class FakeGroup:
 
     def list_topics(self, _topic: str = "", timeout: float = -1) -> SimpleNamespace:
         assert timeout > 0
-        if self.refuses is not None:
-            raise self.refuses
+        if self.unidentified is not None:
+            raise self.unidentified
         return SimpleNamespace(cluster_id=self.cluster_id)
 
     def consumer_group_metadata(self) -> bytes:
@@ -135,9 +147,9 @@ class FakeGroup:
     def committed(self, wanted: list[TopicPartition], timeout: float) -> list[TopicPartition]:
         assert timeout > 0
         self.calls.append(f"read {[each.partition for each in wanted]}")
-        return [
-            TopicPartition(each.topic, each.partition, 5, self.stable[each.topic, each.partition]) for each in wanted
-        ]
+        places = [(each.topic, each.partition) for each in wanted]
+        lost = set(self.missing) - set(self.pending)
+        return [TopicPartition(*key, OFFSET_INVALID if key in lost else 5, self.stable[key]) for key in places]
 
     def seek(self, place: TopicPartition) -> None:
         self.calls.append(f"seek {place.partition}")

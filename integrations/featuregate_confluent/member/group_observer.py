@@ -93,8 +93,8 @@ class GroupObserver:
         self._identified = True
         _ = self._decision
 
-    def assigned(self, generation: int) -> dict[Partition, Mark]:
-        """Choose the model for a new generation by the marks of all input partitions (R3), and return these.
+    def assigned(self, generation: int) -> dict[Partition, CommittedOffset]:
+        """Choose the model for a new generation by the marks of all input partitions (R3), and return their offsets.
 
         A v2 without any commit falls back here: the members of the new generation are not known yet (R5).
 
@@ -111,14 +111,18 @@ class GroupObserver:
         self._update(replace(self._state.group, generation=generation))
         partitions = self._reader.input_partitions(self._topics, ASK_SECONDS)
         self._update(replace(self._state.group, input_partitions=partitions))
-        all_marks = _marks(self._reader.offsets(partitions, ASK_SECONDS))
-        self._update(self._state.group.latched(latch({}, all_marks, None), "all marks"))
+        offsets = self._reader.offsets(partitions, ASK_SECONDS)
+        self._update(self._state.group.latched(latch({}, _marks(offsets), None), "all marks"))
         if self._latch_topic is not None and self._state.group.latch is not Model.V2:
             found = self._latch_topic.read(ASK_SECONDS)
             self._update(replace(self._state.group, latch_in_topic=found).latched(found, "latch topic"))
         pinned_up = self._pinned is Model.V2 and self._state.group.latch is not Model.V2 and self._gate.open
         self._choose(self._reader.members(ASK_SECONDS).members if pinned_up else None)
-        return all_marks
+        return offsets
+
+    def has_offsets(self) -> bool:
+        """Return whether the group has committed any offset, in whatever topic. Raises `GroupUnreadable`."""
+        return bool(self._reader.offsets(None, ASK_SECONDS))
 
     def read(self, own: Mapping[Partition, Mark]) -> None:
         """Apply the marks of the new partitions, which were read stably (R1)."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from featuregate_confluent.client.committed import stable_read
+from featuregate_confluent.client.committed import named, stable_read
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.error_actions import ErrorAction, action_for
 from featuregate_confluent.errors import LatchTopicUnreadable, MustRejoin, SwitchFatal
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Consumer
 
+    from featuregate_confluent.client.committed import CommittedOffset
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.latch.protocol import Partition
     from featuregate_confluent.member.group_observer import GroupObserver
     from featuregate_confluent.member.state import MemberState
     from featuregate_confluent.models import Model
     from featuregate_confluent.producing.producers import Producers
+
+logger = logging.getLogger("featuregate.confluent")
 
 SLACK_SECONDS: Final = 30.0
 """Beyond the transaction's timeout: coordinators check for timeouts every ten seconds, and brokers restart."""
@@ -49,6 +53,7 @@ class Takeover:
         self._producers = producers
         self._observer = observer
         self._emit = emit
+        self._without_offset: set[Partition] = set()
         self._wait_seconds = transaction_seconds + SLACK_SECONDS
 
     def take(self, consumer: Consumer, new: Sequence[Partition], generation: int) -> None:
@@ -59,14 +64,16 @@ class Takeover:
         MustRejoin
             It failed, and a new member may succeed.
         ModelRefused, UnknownMark, LatchTopicError, SwitchFatal
-            This member must not take part as it is.
+            This member must not take part as it is; the committed offsets of the group were deleted, for one.
         """
         began, before = time.monotonic(), self._state.group.model
         try:
             self._observer.identify(consumer)
-            all_marks = self._observer.assigned(generation)
-            self._take_producers(new, {key: all_marks.get(key, Mark(None)) for key in new})
+            offsets = self._observer.assigned(generation)
+            self._require_offsets(consumer, offsets)
+            self._take_producers(new, {key: offsets[key][1] if key in offsets else Mark(None) for key in new})
             self._read(consumer, before, new)
+            self._warn_of_resets(new)
         except GroupUnreadable as unread:
             raise _unread(unread) from unread
         except LatchTopicUnreadable as unread:
@@ -95,6 +102,34 @@ class Takeover:
         """Release partitions early, so that their next owner need not wait for the producers."""
         self._state.drop(partitions)
         self._producers.close_for(partitions)
+
+    def _require_offsets(self, consumer: Consumer, offsets: Mapping[Partition, CommittedOffset]) -> None:
+        """Return unless the group is known to have committed, and brokers have no offset of it any more.
+
+        Those as they are do not show a commit whose markers are still on their way, and which a latch topic shows.
+        """
+        if self._state.group.latch is None or not _none_committed(offsets):
+            return
+        if _none_committed(stable_read(consumer, offsets, self._wait_seconds)) and not self._observer.has_offsets():
+            raise SwitchFatal(
+                f"the group has committed in {self._state.group.latch.label} ({self._state.group.latch_source}), and "
+                f"brokers have no offset of it any more, in {named(offsets)}: they delete the offsets of a group "
+                "without members after offsets.retention.minutes, and those of a topic with the topic. "
+                "auto.offset.reset would process everything again, or skip what was not processed. Choose where the "
+                "group begins, then start again: kafka-consumer-groups.sh --reset-offsets --group GROUP --topic TOPIC "
+                "--execute with --to-datetime, --to-earliest or --to-latest"
+            )
+
+    def _warn_of_resets(self, new: Sequence[Partition]) -> None:
+        """Warn once of each partition of a latched group that begins where auto.offset.reset says."""
+        begin = {key for key in new if self._state.partitions[key][0] is None} - self._without_offset
+        self._without_offset |= begin
+        if begin and self._state.group.latch is not None:
+            logger.warning(
+                "the group has no committed offset in %s: the partition is new, had no messages yet, or its offset was "
+                "deleted; it begins where auto.offset.reset says",
+                named(begin),
+            )
 
     def _take_producers(self, new: Sequence[Partition], marks: Mapping[Partition, Mark]) -> None:
         """Open the producers that fence the previous owners of these partitions (R6, R8)."""
@@ -132,6 +167,11 @@ class Takeover:
                 return
             self._producers.open_for_process()
             before, new = model, ()  # at most once: a model never goes down here
+
+
+def _none_committed(offsets: Mapping[Partition, CommittedOffset]) -> bool:
+    """Whether there are partitions, and none of them has a committed offset."""
+    return bool(offsets) and all(position is None for position, _ in offsets.values())
 
 
 def _unread(unread: GroupUnreadable) -> MustRejoin | SwitchFatal:

@@ -492,7 +492,8 @@ def test_a_rebalance_within_a_transaction_takes_it_back(kafka: LocalKafka, model
 
 @on("4.2.0")
 def test_the_latch_topic_is_written_once_and_outlives_the_offsets(kafka: LocalKafka) -> None:
-    """It is written with the first commit in v2 only; a group without offsets starts in the model that it holds."""
+    """It is written with the first commit in v2 only. A group without offsets does not start from the beginning again,
+    nor from the end: an operator resets its offsets, and it goes on in the model that the topic holds."""
     pipe = Pipe.on(kafka, "latch_in_topic", partitions=2)
     topic = f"{pipe.group}-latches"
     create_topics(pipe.client, topic, cleanup_policy="compact")
@@ -507,12 +508,25 @@ def test_the_latch_topic_is_written_once_and_outlives_the_offsets(kafka: LocalKa
         assert end == len(["the record", "that its transaction was committed"])
         admin = AdminClient(dict(pipe.client))
         admin.delete_consumer_groups([pipe.group], request_timeout=BOUND)[pipe.group].result(BOUND)
-        with GatedApp(
-            "latch_in_topic", pipe, consumer={**PATIENT, "auto.offset.reset": "latest"}, latch_topic=topic
-        ) as app:
+        for reset in ("earliest", "latest"):
+            config = {**PATIENT, "auto.offset.reset": reset}
+            with (
+                GatedApp("latch_in_topic", pipe, consumer=config, latch_topic=topic) as app,
+                pytest.raises(SwitchFatal, match=r"no offset of it any more.*offsets\.retention\.minutes"),
+            ):
+                eventually(lambda: app.switch.consume(100, 0.2), "it has joined")
+        ends = [TopicPartition(pipe.source, number, 0) for number in range(2)]
+        with Consumer({**pipe.client, "group.id": pipe.group}) as reset_offsets:  # as kafka-consumer-groups.sh does
+            for end in ends:
+                _, end.offset = reset_offsets.get_watermark_offsets(end, BOUND)
+            reset_offsets.commit(offsets=ends, asynchronous=False)
+        with GatedApp("latch_in_topic", pipe, consumer=PATIENT, latch_topic=topic) as app:
             _turn_until(app, "it has joined", lambda: app.switch.generation >= 0)
             assert (app.switch.model, app.switch.latch) == (Model.V2, Model.V2)
             assert [event.source for event in _of(app, LatchRead)] == ["latch topic"]
+            ledger.feed_now(20)
+            _turn_until(app, "it goes on", lambda: ledger.different == 120)
+        ledger.settled().assert_exactly_once()
 
 
 @on("4.2.0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 from fake_group import LEGACY, V2, A, B, FakeGroup, FakeMember, member
 
 from featuregate.testing import release_view
@@ -131,7 +131,7 @@ def test_a_consumer_whose_cluster_did_not_answer_decides_nothing_yet() -> None:
     group = FakeGroup({A: LEGACY})
     seen = FakeMember(group, UPGRADED)
     seen.observer.identify(group.consumer)
-    group.refuses = GroupUnreadable("the cluster", KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
+    group.unidentified = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
     seen.features.show(release_view("4.2", cluster_id="another"))
     with pytest.raises(GroupUnreadable):
         seen.observer.identify(group.consumer)

@@ -9,6 +9,7 @@ from fake_group import LEGACY, NOTHING, V2, A, B, FakeGroup, FakeMember
 from featuregate_confluent import Model, MustRejoin, SwitchFatal
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import LatchTopicUnreadable
+from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.member.positions import next_offsets
 
 
@@ -105,3 +106,85 @@ def test_a_consumer_that_cannot_be_moved_is_replaced() -> None:
     group.seek = refuse  # type: ignore[method-assign]
     with pytest.raises(MustRejoin, match="could not be moved"):
         member.takeover.take(group.consumer, [B], 4)
+
+
+class Latched:
+    """A latch topic that holds v2."""
+
+    def read(self, _timeout: float) -> Model:
+        return Model.V2
+
+
+def without_offsets() -> FakeGroup:
+    """Return a group of which brokers have no committed offset."""
+    group = FakeGroup({A: NOTHING, B: NOTHING})
+    group.missing = [A, B]
+    return group
+
+
+def test_a_latched_group_without_any_offset_is_a_reason_to_stop() -> None:
+    """Brokers have deleted its offsets: everything would be processed again, whatever the latch topic keeps."""
+    group = without_offsets()
+    member = FakeMember(group, "4.2", latch_topic=Latched())
+    with pytest.raises(
+        SwitchFatal, match=r"committed in v2 \(latch topic\).*in orders\[0\], orders\[1\]: .*retention\.min"
+    ):
+        member.takeover.take(group.consumer, [A], 3)
+    assert (group.calls, len(member.state.partitions)) == (["read [0, 1]"], 0), "no producer was opened"
+
+
+def test_a_member_that_has_committed_and_finds_no_offsets_stops() -> None:
+    """The group was deleted while the member joined again; no latch topic has to say so."""
+    group = FakeGroup({A: LEGACY})
+    member = FakeMember(group)
+    member.takeover.take(group.consumer, [A], 3)
+    group.marks, group.missing = {A: NOTHING}, [A]
+    member.state.join()
+    with pytest.raises(SwitchFatal, match=r"committed in legacy .*--reset-offsets"):
+        member.takeover.take(group.consumer, [A], 4)
+
+
+def test_a_new_group_has_no_offsets(caplog: pytest.LogCaptureFixture) -> None:
+    """It has left no mark anywhere, and begins where auto.offset.reset says."""
+    group = without_offsets()
+    member = FakeMember(group, "4.2")
+    member.takeover.take(group.consumer, [A, B], 3)
+    assert next_offsets(member.state.partitions) == {}
+    assert not caplog.records
+
+
+def test_a_group_whose_first_transaction_is_pending_has_offsets() -> None:
+    """The latch topic shows the transaction before the offsets do."""
+    group = without_offsets()
+    member = FakeMember(group, "4.2", latch_topic=Latched())
+    group.pending = [A]
+    member.takeover.take(group.consumer, [A], 3)
+    assert next_offsets(member.state.partitions) == {A: 5}
+
+
+def test_offsets_in_some_partitions_are_enough(caplog: pytest.LogCaptureFixture) -> None:
+    """Partitions were added since, or had no messages yet: a warning, once, names them."""
+    group = without_offsets()
+    group.missing = [B]
+    member = FakeMember(group, "4.2", latch_topic=Latched())
+    for generation in (3, 4):
+        member.takeover.take(group.consumer, [A, B], generation)
+        member.takeover.give_back([A, B])
+    (warning,) = caplog.messages
+    assert warning.startswith("the group has no committed offset in orders[1]: the partition is new, had no messages")
+
+
+def test_a_group_that_has_changed_its_topics_goes_on() -> None:
+    """Its offsets in the topics before show that none have expired."""
+    group = without_offsets()
+    group.elsewhere = {("bills", 0): (3, Mark(Model.V2))}
+    member = FakeMember(group, "4.2", latch_topic=Latched())
+    member.takeover.take(group.consumer, [A], 3)
+    assert (list(member.state.partitions), member.state.group.model) == ([A], Model.V2)
+
+
+def test_a_topic_that_does_not_exist_yet_has_lost_nothing() -> None:
+    """A latched group without input partitions waits for its topic."""
+    group = FakeGroup({})
+    FakeMember(group, "4.2", latch_topic=Latched()).takeover.take(group.consumer, [], 3)
+    assert group.calls == []
