@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING
 
-_SHOWN: Final = 200
-"""Characters."""
+from featuregate.budgets import LONGEST_TEXT, MOST_NAMED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def shown(text: str) -> str:
     """Cut a long text, and replace control characters, which a terminal would obey."""
-    printable = "".join(character if character.isprintable() else "?" for character in text[:_SHOWN])
-    return printable + ("..." if len(text) > _SHOWN else "")
+    printable = "".join(character if character.isprintable() else "?" for character in text[:LONGEST_TEXT])
+    return printable + ("..." if len(text) > LONGEST_TEXT else "")
+
+
+def some(names: Iterable[str], at_most: int = MOST_NAMED, separator: str = ", ") -> str:
+    """Join the first of many names, and say how many more there are."""
+    every = list(names)
+    more = len(every) - at_most
+    return separator.join(every) if more <= 0 else f"{separator.join(every[:at_most])} and {more} more"

@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast, get_args
 
+from featuregate.budgets import MAX_FRAME
 from featuregate.config.addresses import Address, parse_bootstrap
 from featuregate.config.properties import Properties
 from featuregate.errors import ConfigError
@@ -25,7 +26,6 @@ _CLIENT_ID = "featuregate"
 _CONNECT_TIMEOUT = 5.0
 _REQUEST_TIMEOUT = 5.0
 _TOTAL_TIMEOUT = 15.0
-_MAX_FRAME = 16 * 1024 * 1024
 _CONCURRENCY = 32
 _SMALLEST_FRAME_CAP = 1024
 _LARGEST_FRAME = 2**31 - 1
@@ -56,7 +56,7 @@ class Settings:
     """Seconds, from sending one request to its complete response."""
     total_timeout: float = _TOTAL_TIMEOUT
     """Seconds, for all brokers; a broker that has not answered by then has failed."""
-    max_frame: int = _MAX_FRAME
+    max_frame: int = MAX_FRAME
     """Bytes; a longer response is refused when its length arrives."""
     concurrency: int = _CONCURRENCY
     """The most brokers that are probed concurrently."""
@@ -125,7 +125,7 @@ class Settings:
                 _REQUEST_TIMEOUT,
             ),
             total_timeout=_seconds("timeout", total_timeout, None, _TOTAL_TIMEOUT),
-            max_frame=_whole("max_frame", max_frame, _MAX_FRAME, _SMALLEST_FRAME_CAP, _LARGEST_FRAME),
+            max_frame=_whole("max_frame", max_frame, MAX_FRAME, _SMALLEST_FRAME_CAP, _LARGEST_FRAME),
             concurrency=_whole("concurrency", concurrency, _CONCURRENCY, 1, 10_000),
             broker_list=source,
             check_node=properties.flag("metadata.cluster.check.enable"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from featuregate.errors.base import FeatureGateError
+from featuregate.printable import some
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -109,7 +110,9 @@ class DiscoveryError(FeatureGateError):
         addresses: dict[str, list[str]] = {}
         for address, why in self.texts:
             addresses.setdefault(why, []).append(address)
-        said = "no broker answered: " + "; ".join(f"{_some(where)}: {why}" for why, where in addresses.items())
+        said = "no broker answered: " + some(
+            (f"{_some(where)}: {why}" for why, where in addresses.items()), _SHOWN, "; "
+        )
         return said if self.listed_by is None else f"{said}; {self.listed_by} {self.advice}"
 
     @property

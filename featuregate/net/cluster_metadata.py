@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from featuregate.budgets import MOST_NODES
 from featuregate.config import Address
 from featuregate.errors import (
     ConfigError,
@@ -39,7 +40,6 @@ _STAGGER: Final = 0.5
 """Seconds without an answer before the next node is asked as well."""
 _KNOWN_FIRST: Final = 3
 """Number of known nodes that are tried before the bootstrap list; the others come after it, since all may be gone."""
-_MOST_NODES: Final = 10_000
 _LONGEST_NAME: Final = 255
 """Characters: the longest host name in DNS, and more than any cluster id has."""
 _BROKER_NOT_AVAILABLE: Final = 8
@@ -231,7 +231,7 @@ def _broker_list(
 ) -> BrokerList:
     if not nodes:
         raise broker_error(_BROKER_NOT_AVAILABLE, "the broker list is empty, so the node is probably starting")
-    if len(nodes) > _MOST_NODES:
+    if len(nodes) > MOST_NODES:
         raise RemoteWireError(f"{len(nodes)} nodes are more than a cluster can have", "brokers", 0)
     if not _is_name(cluster_id or ""):
         raise RemoteWireError("not a valid cluster id", "cluster_id", 0)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.errors import DiscoveryError, FeatureGateError, TimedOut
+from featuregate.net.answer_pool import AnswerPool
 from featuregate.net.cluster_metadata import (
     BrokerList,
     address_of,
@@ -82,14 +83,17 @@ async def probe_all(settings: Settings, known: BrokerList | None, connect: Conne
     )
     broker_list = bootstrap_broker_list(settings) if fetched is None else fetched.broker_list
     began = clock()
+    pool = AnswerPool()
     results: dict[int, ProbeResult] = {}
     if fetched is not None and (source := _source_node(fetched)) is not None:
-        results[source.node_id] = _result(settings, source, fetched.negotiated, fetched.seconds, fetched.peer)
+        response = pool.shared(fetched.negotiated.response)
+        negotiated = fetched.negotiated._replace(response=response)
+        results[source.node_id] = _result(settings, source, negotiated, fetched.seconds, fetched.peer)
     queue = iter([node for node in broker_list.nodes if node.node_id not in results])
 
     async def probe_from_queue() -> None:
         for node in queue:
-            await _probe(settings, broker_list, node, connect, results)
+            await _probe(settings, broker_list, node, connect, results, pool)
 
     workers = [
         asyncio.ensure_future(probe_from_queue()) for _ in range(min(settings.concurrency, len(broker_list.nodes)))
@@ -120,12 +124,17 @@ async def probe_node(
 ) -> ProbeResult:
     """Send ApiVersions to one node of a broker list, and return its answer or its failure."""
     results: dict[int, ProbeResult] = {}
-    await _probe(settings, broker_list, node, connect, results)
+    await _probe(settings, broker_list, node, connect, results, AnswerPool())
     return without_shared(settings, broker_list, results)[node.node_id]
 
 
 async def _probe(
-    settings: Settings, broker_list: BrokerList, node: Node, connect: Connect, results: dict[int, ProbeResult]
+    settings: Settings,
+    broker_list: BrokerList,
+    node: Node,
+    connect: Connect,
+    results: dict[int, ProbeResult],
+    pool: AnswerPool,
 ) -> None:
     """Send ApiVersions to one node, and put its answer or its failure into ``results`` at once.
 
@@ -136,8 +145,9 @@ async def _probe(
     began = clock()
     address = address_of(node)
     try:
-        async with connect(address, settings, expected_node(broker_list, node)) as (connection, negotiated):
-            check_role(address, settings, negotiated)
+        async with connect(address, settings, expected_node(broker_list, node)) as (connection, answered):
+            check_role(address, settings, answered)
+            negotiated = answered._replace(response=pool.shared(answered.response))
             results[node.node_id] = _result(settings, node, negotiated, clock() - began, connection.peer)
     except FeatureGateError as failure:
         results[node.node_id] = _result(settings, node, failure, clock() - began)

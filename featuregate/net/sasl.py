@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.blocking import in_daemon_thread
+from featuregate.budgets import MOST_ITERATIONS
 from featuregate.credentials.kerberos import KerberosError, KerberosLogin
 from featuregate.credentials.tokens import fetch_token
 from featuregate.errors import AuthenticationFailed, ConnectionLost, TimedOut, UnsupportedVersion
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 _UNSUPPORTED_MECHANISM: Final = 33
 _ILLEGAL_STATE: Final = 34
-_MOST_ITERATIONS: Final = 1_000_000
-"""The most iterations of SCRAM's hash that a broker may ask for: about a second of CPU. Kafka's default is 4,096."""
-
 _DELEGATION: Final = ",tokenauth=true"
 """The extension of SCRAM's first message for a delegation token (KIP-48)."""
 _OFFER, _NO_LAYER = 4, 1
@@ -197,8 +195,8 @@ def _password(sasl: Sasl) -> str:
 
 def _check_iterations(server_first: str) -> None:
     count = next((part[2:] for part in server_first.split(",") if part.startswith("i=")), "")
-    if len(count) > len(str(_MOST_ITERATIONS)) or (count.isdecimal() and int(count) > _MOST_ITERATIONS):
-        raise _Problem(f"the broker asks for more than {_MOST_ITERATIONS} iterations of the hash")
+    if len(count) > len(str(MOST_ITERATIONS)) or (count.isdecimal() and int(count) > MOST_ITERATIONS):
+        raise _Problem(f"the broker asks for more than {MOST_ITERATIONS} iterations of the hash")
 
 
 def _text(token: bytes) -> str:

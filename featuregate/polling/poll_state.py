@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from featuregate.budgets import MOST_NODES
 from featuregate.errors import ConfigError
 from featuregate.gating.decisions import FRESH, Staleness
 from featuregate.polling.schedule import MOVING_INTERVALS, ROLL_INTERVALS
+from featuregate.printable import some
 from featuregate.view.answers import unlisted
 
 if TYPE_CHECKING:
@@ -130,16 +132,18 @@ class PollState:
         """Return the brokers that were listed before and are not now, for as long as they count as known.
 
         A broker that is down in the middle of a roll may come back with the old software, so one that vanished stays
-        known, and deaf, for ``forget_after`` seconds. Where the list names those that are registered and down as well
-        (``registered``), a broker that is missing there has been removed from the cluster.
+        known, and deaf, for ``forget_after`` seconds; together with those that are listed there are at most as many as
+        a cluster can have. Where the list names those that are registered and down as well (``registered``), a broker
+        that is missing there has been removed from the cluster.
         """
         known = before.brokers if before is not None and before.cluster_id == cluster_id else ()
         gone = {b.node_id: b for b in known if b.node_id is not None and b.node_id not in listed and not registered}
         # A broker in either kind of list is there: its time begins anew when it vanishes again.
         since = {node_id: self.vanished_since.get((cluster_id, node_id), now) for node_id in gone}
-        self.vanished_since = {
-            (cluster_id, node_id): at for node_id, at in since.items() if now - at < self.forget_after
-        }
+        kept = [(node_id, at) for node_id, at in since.items() if now - at < self.forget_after]
+        # Those that vanished last are known longest, so the view stays incomplete for as long as with the others.
+        newest = sorted(kept, key=lambda gone: gone[1], reverse=True)[: max(0, MOST_NODES - len(listed))]
+        self.vanished_since = {(cluster_id, node_id): at for node_id, at in sorted(newest)}
         return tuple(unlisted(gone[node_id], seconds=now - at) for (_, node_id), at in self.vanished_since.items())
 
     def rolling(self, view: View | None, now: float) -> bool:
@@ -214,7 +218,7 @@ class PollState:
         if old_levels is not None:
             reasons.append(old_levels)
         if view is not None and view.missing:
-            silent = ", ".join(_name(broker.node_id, broker.host, broker.port) for broker in view.missing)
+            silent = some(_name(broker.node_id, broker.host, broker.port) for broker in view.missing)
             reasons.append(f"{len(view.missing)} of {len(view.brokers)} brokers did not answer: {silent}")
         if self.last_error is not None:
             reasons.append(f"the last {self.failures} polls failed: {self.last_error}")

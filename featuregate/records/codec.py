@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from featuregate.budgets import MOST_ELEMENTS
 from featuregate.wire.codec import StructureCodec
-from featuregate.wire.readers import MOST_ELEMENTS, ClassicReader, FlexibleReader
+from featuregate.wire.readers import ClassicReader, FlexibleReader
 from featuregate.wire.writers import ClassicWriter, FlexibleWriter
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from featuregate.errors import FeatureGateError
 from featuregate.net.cluster_metadata import fetch_broker_list
 from featuregate.net.probe import probe_node
 from featuregate.sources.brokers import broker_answers
+from featuregate.view.names import runs
 
 if TYPE_CHECKING:
     from featuregate.config import Settings
@@ -52,7 +53,7 @@ class OneNodeSource:
         broker_list = (await fetch_broker_list(settings, None, deadline)).broker_list
         node = next((node for node in broker_list.nodes if node.node_id == self._node_id), None)
         if node is None:
-            there = ", ".join(str(node.node_id) for node in broker_list.nodes)
+            there = runs(node.node_id for node in broker_list.nodes)
             raise NoSuchNode(f"this cluster has no {settings.role} {self._node_id}; its {settings.role}s are: {there}")
         result = await probe_node(settings, broker_list, node)
         if result.failure is not None:

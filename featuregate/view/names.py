@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from featuregate.budgets import MOST_NAMED
+from featuregate.printable import some
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -14,8 +17,8 @@ if TYPE_CHECKING:
 def members(brokers: Sequence[BrokerAnswer]) -> str:
     """Return the ids of brokers in short form, then the addresses of those without an id, as brokers say them."""
     numbers = runs(broker.node_id for broker in brokers if broker.node_id is not None)
-    addresses = [broker.address for broker in brokers if broker.node_id is None]
-    return ",".join([numbers, *addresses] if numbers else addresses)
+    addresses = some((broker.address for broker in brokers if broker.node_id is None), separator=",")
+    return ",".join(filter(None, [numbers, addresses]))
 
 
 def named(brokers: Sequence[BrokerAnswer]) -> str:
@@ -33,11 +36,13 @@ def failures(view: View) -> Mapping[Failure, Sequence[BrokerAnswer]]:
 
 
 def runs(numbers: Iterable[int]) -> str:
-    """Return the short form of a list of integers: 1, 2, 3 and 7 are ``1-3,7``."""
+    """Return the short form of a list of integers: 1, 2, 3 and 7 are ``1-3,7``. Of many runs it has the first ones."""
     found: list[list[int]] = []
     for number in sorted(set(numbers)):
         if found and number == found[-1][-1] + 1:
             found[-1].append(number)
         else:
             found.append([number])
-    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in found)
+    texts = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in found[:MOST_NAMED]]
+    left = sum(run[-1] - run[0] + 1 for run in found[MOST_NAMED:])
+    return ",".join(texts) + (f" and {left} more" if left else "")

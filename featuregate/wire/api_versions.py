@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, ClassVar, Final, Self
 
+from featuregate.budgets import MOST_APIS, MOST_FEATURES
 from featuregate.errors import LocalWireError, RemoteWireError
 from featuregate.kafka_errors import UNSUPPORTED_VERSION
 from featuregate.wire.message import Request, Response
@@ -54,7 +55,7 @@ def _write_software(writer: Writer, text: str, name: str) -> None:
 
 def _read_classic_ranges(reader: Reader, label: str) -> dict[int, tuple[int, int]]:
     start = reader.at
-    count = reader.count(label, _API_RANGE.size)
+    count = reader.count(label, _API_RANGE.size, MOST_APIS)
     at = reader.take(count * _API_RANGE.size, label)
     swept = _API_RANGE.iter_unpack(reader.buffer[at : reader.at])
     return _each_once(reader, label, start, count, {key: (lowest, highest) for key, lowest, highest in swept})
@@ -63,7 +64,7 @@ def _read_classic_ranges(reader: Reader, label: str) -> dict[int, tuple[int, int
 def _read_flexible_ranges(reader: Reader, label: str) -> dict[int, tuple[int, int]]:
     """Read the list of APIs, about 75 elements: in one call where no element has tagged fields."""
     start = reader.at
-    count = reader.count(label, _API_RANGE_UNTAGGED.size)
+    count = reader.count(label, _API_RANGE_UNTAGGED.size, MOST_APIS)
     swept = reader.buffer[reader.at : reader.at + count * _API_RANGE_UNTAGGED.size]
     if swept[_API_RANGE.size :: _API_RANGE_UNTAGGED.size].strip(b"\0"):
         api_ranges = _read_tagged_ranges(reader, label, count)
@@ -108,7 +109,7 @@ def _read_features(reader: Reader, name: str) -> dict[str, tuple[int, int]]:
     """
     start = reader.at
     features: dict[str, tuple[int, int]] = {}
-    count = reader.count(name, _SMALLEST_FEATURE)
+    count = reader.count(name, _SMALLEST_FEATURE, MOST_FEATURES)
     buffer, at, last = reader.buffer, reader.at, reader.end - _SMALLEST_FEATURE
     for _ in range(count):
         levels_at = at + buffer[at] if at <= last else at

@@ -11,6 +11,7 @@ import struct
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from featuregate.budgets import MAX_FRAME
 from featuregate.errors import LocalWireError, RemoteWireError
 from featuregate.wire.readers import ClassicReader, FlexibleReader
 from featuregate.wire.writers import ClassicWriter, FlexibleWriter
@@ -21,12 +22,6 @@ if TYPE_CHECKING:
     from featuregate.wire.message import Request, Response
     from featuregate.wire.readers import Reader
     from featuregate.wire.writers import Writer
-
-MAX_FRAME: Final = 16 * 1024 * 1024
-"""The longest accepted frame by default, in bytes: far more than any response to a request of this package."""
-MAX_API_VERSIONS_FRAME: Final = 1024 * 1024
-"""The longest accepted response to ApiVersions, in bytes: a thousand times a real one. A probe reads many of them
-concurrently, and before authentication."""
 
 _LENGTH: Final = struct.Struct(">i")
 _LONGEST: Final = 2**31 - 1

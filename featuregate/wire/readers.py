@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from binascii import b2a_base64
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from featuregate.budgets import MOST_ELEMENTS, MOST_TAGS
 from featuregate.errors import RemoteWireError
 
 if TYPE_CHECKING:
@@ -32,11 +33,6 @@ _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 _VARINT_BITS: Final = 32
 _CONTINUES: Final = 0x80
 """The bit of a varint's byte that is set where another byte follows."""
-MOST_ELEMENTS: Final = 65_536
-"""The most elements of one array. API keys are 16 bits, and no cluster has so many brokers."""
-MOST_TAGS: Final = 16_384
-"""The most tagged fields of one message, those in elements of arrays included. An empty one takes two bytes in the
-frame and a hundred in memory: without this limit, a frame of the allowed length could take a minute to decode."""
 _NULL: Final = "null, which it must not be"
 
 
@@ -158,19 +154,19 @@ class Reader(ABC):
         at = self.take(size, field)
         return self.buffer[at : at + size]
 
-    def count(self, field: str, smallest: int) -> int:
+    def count(self, field: str, smallest: int, most: int = MOST_ELEMENTS) -> int:
         """Read the number of elements of an array that must not be null; otherwise as `nullable_count`."""
         start = self.at
-        count = self.nullable_count(field, smallest)
+        count = self.nullable_count(field, smallest, most)
         if count is None:
             raise self.error(_NULL, field, start)
         return count
 
-    def nullable_count(self, field: str, smallest: int) -> int | None:
+    def nullable_count(self, field: str, smallest: int, most: int = MOST_ELEMENTS) -> int | None:
         """Read the number of elements of an array, None for null.
 
         ``smallest`` is the size in bytes of the smallest element that there can be: an array that cannot fit into
-        what is left is refused here, before a loop or an allocation believes it.
+        what is left is refused here, before a loop or an allocation believes it. So is one of more than ``most``.
         """
         start = self.at
         count = self.length(field)
@@ -180,8 +176,8 @@ class Reader(ABC):
             raise self.error(f"negative count {count}", field, start)
         if count * smallest > self.end - self.at:
             raise self.error(f"{count} elements cannot fit into {_bytes(self.end - self.at)}", field, start)
-        if count > MOST_ELEMENTS:
-            raise self.error(f"{count} elements, more than the {MOST_ELEMENTS} that are believed", field, start)
+        if count > most:
+            raise self.error(f"{count} elements, more than the {most} that are believed", field, start)
         return count
 
     def rest(self) -> bytes:

@@ -27,6 +27,7 @@ from collections import deque
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from featuregate.budgets import MAX_API_VERSIONS_FRAME, MAX_FRAME
 from featuregate.errors import LocalWireError, RemoteWireError, UnsupportedVersion
 from featuregate.kafka_errors import (
     INVALID_REQUEST,
@@ -38,8 +39,6 @@ from featuregate.kafka_errors import (
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse, fit_software
 from featuregate.wire.events import Disconnected, Negotiated, Refused, Reply, Token
 from featuregate.wire.frames import (
-    MAX_API_VERSIONS_FRAME,
-    MAX_FRAME,
     FrameReader,
     frame,
     read_correlation_id,
@@ -76,8 +75,8 @@ class Session:
     """The client's side of one connection.
 
     ``software`` is the name and version of the client for the brokers' metrics, changed to fit Kafka's rule.
-    ``max_frame`` is the longest accepted response in bytes; a response to ApiVersions has `MAX_API_VERSIONS_FRAME` at
-    most.
+    ``max_frame`` is the longest accepted response in bytes; a response to ApiVersions has `MAX_API_VERSIONS_FRAME`
+    at most.
     """
 
     def __init__(

@@ -1,0 +1,38 @@
+"""How much one peer may cost, in elements, bytes and characters: every reader takes its limits from here. Pure.
+
+A peer is a broker, a relay, a token endpoint or a file that others can write. What is over its budget is refused with
+an error that says so, or cut with a count of what was left out. SECURITY.md has these numbers in a table.
+"""
+
+from typing import Final
+
+# ---------------------------------------------------------------------- one message of a broker
+MAX_FRAME: Final = 16 * 1024 * 1024
+"""Bytes of one response, by default: far more than any response to a request of this package."""
+MAX_API_VERSIONS_FRAME: Final = 1024 * 1024
+"""Bytes of one response to ApiVersions: a thousand times a real one. A probe reads many of them concurrently, before
+authentication."""
+MOST_ELEMENTS: Final = 65_536
+"""Of one array."""
+MOST_TAGS: Final = 16_384
+"""Tagged fields of one message, those in elements of arrays included. An empty one takes two bytes in the frame and a
+hundred in memory: without this limit, a frame of the allowed length could take a minute to decode."""
+MOST_APIS: Final = 512
+"""API ranges of one broker: Kafka 4.4 has about 90."""
+MOST_FEATURES: Final = 256
+"""Features that one broker supports, and features that it reports as finalized: Kafka 4.4 has 8."""
+MOST_ITERATIONS: Final = 1_000_000
+"""Of SCRAM's hash that a broker may ask for: about a second of CPU. Kafka's default is 4,096."""
+
+# ---------------------------------------------------------------------- one poll of a cluster
+MOST_NODES: Final = 5_000
+"""Of one cluster, those included that vanished and are still known."""
+MOST_POLL_ELEMENTS: Final = 150_000
+"""API ranges and features in the answers of one poll together. Brokers that answer alike count once, so it allows a
+thousand brokers of which no two are alike."""
+
+# ---------------------------------------------------------------------- texts of peers
+LONGEST_TEXT: Final = 200
+"""Characters of a peer's text in an error or a line of a log."""
+MOST_NAMED: Final = 20
+"""Brokers, or runs of their ids, that one text names before it says how many more there are."""
