@@ -36,6 +36,7 @@ AGE_SECONDS: Final = 300.0
 """After which a connection ends with its next response, so that clients spread over replicas again."""
 _AGE_JITTER: Final = 0.2
 _UPGRADE: Final = b"upgrade"
+_FIELD_BYTES: Final = len(b": \r\n")
 
 # A line for each malformed request would let any client fill the disk. Errors of the app are still logged.
 _logger = logging.getLogger("uvicorn.error.requests")
@@ -81,6 +82,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._sending: asyncio.TimerHandle | None = None
         self._old_at = self.loop.time() + AGE_SECONDS * (1 - _AGE_JITTER * SystemRandom().random())
         self._peer_names: tuple[str, ...] = ()
+        self._received = 0
+        """Bytes of the request, whatever they are: framing and trailers count, too."""
         self._head_bytes = 0
         self._body_bytes = 0
         self._in_head = True
@@ -98,16 +101,23 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read a part of a request. Even an empty line begins its time."""
+        if self.transport.is_closing():
+            return
         self._begin_receiving()
-        self._head_bytes += len(data) if self._in_head else 0
+        self._received += len(data)
         self._unset_keepalive_if_required()
         try:
             self._parse(data)
-        except httptools.HttpParserError:
+            self._check_received()
+        except (httptools.HttpParserError, _TooLarge):
             self.send_400_response("Invalid HTTP request received.")
-        if self._in_head and self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
-            self._refusal = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-            self.send_400_response("")
+
+    def _check_received(self) -> None:
+        """Count every byte: the parser tells of no chunk extension, and of a field when it ends."""
+        if self._in_head and self._received > HEAD_BYTES:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        if self._received > HEAD_BYTES + BODY_BYTES:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
     def _parse(self, data: bytes) -> None:
         """Hide a request for another protocol, which a server may ignore (RFC 9110, 7.8).
@@ -132,31 +142,43 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self.scope["state"]["peer_names"] = self._peer_names  # uvicorn has no TLS extension of ASGI
         self._begin_receiving()
-        self._in_head, self._body_bytes = True, 0
+        self._in_head, self._head_bytes, self._body_bytes = True, 0, 0
+
+    def on_url(self, url: bytes) -> None:
+        """Count a part of the URL."""
+        self._count_head(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Count a field of the head, and drop a trailer (RFC 9110, 6.5.1): the app reads none, and it has the list."""
+        if self._in_head:
+            self._count_head(len(name) + len(value) + _FIELD_BYTES)
+            super().on_header(name, value)
+
+    def _count_head(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > HEAD_BYTES:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
-        """Check the size of the head, and end an old connection with this response."""
+        """Check the length of the body, and end an old connection with this response."""
         self._hides_upgrade = self.parser.should_upgrade() and any(name == _UPGRADE for name, _ in self.headers)
         if self._hides_upgrade:
             return  # the head is parsed again
-        size = len(self.url)
-        for name, value in self.headers:
-            size += len(name) + len(value)
-            if name == b"content-length" and int(value) > BODY_BYTES:
-                self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        if size > HEAD_BYTES:
-            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        if any(name == b"content-length" and int(value) > BODY_BYTES for name, value in self.headers):
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         if len(self.pipeline) >= MOST_PIPELINED:
             raise _TooLarge
         super().on_headers_complete()
-        self._in_head, self._head_bytes = False, 0
+        self._in_head = False
         if self.loop.time() >= self._old_at:
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
-        """Count what a chunked body has."""
+        """Count what a chunked body has, and what requests have that wait for the response to the one before."""
         self._body_bytes += len(body)
-        if self._body_bytes > BODY_BYTES:
+        waiting = sum(len(cycle.body) for cycle, _ in self.pipeline)
+        if max(self._body_bytes, waiting + len(body)) > BODY_BYTES:
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         super().on_body(body)
 
@@ -165,7 +187,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._hides_upgrade:
             return
         super().on_message_complete()
-        self._in_head, self._head_bytes = True, 0
+        self._in_head, self._received = True, 0  # what follows in this segment is not counted: it is in memory
         self._end_receiving()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
