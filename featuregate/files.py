@@ -1,10 +1,13 @@
-"""Files that processes share: they take turns, and each replaces a file as a whole."""
+"""Files of this machine: where they are, and how processes that share one replace it as a whole, in turn."""
 
 from __future__ import annotations
 
 import os
+import re
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
+
+from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -12,6 +15,30 @@ if TYPE_CHECKING:
 
 LOCK_SECONDS: Final = 3.0
 """How long a process waits for its turn."""
+_URI: Final = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.\-]+:)+/")
+"""One slash is enough: ``dbfs:/a`` is a URI, and pathlib makes ``s3:/a`` of ``s3://a``."""
+_FILE_URI: Final = re.compile(r"\s*file:(?://(?:localhost)?)?(/(?!/).*)", re.DOTALL | re.IGNORECASE)
+
+
+def local_path(key: str, place: str | os.PathLike[str]) -> Path:
+    """Return the path of a file or folder of this machine, of a path or of a URI such as ``file:///var/lib``.
+
+    The URI of a storage is also the name of a folder below the current one, where no other machine would look. A letter
+    and a colon, or a colon without a slash behind it, are a name. Raises `ConfigError` for ``key`` without the text,
+    since a URI may hold a key.
+    """
+    from pathlib import Path  # noqa: PLC0415 - most apps keep no files
+    from urllib.parse import unquote  # noqa: PLC0415 - likewise
+
+    if file := _FILE_URI.fullmatch(str(place)):
+        return Path(unquote(file[1]))
+    if _URI.match(str(place)):
+        raise ConfigError(
+            key,
+            "is a URI, and only files and folders of this machine can be used: give a path, such as that of a volume "
+            "that is mounted; a local folder whose name looks like a URI needs its absolute path",
+        )
+    return Path(place)
 
 
 @contextmanager

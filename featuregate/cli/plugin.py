@@ -9,7 +9,13 @@ A package declares an entry point of the group ``featuregate.commands``. Its nam
 from __future__ import annotations
 
 from featuregate.cli.arguments.command_help import CommandHelp
-from featuregate.cli.arguments.options import add_cluster_options, add_gates, add_output, positive_seconds
+from featuregate.cli.arguments.options import (
+    add_cluster_options,
+    add_gates,
+    add_output,
+    local_path_argument,
+    positive_seconds,
+)
 from featuregate.cli.cluster import configuration, discover_view, excluded_apis, silence_log
 from featuregate.cli.exit_codes import FAILED, INTERNAL, INTERRUPTED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.gates import gate_requirements
@@ -45,6 +51,7 @@ __all__ = [
     "discover_view",
     "excluded_apis",
     "gate_requirements",
+    "local_path_argument",
     "positive_seconds",
     "print_message",
     "printable",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.config.secrets import is_path
 from featuregate.errors import ConfigError
+from featuregate.files import local_path
 
 if TYPE_CHECKING:
     import os
@@ -22,13 +23,12 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     Java reads every file in Latin-1, and takes a byte order mark for a part of the first name. A file in ASCII with
     escapes such as ``\u00fc`` means the same to both. Raises `ConfigError` where the file cannot be read.
     """
-    from pathlib import Path  # noqa: PLC0415 - most configurations are no files
-
     import javaproperties  # noqa: PLC0415
 
     named = repr(str(path)) if is_path(str(path)) else "the file"
+    file = local_path("config", path)
     try:
-        return javaproperties.loads(_decoded(Path(path).read_bytes()))
+        return javaproperties.loads(_decoded(file.read_bytes()))
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
     except _NoTextError as error:

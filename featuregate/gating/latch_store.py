@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError, RequirementError
-from featuregate.files import replace_file, turn
+from featuregate.files import local_path, replace_file, turn
 from featuregate.gating.latches import LatchedGate, LatchState, join
 from featuregate.json_values import parse_json
 from featuregate.requirements import parse
@@ -67,9 +67,7 @@ class FileLatchStore:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        from pathlib import Path  # noqa: PLC0415 - only apps with a durable latch pay for it
-
-        self.folder = Path(folder)
+        self.folder = local_path("latch_store", folder)
 
     def __repr__(self) -> str:
         return f"FileLatchStore({str(self.folder)!r})"

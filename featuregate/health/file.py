@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.errors import ConfigError
-from featuregate.files import replace_file
+from featuregate.files import local_path, replace_file
 
 if TYPE_CHECKING:
     import os
@@ -38,11 +37,13 @@ def write_health(
 
     Raises
     ------
+    ConfigError
+        The path is a URI.
     OSError
         The file cannot be written; the one before stays.
     """
     text = json.dumps({"version": _VERSION, "written_at": clock(), "health": features.health()})
-    replace_file(Path(path), text)
+    replace_file(local_path("path", path), text)
 
 
 def read_health(path: str | os.PathLike[str], *, clock: Callable[[], float] = time.monotonic) -> WrittenHealth:
@@ -53,8 +54,9 @@ def read_health(path: str | os.PathLike[str], *, clock: Callable[[], float] = ti
     ConfigError
         There is no such file, it is not such a file, or the machine has restarted since.
     """
+    file = local_path("health", path)
     try:
-        said = json.loads(Path(path).read_bytes())
+        said = json.loads(file.read_bytes())
         written_at, health = float(said["written_at"]), dict(said["health"])
         known = said["version"] == _VERSION
         age = health["age_seconds"]

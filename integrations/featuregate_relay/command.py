@@ -17,6 +17,7 @@ from featuregate.cli.plugin import (
     add_gates,
     configuration,
     gate_requirements,
+    local_path_argument,
     positive_seconds,
     print_message,
 )
@@ -72,7 +73,9 @@ does not authenticate clients listens on loopback addresses only, unless --allow
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what names the clusters, and where to listen."""
     add_cluster_options(parser, default=argparse.SUPPRESS)
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file that names the clusters")
+    parser.add_argument(
+        "--config", type=local_path_argument, metavar="FILE", help="a TOML file that names the clusters"
+    )
     parser.add_argument("--check-config", action="store_true", help="print each mistake of the configuration, and end")
     parser.add_argument(
         "--allow-anonymous", action="store_true", help="serve clients without credentials, on any address"

@@ -1,16 +1,109 @@
-"""Files that are replaced as a whole."""
+"""Paths of files, and files that are replaced as a whole."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from featuregate.files import replace_file
+import featuregate as fg
+from featuregate.errors import ConfigError
+from featuregate.files import local_path, replace_file
+from featuregate.gating.latch_store import FileLatchStore
+from featuregate.health.file import read_health, write_health
+from featuregate.testing import FakeCluster
+from featuregate_confluent.member.process_name import claim_process_name
+from featuregate_fleet.commands.options.principal_names import pseudonyms
+from featuregate_fleet.commands.update_evidence import check_updates
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
+
+URIS = [
+    "s3a://bucket/latches",
+    "S3://bucket",
+    "dbfs:/latches",
+    "hdfs:///latches",
+    "hdfs:/latches",
+    "abfss://c@account.dfs.core.windows.net/latches",
+    "gs://bucket/latches?x",
+    "jar:file:/a.jar",
+    "file://another.host/latches",
+    " s3a://bucket",
+    "https://a.example/latches",
+]
+
+
+@pytest.mark.parametrize("text", URIS)
+def test_a_uri_is_no_path_of_this_machine(text: str) -> None:
+    """pathlib would take it for a folder below the current one, also where it has made one slash of two."""
+    for place in (text, Path(text)) if text[0] != " " and "another.host" not in text else (text,):
+        with pytest.raises(ConfigError, match="is a URI, and only files and folders of this machine") as caught:
+            local_path("latch_store", place)
+        assert "latches" not in caught.value.problem
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("/var/lib/latches", "/var/lib/latches"),
+        ("latches/of:x", "latches/of:x"),
+        ("a:b", "a:b"),
+        ("host:9092", "host:9092"),
+        ("a:/b", "a:/b"),
+        ("./s3a:/b", "./s3a:/b"),
+        ("/s3a:/b", "/s3a:/b"),
+        ("", "."),
+        ("file:///var/lib/a%20b", "/var/lib/a b"),
+        ("file:/var/lib", "/var/lib"),
+        ("FILE://localhost/var/lib", "/var/lib"),
+        (" file:///var", "/var"),
+    ],
+)
+def test_a_name_with_a_colon_and_the_uri_of_a_file_are_paths(text: str, path: str) -> None:
+    """Kafka and Spark take file:///, and a folder may have any name."""
+    assert local_path("latch_store", text) == Path(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "call"),
+    [
+        ("latch_store", lambda uri: fg.Discoverer("localhost:9092", latch_store=uri)),
+        ("latch_store", lambda uri: fg.Discoverer("localhost:9092", latch_store=Path(uri))),
+        ("latch_store", FileLatchStore),
+        ("state_dir", lambda uri: claim_process_name("orders", state_dir=uri)),
+        ("health", read_health),
+        ("config", lambda uri: fg.discover(Path(uri))),
+        ("--evidence", lambda uri: check_updates(uri, "c", [], cluster_id=None, reports_expected=False)),
+        ("--hash-principals", lambda uri: pseudonyms(_Arguments(uri))),
+    ],
+)
+def test_every_path_of_the_api_refuses_a_uri(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, call: Callable[[str], object]
+) -> None:
+    """Nothing is written below the current folder."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="is a URI") as caught:
+        call("s3://bucket/a")
+    assert caught.value.key == key
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_health_is_not_written_to_a_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file would be on the disk of the pod."""
+    monkeypatch.chdir(tmp_path)
+    with FakeCluster() as cluster, fg.Discoverer(cluster.bootstrap) as features:
+        with pytest.raises(ConfigError, match="is a URI"):
+            write_health(features, "dbfs:/health.json")
+        write_health(features, (tmp_path / "health.json").as_uri())
+    assert [path.name for path in tmp_path.iterdir()] == ["health.json"]
+
+
+class _Arguments:
+    def __init__(self, hash_principals: str) -> None:
+        self.hash_principals = hash_principals
 
 
 def test_the_last_of_two_writers_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from featuregate.errors import ConfigError
+from featuregate.files import local_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def add_cluster_options(parser: argparse.ArgumentParser, *, default: Any = None) -> None:
@@ -62,6 +68,14 @@ def positive_seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
     return seconds
+
+
+def local_path_argument(text: str) -> Path:
+    """Parse the path of a file or folder of this machine."""
+    try:
+        return local_path("", text)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(error.problem) from None
 
 
 def add_gates(parser: argparse.ArgumentParser, meaning: str) -> None:

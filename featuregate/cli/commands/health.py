@@ -31,7 +31,7 @@ def _problem_of_file(args: argparse.Namespace) -> str | None:
     try:
         written = read_health(args.source)
     except ConfigError as error:
-        raise CommandError(error.problem, UNKNOWN) from error
+        raise CommandError(f"argument FILE: {error.problem}", UNKNOWN) from error
     if args.written_within is not None and written.seconds > args.written_within:
         return f"the process has not written {args.source} for {written.seconds:.0f} s"
     return problem_of(written.health, args.max_age)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from featuregate.admin.plans import UnreadLatch, latched_in, plan
@@ -16,10 +15,12 @@ from featuregate.cli.output import printable
 from featuregate.cli.updates.report import left_out_to_json
 from featuregate.cli.updates.requested import updates_of
 from featuregate.errors import ConfigError, FeatureGateError, LatchStoreError
+from featuregate.files import local_path
 from featuregate.gating.latch_store import FileLatchStore, read_latch_file
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
     from featuregate.admin.plans import Plan
     from featuregate.gating.latches import LatchState
@@ -81,7 +82,7 @@ def _latched(places: list[str], cluster_id: str | None) -> dict[str, Requirement
             found[place] = UnreadLatch(place, "", why)
             continue
         try:
-            state = _latch_state(Path(place), cluster_id)
+            state = _latch_state(local_path("--latches", place), cluster_id)
         except LatchStoreError as error:
             found[error.place] = UnreadLatch(error.place, "", error.problem)
             continue

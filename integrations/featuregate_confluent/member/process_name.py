@@ -11,16 +11,17 @@ import hashlib
 import secrets
 import socket
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from filelock import FileLock, Timeout
 
 from featuregate.errors import ConfigError
+from featuregate.files import local_path
 
 if TYPE_CHECKING:
     import os
+    from pathlib import Path
 
 PROCESSES: Final = 1024
 """So many processes of one app on one host; more is taken for a folder whose locks do not work."""
@@ -65,7 +66,7 @@ def claim_process_name(
             raise ConfigError("instance_id", "must not be empty: leave it out, or give each process its own")
         return ProcessName(name=_safe(instance_id), stable=True, why=f"this is instance {instance_id!r}")
     if state_dir is not None:
-        return _numbered(app_id, Path(state_dir), PROCESSES)
+        return _numbered(app_id, local_path("state_dir", state_dir), PROCESSES)
     return ProcessName(
         name=secrets.token_hex(8),
         stable=False,

@@ -7,10 +7,9 @@ from __future__ import annotations
 import argparse
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.plugin import OK, UNKNOWN, CommandError, positive_seconds, print_message
+from featuregate.cli.plugin import OK, UNKNOWN, CommandError, local_path_argument, positive_seconds, print_message
 from featuregate_fleet.commands.options.tables import alone
 from featuregate_fleet.commands.options.time_zones import time_zone
 from featuregate_fleet.commands.stop_signals import stop_signals
@@ -29,9 +28,13 @@ must be rotated by renaming, which is what Kafka's own configuration does. A res
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``collect``."""
-    parser.add_argument("--log", metavar="FILE", type=Path, required=True, help="the file to which the broker appends")
+    parser.add_argument(
+        "--log", metavar="FILE", type=local_path_argument, required=True, help="the file to which the broker appends"
+    )
     parser.add_argument("--broker", metavar="ID", type=_broker, required=True, help="the node id of the broker")
-    parser.add_argument("--logs", metavar="DIR", type=Path, required=True, help="takes files below DIR/ID")
+    parser.add_argument(
+        "--logs", metavar="DIR", type=local_path_argument, required=True, help="takes files below DIR/ID"
+    )
     parser.add_argument("--once", action="store_true", help="collect what is there, and end")
     parser.add_argument(
         "--interval",

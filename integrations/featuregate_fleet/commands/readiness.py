@@ -8,10 +8,18 @@ import argparse
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.plugin import FAILED, OK, UNKNOWN, CommandError, add_output, aligned, printable
+from featuregate.cli.plugin import (
+    FAILED,
+    OK,
+    UNKNOWN,
+    CommandError,
+    add_output,
+    aligned,
+    local_path_argument,
+    printable,
+)
 from featuregate.files import replace_file
 from featuregate_fleet.commands.options.moves import add_moves
 from featuregate_fleet.commands.options.tables import add_tables_options, adding_report, tables_folder
@@ -58,7 +66,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="miss no reports: no app of the cluster has gates",
     )
     add_output(parser, "a table, or one JSON object")
-    parser.add_argument("--html", metavar="FILE", type=Path, help="write the report as one HTML page, too")
+    parser.add_argument(
+        "--html", metavar="FILE", type=local_path_argument, help="write the report as one HTML page, too"
+    )
     parser.add_argument(
         "--keep", action="store_true", help="add the report to the table readiness, which shows what changes"
     )

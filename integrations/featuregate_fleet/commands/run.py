@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import threading
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.plugin import OK, CommandError, add_cluster_options, positive_seconds
+from featuregate.cli.plugin import OK, CommandError, add_cluster_options, local_path_argument, positive_seconds
 from featuregate_fleet.commands.options.cluster_evidence import (
     add_topic_options,
     check_same_cluster,
@@ -26,6 +25,8 @@ from featuregate_fleet.commands.unread_files import UnreadFiles
 from featuregate_fleet.evidence.paths import IN_UTC, OTHERS, broker_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from featuregate.view.cluster_view import View
@@ -53,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="wait so long before looking for new files (default: 60)",
     )
     add_progress_option(parser)
-    parser.add_argument("--logs", metavar="DIR", type=Path, help="a folder for each broker")
+    parser.add_argument("--logs", metavar="DIR", type=local_path_argument, help="a folder for each broker")
     add_topic_options(parser)
     parser.add_argument(
         "--time-zone",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from featuregate.cli.plugin import CommandError, EvidenceFinding, EvidenceVerdict
+from featuregate.files import local_path
 from featuregate_fleet.commands.readiness import STALE_AFTER_HOURS
 from featuregate_fleet.readiness.checks.level_checks import PREDICTIONS
 from featuregate_fleet.readiness.moves import Finalize
@@ -33,7 +33,7 @@ def check_updates(
     TablesBroken, WrongSpark
         The tables cannot be read.
     """
-    folder = Path(evidence)
+    folder = local_path("--evidence", evidence)
     if not folder.is_dir():
         raise CommandError(f"--evidence {folder}: there is no such folder of tables")
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationInfo
 
+from featuregate.errors import ConfigError
+from featuregate.files import local_path
+
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
@@ -17,7 +20,10 @@ def _path(text: object, info: ValidationInfo) -> Path:
     """Return a path, which is relative to the folder of the file that names it."""
     if not isinstance(text, str):
         raise ValueError("must be the path of a file")  # noqa: TRY004 - pydantic reports ValueErrors
-    return Path((info.context or {}).get("folder", "."), text)
+    try:
+        return Path((info.context or {}).get("folder", "."), local_path("", text))
+    except ConfigError as error:
+        raise ValueError(error.problem) from None
 
 
 FilePath = Annotated[Path, PlainValidator(_path)]

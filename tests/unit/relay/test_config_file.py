@@ -80,6 +80,20 @@ def test_a_cluster_need_not_keep_the_connections_of_its_polls(tmp_path: Path) ->
             eventually(lambda: not any(broker.listener.connections for broker in brokers.brokers))
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("clusters.a.properties.bootstrap.servers = 'a:1'\nclusters.a.latches = 's3://bucket/a'", "clusters.a.latches"),
+        ("clusters.a.command-config = 'dbfs:/a'", "clusters.a.command-config"),
+        ("clusters.a.properties.bootstrap.servers = 'a:1'\nticket-secret = 'gs://a'", "ticket-secret"),
+    ],
+)
+def test_a_uri_is_no_path_of_a_file(tmp_path: Path, text: str, place: str) -> None:
+    """The folder of the file would get a folder of that name."""
+    (line,) = mistakes(tmp_path, text)
+    assert line.startswith(f"{place}: is a URI, and only files and folders of this machine can be used")
+
+
 def test_each_mistake_is_a_line_with_its_place(tmp_path: Path) -> None:
     """The error lists all mistakes of the file."""
     found = mistakes(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import UNKNOWN, CommandError
+from featuregate.files import local_path
 from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def _key(where: str) -> bytes:
     if where.startswith(_OF_ENVIRONMENT):
         return os.environ.get(where.removeprefix(_OF_ENVIRONMENT), "").encode()
     try:
-        return Path(where).read_bytes()
+        return local_path("--hash-principals", where).read_bytes()
     except OSError as error:
         raise CommandError(f"--hash-principals {where}: the key cannot be read: {error.strerror}") from error
 

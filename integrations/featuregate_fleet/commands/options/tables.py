@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.plugin import UNKNOWN, CommandError
+from featuregate.cli.plugin import UNKNOWN, CommandError, local_path_argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from featuregate_fleet.evidence.line_counts import LineCounts
 
@@ -25,7 +25,9 @@ _CLUSTER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 
 def add_tables_options(parser: argparse.ArgumentParser) -> None:
     """Add ``--tables`` and ``--cluster``."""
-    parser.add_argument("--tables", metavar="DIR", type=Path, required=True, help="the folder of the tables")
+    parser.add_argument(
+        "--tables", metavar="DIR", type=local_path_argument, required=True, help="the folder of the tables"
+    )
     parser.add_argument(
         "--cluster", metavar="NAME", type=_cluster, required=True, help="your name of the cluster in the tables"
     )

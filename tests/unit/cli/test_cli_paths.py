@@ -1,0 +1,71 @@
+"""Options that are the path of a file or folder: none of them takes the URI of a storage."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featuregate.cli.arguments.options import local_path_argument
+from featuregate.cli.arguments.parser import all_plugins, build_parser
+from featuregate.testing import FakeCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from conftest import Run
+
+CHECKED_BY_THE_COMMAND = {"command_config", "source", "hash_principals", "evidence"}
+"""What reads them refuses a URI."""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "fleet run --once --cluster c --tables s3a://bucket/a --logs logs",
+        "fleet run --once --cluster c --tables t --logs abfss://c@account/a",
+        "fleet run --once --cluster c --tables t --logs logs --hash-principals s3://bucket/a",
+        "fleet collect --once --log hdfs:/a --broker 1 --logs logs",
+        "fleet collect --once --log log --broker 1 --logs dbfs:/a",
+        "fleet readiness --cluster c --to 4.2 --tables gs://bucket/a",
+        "fleet readiness --cluster c --to 4.2 --tables t --html s3://bucket/a",
+        "fleet compact --cluster c --tables file://other.host/a",
+        "serve --bootstrap-server BROKERS --check-config --latches s3://bucket/a",
+        "serve --config s3://bucket/a",
+        "describe --command-config s3://bucket/a",
+        "plan upgrade --bootstrap-server BROKERS --feature group.version=1 --latches s3://bucket/a",
+        "plan upgrade --bootstrap-server BROKERS --feature group.version=1 --evidence s3://b --evidence-cluster c",
+        "health s3://bucket/a",
+    ],
+)
+def test_a_uri_is_refused_by_name(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """The command ends before it writes below the current folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "log").touch()
+    with FakeCluster() as brokers:
+        ended = run(*command.replace("BROKERS", brokers.bootstrap).split())
+    assert ended.code == (2 if command.startswith("health") else 1 if command.startswith("describe") else 64)
+    assert "is a URI, and only files and folders of this machine can be used" in ended.err
+    assert "bucket" not in ended.err.partition(" is a URI")[2]
+    assert {path.name for path in tmp_path.iterdir()} <= {"log", "logs", "t"}
+
+
+def test_every_option_for_a_path_refuses_uris() -> None:
+    """A new option with FILE, DIR or PATH must have the type, or read its path by local_path()."""
+    options = {
+        (action.dest, action.type)
+        for action in _actions(build_parser(all_plugins()))
+        if action.metavar in {"FILE", "DIR", "PATH", "FOLDER", "FILE|env:NAME"}
+    }
+    assert {dest for dest, kind in options if kind is not local_path_argument} == {*CHECKED_BY_THE_COMMAND, "latches"}
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from _actions(below)
