@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
-    from featuregate_confluent.transform import RecordLike
+    from featuregate_confluent.records import RecordLike
 
 
 class Member(Protocol):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from featuregate_confluent.config.advice import advise, with_advice
     from featuregate_confluent.config.options import SwitchOptions
+    from featuregate_confluent.dead_letters import DeadLetter
     from featuregate_confluent.each_message import each_message
     from featuregate_confluent.error_actions import ErrorAction
     from featuregate_confluent.errors import (
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         CommitRefused,
         ModelRefused,
         MustRejoin,
+        RecordRefused,
         RoundTooLong,
         SettingsContradict,
         SwitchError,
@@ -28,8 +30,9 @@ if TYPE_CHECKING:
     from featuregate_confluent.processor import ExactlyOnceProcessor
     from featuregate_confluent.producing.offsets import safe_send_offsets
     from featuregate_confluent.producing.pipeline import Pipeline
+    from featuregate_confluent.records import Record
     from featuregate_confluent.switch import ProducerSwitch
-    from featuregate_confluent.transform import AsyncTransform, DeadLetter, Record
+    from featuregate_confluent.transform import AsyncTransform
     from featuregate_librdkafka.advice import Advice, AdviceState
     from featuregate_librdkafka.usage_topic import UsageTopic
 
@@ -48,6 +51,7 @@ __all__ = [
     "Pipeline",
     "ProducerSwitch",
     "Record",
+    "RecordRefused",
     "RoundTooLong",
     "SettingsContradict",
     "SwitchError",
@@ -68,6 +72,7 @@ _ROOMS = {
         "CommitRefused",
         "ModelRefused",
         "MustRejoin",
+        "RecordRefused",
         "RoundTooLong",
         "SettingsContradict",
         "SwitchError",
@@ -80,7 +85,9 @@ _ROOMS = {
     "producing.pipeline": ("Pipeline",),
     "processor": ("ExactlyOnceProcessor",),
     "each_message": ("each_message",),
-    "transform": ("AsyncTransform", "DeadLetter", "Record"),
+    "dead_letters": ("DeadLetter",),
+    "records": ("Record",),
+    "transform": ("AsyncTransform",),
     "error_actions": ("ErrorAction",),
     "switch": ("ProducerSwitch",),
     "client.discovery": ("UsageTopic",),

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from featuregate_confluent.producing.rounds import Rounds
     from featuregate_confluent.producing.transaction import Transaction
-    from featuregate_confluent.transform import AsyncTransform, RecordLike
+    from featuregate_confluent.records import RecordLike
+    from featuregate_confluent.transform import AsyncTransform
 
 T = TypeVar("T")
 

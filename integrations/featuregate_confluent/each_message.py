@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
-    from featuregate_confluent.transform import AsyncTransform, RecordLike
+    from featuregate_confluent.records import RecordLike
+    from featuregate_confluent.transform import AsyncTransform
 
 
 def each_message(

@@ -18,6 +18,7 @@
         ├── LatchTopicError            the topic that keeps the latch cannot be used
         │   └── LatchTopicUnreadable       it could not be read now: no broker answered in time
         └── SwitchFatal            going on would not help: rights, settings, another process of this name
+            └── RecordRefused          client or brokers refuse a record that the app gave
 """
 
 from __future__ import annotations
@@ -25,8 +26,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from featuregate.errors import ConfigError, FeatureGateError
+from featuregate_confluent.message_names import positions_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from confluent_kafka import Message
+
     from featuregate_confluent.error_actions import ErrorAction
     from featuregate_confluent.models import Model
 
@@ -137,3 +143,25 @@ class LatchTopicUnreadable(LatchTopicError):
 
 class SwitchFatal(SwitchError):
     """Going on would not help: rights are missing, a setting is wrong, or another process has this one's name."""
+
+
+class RecordRefused(SwitchFatal):
+    """The client or the brokers refuse a record that the app gave, and would refuse it each time.
+
+    Attributes
+    ----------
+    messages : Sequence
+        Those that the app processed as one; the record was given for one of them.
+    why : str
+        What client or broker said.
+    """
+
+    def __init__(self, messages: Sequence[Message], why: str) -> None:
+        super().__init__(messages, why)
+        self.messages = messages
+        self.why = why
+
+    def __str__(self) -> str:
+        return (
+            f"a record for {positions_of(self.messages)} is refused, and nothing of its transaction counts: {self.why}"
+        )

@@ -82,7 +82,7 @@ class CommitsBlocked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLettered:
-    """A message that the transform could not take was sent to the dead-letter topic."""
+    """A message that could not be processed was sent to the dead-letter topic, and the transaction is committed."""
 
     topic: str
     partition: int

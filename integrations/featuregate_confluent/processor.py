@@ -31,11 +31,15 @@ from typing import TYPE_CHECKING, Any
 
 from featuregate.blocking import in_daemon_thread
 from featuregate.errors import ClosedError, ConfigError
+from featuregate_confluent.client.patterns import matcher
 from featuregate_confluent.config.options import require_seconds
 from featuregate_confluent.coroutines import AppLoop, AwaitedTransform
+from featuregate_confluent.dead_letters import DeadLetter
 from featuregate_confluent.processor_rounds import ProcessorRounds
+from featuregate_confluent.producing.output_topics import OutputTopics
+from featuregate_confluent.records import check_topic
 from featuregate_confluent.switch import ProducerSwitch
-from featuregate_confluent.transform import DeadLetter, TransformCalls, is_async
+from featuregate_confluent.transform import TransformCalls, is_async
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -54,8 +58,10 @@ class ExactlyOnceProcessor:
     transform
         The app's code: a function for :meth:`run`, or a coroutine function for :meth:`arun`.
     poison
-        What happens to a batch that the transform raises at: ``"raise"`` aborts it and ends :meth:`run` with
-        :class:`~featuregate_confluent.errors.TransformFailed`; a :class:`DeadLetter` goes on without the messages.
+        What happens to a message that the transform raises at, or that leads to a record that client or brokers
+        refuse: ``"raise"`` aborts its batch and ends :meth:`run` with
+        :class:`~featuregate_confluent.errors.TransformFailed` or
+        :class:`~featuregate_confluent.errors.RecordRefused`; a :class:`DeadLetter` goes on without the message.
     batch_size
         Messages in one round, at the most. A round has fewer where messages take long: see
         :meth:`ProducerSwitch.round_size`.
@@ -83,13 +89,15 @@ class ExactlyOnceProcessor:
     ) -> None:
         if poison != "raise" and not (isinstance(poison, DeadLetter) and poison.topic):
             raise ConfigError("poison", f'must be "raise" or a DeadLetter with a topic, not {poison!r}')
+        if isinstance(poison, DeadLetter):
+            _require_usable(poison.topic, switch.get("topics"))
         if not callable(transform):
             raise ConfigError("transform", f"must be a function, not {transform!r}")
         if type(batch_size) is not int or not 0 < batch_size <= 1_000_000:  # noqa: PLR2004 - what Consumer.consume() takes
             raise ConfigError("batch_size", f"must be between 1 and 1,000,000, not {batch_size!r}")
         require_seconds("linger", linger)
         self._switch = ProducerSwitch(**switch)
-        self._rounds = ProcessorRounds(self._switch, batch_size=batch_size, linger=linger)
+        self._rounds = ProcessorRounds(self._switch, producer=switch["producer"], batch_size=batch_size, linger=linger)
         self._transform = transform
         self._dead_letter = poison if isinstance(poison, DeadLetter) else None
         self._loop: AppLoop | None = None
@@ -128,7 +136,9 @@ class ExactlyOnceProcessor:
         Raises
         ------
         TransformFailed
-            The transform raised, and ``poison`` is ``"raise"``.
+            The transform raised, or gave what is no record, and ``poison`` is ``"raise"``.
+        RecordRefused
+            The client or the brokers refused a record, and ``poison`` is ``"raise"``.
         RoundTooLong
             The transform takes longer than ``max.poll.interval.ms`` for one message.
         ModelRefused, UnknownMark, LatchTopicError, SwitchFatal
@@ -198,6 +208,7 @@ class ExactlyOnceProcessor:
         """Return the state for a periodic health check, as plain JSON-able values.
 
         ``status`` is ``starting``, ``ok``, ``waiting`` (nothing may be committed for now: see ``why``),
+        ``aborting`` (transaction after transaction is aborted, and none is committed: the log says why),
         ``rejoining``, ``stopping``, ``stopped`` or ``failed`` (see ``error``). The rest is as
         :meth:`ProducerSwitch.health <featuregate_confluent.ProducerSwitch.health>` says.
         """
@@ -206,6 +217,8 @@ class ExactlyOnceProcessor:
         status = rounds.state
         if status == "ok" and found["waiting"]:
             status = "waiting"
+        elif status == "ok" and found["aborting"]:
+            status = "aborting"
         return {"status": status, "error": rounds.error, "rejoins": rounds.rejoins, **found}
 
     def _require_new(self) -> None:
@@ -216,7 +229,26 @@ class ExactlyOnceProcessor:
         """Run to the end, in the calling thread."""
         self._runner = threading.get_ident()
         try:
-            calls = TransformCalls(transform, self._dead_letter, self._switch.emit)
+            calls = TransformCalls(transform, self._dead_letter, OutputTopics())
             self._rounds.run(calls, ahead=ahead, loop=self._loop)
         finally:
             self._ended.set()
+
+
+def _require_usable(dead_letter_topic: str, topics: object) -> None:
+    """Return if dead letters can go to this topic; raise `ConfigError` otherwise."""
+    try:
+        check_topic(dead_letter_topic)
+    except (TypeError, ValueError) as error:
+        raise ConfigError("poison", f"must be a DeadLetter with the name of a topic: {error}") from None
+    read = topics if isinstance(topics, list | tuple) else ()
+    if any(isinstance(topic, str) and _reads(topic, dead_letter_topic) for topic in read):
+        raise ConfigError("poison", f"sends dead letters to {dead_letter_topic!r}, which this processor reads")
+
+
+def _reads(topic: str, name: str) -> bool:
+    """Return whether a topic of a subscription, or a pattern that Python is known to read alike, is this name."""
+    if not topic.startswith("^"):
+        return topic == name
+    found = matcher(topic)
+    return found is not bool and bool(found(name))

@@ -5,22 +5,23 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from confluent_kafka import Consumer, KafkaException
 
-from featuregate_confluent.errors import Aborted, MustRejoin, SwitchFatal
+from featuregate_confluent.errors import Aborted, MustRejoin, RecordRefused, SwitchFatal
 from featuregate_confluent.events import Rejoining
 from featuregate_confluent.producing.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from confluent_kafka import Message
 
     from featuregate_confluent.coroutines import AppLoop
     from featuregate_confluent.producing.transaction import Transaction
+    from featuregate_confluent.records import RecordLike
     from featuregate_confluent.switch import ProducerSwitch
     from featuregate_confluent.transform import TransformCalls
 
@@ -34,8 +35,9 @@ BACKOFF_SECONDS: Final = (0.1, 10.0)
 class ProcessorRounds:
     """What a processor does in the thread that runs it, and how that goes; see :class:`ExactlyOnceProcessor`."""
 
-    def __init__(self, switch: ProducerSwitch, *, batch_size: int, linger: float) -> None:
+    def __init__(self, switch: ProducerSwitch, *, producer: Mapping[str, Any], batch_size: int, linger: float) -> None:
         self._switch = switch
+        self._connection = producer
         self._batch_size = batch_size
         self._linger = linger
         self._calls: TransformCalls
@@ -44,6 +46,8 @@ class ProcessorRounds:
         self._stopping = False
         self._wake: SimpleQueue[None] = SimpleQueue()  # unlike an Event, a signal handler may put into it at any time
         self._state = "starting"
+        self._singly = 0
+        """Messages to process one by one, because a record for one of them was refused."""
         self.error: str | None = None
         """What ended it before it was stopped."""
         self.rejoins = 0
@@ -63,6 +67,7 @@ class ProcessorRounds:
         """Process in the calling thread until :meth:`stop`, or until the app's loop ends; then close the switch."""
         self._calls, self._ahead, self._loop = calls, ahead, loop
         try:
+            calls.require_letter_topic(self._connection)
             while self._going_on:
                 try:
                     self._take_part()
@@ -94,11 +99,21 @@ class ProcessorRounds:
             self._switch.leave()
 
     def _round(self) -> None:
-        messages = self._switch.consume(self._switch.round_size(self._batch_size), self._linger)
+        size = self._switch.round_size(self._batch_size)
+        messages = self._switch.consume(1 if self._singly else size, self._linger)
         if self._switch.generation >= 0:
             self._state = "ok"
-        committed = self._switch.committed
-        self._process(messages)
+        committed, aborted = self._switch.committed, self._switch.aborted
+        self._calls.begin_round()
+        try:
+            self._process(messages)
+        except RecordRefused as refused:
+            self._singly = self._calls.refused(refused)
+        if self._switch.aborted > aborted:
+            self._calls.forget_topics()
+        elif messages:
+            self._singly = max(0, self._singly - len(messages))
+            self._calls.committed(messages)
         if self._switch.committed > committed:
             self.rejoins = 0
 
@@ -112,14 +127,14 @@ class ProcessorRounds:
     def _process_as_one(self, transaction: Transaction, pipeline: Pipeline) -> None:
         try:
             # Before it begins: brokers wait for the commit, not for the app.
-            records = self._calls.records(transaction.messages)
+            prepared = self._calls.records(transaction.messages, transaction.producer)
         except Aborted:
             with transaction:  # the round counts as lost, and its messages come again
                 raise
         else:
+            transaction.events = prepared.events
             with transaction:
-                for record in records:
-                    transaction.produce(*record)
+                _produce(transaction, prepared.records)
                 pipeline.commit(transaction)
 
     def _wait_to_rejoin(self, why: MustRejoin) -> None:
@@ -129,3 +144,12 @@ class ProcessorRounds:
         first, most = BACKOFF_SECONDS
         with suppress(Empty):
             self._wake.get(timeout=min(first * 2 ** min(self.rejoins - 1, 10), most))
+
+
+def _produce(transaction: Transaction, records: Iterable[RecordLike]) -> None:
+    """Produce the records of a transform; raises RecordRefused where the client cannot read one."""
+    try:
+        for record in records:
+            transaction.produce(*record)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise RecordRefused(transaction.messages, f"{type(error).__name__}: {error}") from error

@@ -289,6 +289,8 @@ class ProducerSwitch:
     def health(self) -> dict[str, Any]:
         """Return the state of this member for a periodic health check, as plain JSON-able values.
 
+        ``aborting`` is whether several transactions in a row were aborted, or lost, with no commit in between.
+
         Of rounds: ``round_size`` is the most messages that the next one may have (None before :meth:`round_size` was
         called), ``round_cut`` whether that is less than what was asked for because messages take long, and
         ``message_seconds`` the seconds that a message is expected to take.
@@ -309,6 +311,7 @@ class ProducerSwitch:
             "process_is_stable": self.process.stable,
             "committed": self.committed,
             "aborted": self.aborted,
+            "aborting": self._state.failures.repeated,
             **self.rounds.health(),
             "discovery": discovery["status"],
             "usage": discovery["usage"],

@@ -6,42 +6,30 @@ A transform runs to its end before anything is produced: what it raises must not
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from featuregate_confluent.errors import Aborted, TransformFailed
-from featuregate_confluent.events import DeadLettered
+from featuregate_confluent.client.clients import writer
+from featuregate_confluent.dead_letters import DeadLetters
+from featuregate_confluent.errors import Aborted, SwitchFatal, TransformFailed
+from featuregate_confluent.message_names import position_of
+from featuregate_confluent.records import check_record
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+    from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 
     from confluent_kafka import Message
     from typing_extensions import TypeIs
 
-    from featuregate_confluent.events import SwitchEvent
-    from featuregate_confluent.producing.transaction import Data
+    from featuregate_confluent.dead_letters import DeadLetter
+    from featuregate_confluent.errors import RecordRefused
+    from featuregate_confluent.events import DeadLettered
+    from featuregate_confluent.producing.output_topics import OutputTopics, TopicClient
+    from featuregate_confluent.records import RecordLike
 
 NO_POISON: Final = (Aborted, TransformFailed)
 """Raised in the place of a transform that was cancelled: that says nothing about its messages."""
-LONGEST_ERROR: Final = 1000
-"""Characters of an exception's text in the header of a dead letter."""
-
-
-class Record(NamedTuple):
-    """What a transform gives: a record to produce. A plain tuple of the same order does as well, and costs less."""
-
-    topic: str
-    value: bytes | str | None = None
-    key: bytes | str | None = None
-    partition: int = -1
-    """-1: by the key, as the producer's partitioner says."""
-    timestamp: int = 0
-    """Milliseconds since the Unix epoch; 0: now."""
-    headers: list[tuple[str, bytes | str | None]] | dict[str, bytes | str | None] | None = None
-
-
-RecordLike: TypeAlias = "Record | tuple[str, Data] | tuple[str, Data, Data] | tuple[str, Data, Data, int]"
-"""A record, or its first values: topic, value, key, partition."""
 
 
 class Transform(Protocol):
@@ -74,16 +62,8 @@ class AsyncTransform(Protocol):
         ...
 
 
-class DeadLetter(NamedTuple):
-    """Where messages go that the transform cannot take: in the same transaction, with headers that say why.
-
-    The transform is called again for each message of the batch by itself, to find which. A record that brokers refuse,
-    such as one that is too large, is no poison: they may say so long after the transform has returned, and of a batch
-    rather than a record. It ends :meth:`ExactlyOnceProcessor.run` with
-    :class:`~featuregate_confluent.errors.SwitchFatal`, and nothing of its transaction counts.
-    """
-
-    topic: str
+ALONE_SECONDS: Final = 5.0
+"""For which messages are tried one by one, only to name the one that fails."""
 
 
 def is_async(transform: Transform | AsyncTransform) -> TypeIs[AsyncTransform]:
@@ -100,65 +80,133 @@ async def gathered(transform: AsyncTransform, messages: Sequence[Message]) -> li
     return [record async for record in found]
 
 
+class Prepared(NamedTuple):
+    """What a batch leads to."""
+
+    records: list[RecordLike]
+    """Dead letters included."""
+    events: list[DeadLettered]
+    """One for each dead letter, to emit when the transaction is committed."""
+
+
 class TransformCalls:
     """Calls the transform, and does with the messages at which it raises what the app has asked for."""
 
-    def __init__(
-        self, transform: Transform, dead_letter: DeadLetter | None, emit: Callable[[SwitchEvent], None]
-    ) -> None:
+    def __init__(self, transform: Transform, dead_letter: DeadLetter | None, topics: OutputTopics) -> None:
         self._transform = transform
-        self._dead_letter = dead_letter
-        self._emit = emit
+        self._letters = None if dead_letter is None else DeadLetters(dead_letter.topic)
+        self._topics = topics
 
-    def records(self, messages: Sequence[Message]) -> list[RecordLike]:
-        """Return the records for a batch, dead letters included.
+    def require_letter_topic(self, connection: Mapping[str, Any]) -> None:
+        """Return if the topic for dead letters exists, if there is none, or if no broker answers.
+
+        Raises
+        ------
+        SwitchFatal
+            It does not exist.
+        """
+        if self._letters is not None:
+            try:
+                self._topics.check(writer(connection), self._letters.topic)
+            except ValueError as absent:
+                raise SwitchFatal(f"dead letters have no place to go: {absent}") from None
+
+    def begin_round(self) -> None:
+        """Note that a round begins."""
+        if self._letters is not None:
+            self._letters.begin()
+
+    def records(self, messages: Sequence[Message], client: TopicClient) -> Prepared:
+        """Return the records for a batch, and the dead letters among them.
 
         Raises
         ------
         TransformFailed
-            The transform raised, and the app has no topic for dead letters.
+            The transform raised, or gave a record that cannot be sent, and the app has no topic for dead letters.
         Aborted
             A transform that is awaited did not end in time.
         """
+        letters = self._letters
+        if letters is not None and letters.need(messages):
+            return self._one_by_one(messages, client, letters)
         try:
-            return self._run(messages)
+            return Prepared(self._run(messages, client), [])
         except NO_POISON:
             raise
         except Exception as error:
-            if self._dead_letter is None:
-                first, last = messages[0], messages[-1]
+            if letters is None:
                 raise TransformFailed(
-                    f"{type(error).__name__}: {error}, for {len(messages)} messages from {_where(first)} "
-                    f"to {_where(last)}; nothing of them counts"
+                    f"{type(error).__name__}: {error}, for {len(messages)} messages from {position_of(messages[0])} to "
+                    f"{position_of(messages[-1])}{self._alone(messages, client)}; nothing of them counts"
                 ) from error
-            return [record for message in messages for record in self._single(message, self._dead_letter.topic)]
+            return self._one_by_one(messages, client, letters)
 
-    def _run(self, messages: Sequence[Message]) -> list[RecordLike]:
+    def refused(self, error: RecordRefused) -> int:
+        """Return how many messages to process one by one, after client or brokers have refused a record.
+
+        Raises
+        ------
+        RecordRefused
+            It was given for one message, and the app has no topic for dead letters.
+        SwitchFatal
+            The topic for dead letters refuses it, too.
+        """
+        if len(error.messages) > 1:
+            return len(error.messages)
+        if self._letters is None:
+            raise error
+        self._letters.refuse(error.messages[0], error)
+        return 1
+
+    def committed(self, messages: Sequence[Message]) -> None:
+        """Note that messages were committed."""
+        if self._letters is not None:
+            self._letters.committed(messages)
+
+    def forget_topics(self) -> None:
+        """Look for output topics again: a transaction was aborted."""
+        self._topics.forget()
+
+    def _run(self, messages: Sequence[Message], client: TopicClient) -> list[RecordLike]:
         found = self._transform(messages)
         _require_no_coroutine(found)
         records = list(found)
         for record in records:
-            if not isinstance(record, tuple):
-                raise TypeError(f"a transform gives records, not {record!r:.100}")
+            check_record(record)
+        for topic, partition in {(record[0], record[3] if len(record) > 3 else -1) for record in records}:  # noqa: PLR2004
+            self._topics.check(client, topic, partition)
         return records
 
-    def _single(self, message: Message, dead_letter_topic: str) -> list[RecordLike]:
-        try:
-            return self._run([message])
-        except NO_POISON:
-            raise
-        except Exception as error:  # noqa: BLE001 - this is what the dead letter is for
-            words = _short(f"{type(error).__name__}: {error}")
-            topic, partition, offset = message.topic() or "", message.partition() or 0, message.offset() or 0
-            self._emit(DeadLettered(topic=topic, partition=partition, offset=offset, error=words))
-            headers = [
-                *(message.headers() or []),
-                ("featuregate.error", words),
-                ("featuregate.topic", topic),
-                ("featuregate.partition", str(partition)),
-                ("featuregate.offset", str(offset)),
-            ]
-            return [Record(dead_letter_topic, message.value(), key=message.key(), headers=headers)]
+    def _alone(self, messages: Sequence[Message], client: TopicClient) -> str:
+        """Name the first message that fails by itself, too, as far as that is found within seconds."""
+        until = time.monotonic() + ALONE_SECONDS
+        for message in messages if len(messages) > 1 else ():
+            try:
+                self._run([message], client)
+            except NO_POISON:
+                break
+            except Exception:  # noqa: BLE001 - the error of the batch is raised
+                return f", of which {position_of(message)} fails alone"
+            if time.monotonic() > until:
+                break
+        return ""
+
+    def _one_by_one(self, messages: Sequence[Message], client: TopicClient, letters: DeadLetters) -> Prepared:
+        prepared = Prepared([], [])
+        for message in messages:
+            words = ""
+            try:
+                if not letters.need([message]):
+                    prepared.records.extend(self._run([message], client))
+                    continue
+            except NO_POISON:
+                raise
+            except Exception as error:  # noqa: BLE001 - this is what the dead letter is for
+                words = f"{type(error).__name__}: {error}"
+            letter, event = letters.write(message, words)
+            prepared.records.append(letter)
+            prepared.events.append(event)
+        return prepared
 
 
 def _require_no_coroutine(found: object) -> None:
@@ -166,12 +214,3 @@ def _require_no_coroutine(found: object) -> None:
     if inspect.iscoroutine(found):
         found.close()
         raise TransformFailed("the transform returned a coroutine, but is no coroutine function: write it `async def`")
-
-
-def _short(words: str) -> str:
-    """Cut what an exception says to what a header can hold, whatever it says."""
-    return words[:LONGEST_ERROR].encode(errors="replace").decode()
-
-
-def _where(message: Message) -> str:
-    return f"{message.topic()}[{message.partition()}]@{message.offset()}"

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from eos.ledger import Ledger
     from eos.pipes import Pipe
     from featuregate_confluent.events import SwitchEvent
-    from featuregate_confluent.transform import AsyncTransform, RecordLike, Transform
+    from featuregate_confluent.records import RecordLike
+    from featuregate_confluent.transform import AsyncTransform, Transform
 
 EVENT_LOOPS = os.environ.get("EOS_MEMBERS") == "loops"
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from featuregate_confluent.errors import Aborted, MustRejoin, SwitchFatal
+from featuregate_confluent.errors import Aborted, MustRejoin, RecordRefused, SwitchFatal
 from featuregate_confluent.events import Fenced, TransactionAborted, TransactionCommitted
-from featuregate_confluent.member.failure_limits import ABORTED_AT_MOST, LOST_AT_MOST, TAKEN_AT_MOST, TAKEN_SECONDS
+from featuregate_confluent.member.failure_limits import (
+    ABORTED_AT_MOST,
+    LOST_AT_MOST,
+    TAKEN_AT_MOST,
+    TAKEN_SECONDS,
+    UNEXPLAINED_AT_MOST,
+)
 from featuregate_confluent.member.positions import rewind
 from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack
 from featuregate_librdkafka.calls import Callers
@@ -92,13 +99,15 @@ class Conclusions:
                 generation=outcome.generation,
             )
         )
+        for event in transaction.events:
+            self._emit(event)
 
     def _rolled_back(self, transaction: Transaction, outcome: RolledBack) -> SwitchError:
         """Let the messages of the transaction come again."""
         state = self._state
         state.aborted += 1
         self._emit(TransactionAborted(model=transaction.model, messages=len(transaction.messages), why=outcome.why))
-        state.failures = state.failures.after_abort()
+        state.failures = state.failures.after_abort(unexplained=outcome.unexplained)
         if state.failures.too_many_aborted:
             if state.lost is None:  # transactions that run side by side fail for one reason
                 state.failures = state.failures.after_loss()
@@ -107,6 +116,14 @@ class Conclusions:
             error: SwitchError = SwitchFatal(why) if state.failures.too_many_lost else MustRejoin(why)
         else:
             error = self._rewind(transaction) or Aborted(outcome.why)
+        if outcome.refused:
+            return (
+                error
+                if isinstance(error, MustRejoin)
+                else RecordRefused(transaction.messages, _why(transaction, outcome))
+            )
+        if outcome.unexplained and state.failures.too_many_unexplained:
+            return SwitchFatal(f"{UNEXPLAINED_AT_MOST} transactions were aborted, the last one for: {outcome.why}")
         return SwitchFatal(outcome.why) if outcome.fatal else error
 
     def _rewind(self, transaction: Transaction) -> MustRejoin | None:
@@ -156,3 +173,12 @@ class Conclusions:
             f"{self.rounds.limits.transaction:g} s (transaction.timeout.ms): consume fewer messages in a round "
             f"(ProducerSwitch.round_size) or raise it; {outcome.why}"
         )
+
+
+def _why(transaction: Transaction, outcome: RolledBack) -> str:
+    """Return why a record is refused; for its timestamp, with that and with this host's clock."""
+    if not outcome.why.startswith("INVALID_TIMESTAMP") and ": INVALID_TIMESTAMP: " not in outcome.why:
+        return outcome.why
+    low, high = transaction.timestamps or (None, None)
+    given = "none of its own" if low is None else f"{low}" if low == high else f"{low} to {high}"
+    return f"{outcome.why}; timestamp: {given}; this host's clock: {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"

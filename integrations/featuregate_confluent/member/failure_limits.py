@@ -16,6 +16,10 @@ TAKEN_AT_MOST: Final = 6
 TAKEN_SECONDS: Final = 180.0
 """Transactional ids that another process took, within so many seconds. Commits in between do not count: two processes
 of one name fence each other for ever, and each commits something whenever it is its turn."""
+UNEXPLAINED_AT_MOST: Final = 5
+"""Transactions that were aborted without a commit in between, for an error of which nothing is known."""
+REPEATED: Final = 3
+"""Failures with no commit in between, from which on a member is not well."""
 UNRELEASED_SECONDS: Final = 120.0
 """For which another member may have the ``group.instance.id``. A killed process keeps it until its session times out,
 45 s by default; a running process keeps it for good."""
@@ -29,6 +33,8 @@ class Failures:
     """Producers that were lost, and members with too many aborts, since the last commit."""
     aborted: int = 0
     """Transactions that were aborted since the last commit, or since the limit was reached."""
+    unexplained: int = 0
+    """Those of the aborted transactions since the last commit of whose error nothing is known."""
     taken: tuple[float, ...] = ()
     """When another process took a transactional id: the last times, oldest first."""
     unreleased_since: float | None = None
@@ -36,15 +42,16 @@ class Failures:
 
     def committed(self) -> Failures:
         """Reset the counts of failures in a row."""
-        return replace(self, lost=0, aborted=0)
+        return replace(self, lost=0, aborted=0, unexplained=0)
 
     def assigned(self) -> Failures:
         """Reset the time limit for joining: the member is in its group."""
         return replace(self, unreleased_since=None)
 
-    def after_abort(self) -> Failures:
+    def after_abort(self, *, unexplained: bool = False) -> Failures:
         """Count an aborted transaction; the count begins anew after the limit."""
-        return replace(self, aborted=self.aborted % ABORTED_AT_MOST + 1)
+        aborted = self.aborted % ABORTED_AT_MOST + 1
+        return replace(self, aborted=aborted, unexplained=self.unexplained + unexplained)
 
     def after_loss(self) -> Failures:
         """Count a lost producer, or a member with too many aborts."""
@@ -62,6 +69,16 @@ class Failures:
     def too_many_aborted(self) -> bool:
         """Whether the last abort was one too many."""
         return self.aborted == ABORTED_AT_MOST
+
+    @property
+    def too_many_unexplained(self) -> bool:
+        """Whether nothing is known of the errors of too many transactions."""
+        return self.unexplained >= UNEXPLAINED_AT_MOST
+
+    @property
+    def repeated(self) -> bool:
+        """Whether failure follows failure, with no commit in between."""
+        return max(self.aborted, self.lost) >= REPEATED
 
     @property
     def too_many_lost(self) -> bool:

@@ -9,10 +9,24 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaException
 
-from featuregate_confluent.error_actions import ErrorAction, action_for
+from featuregate_confluent.error_actions import ErrorAction, action_for, explain
 from featuregate_confluent.errors import CommitRefused
-from featuregate_confluent.producing.offsets import GRACE_SECONDS, STOOD_STILL, OffsetsUnanswered, send_offsets, words
-from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack, lost_by, was_fenced
+from featuregate_confluent.producing.offsets import (
+    GRACE_SECONDS,
+    SEND_SECONDS,
+    STOOD_STILL,
+    OffsetsUnanswered,
+    send_offsets,
+    words,
+)
+from featuregate_confluent.producing.outcome import (
+    Committed,
+    Lost,
+    RolledBack,
+    lost_by,
+    rolled_back_by,
+    was_fenced,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,14 +56,24 @@ def send_and_commit(
         sent_in = send_offsets(producer, consumer, list(offsets), timeout=timeout, generation=generation, within=within)
         _commit(producer, within)
     except CommitRefused as refused:
-        if refused.action is ErrorAction.REJOIN:
-            unanswered = isinstance(refused, OffsetsUnanswered)
-            return Lost(why=refused.why, cause=refused, fenced=was_fenced(refused), unanswered=unanswered)
-        fatal = refused.action is ErrorAction.FATAL
-        return roll_back(producer, RolledBack(why=refused.why, cause=refused, fatal=fatal), within)
+        return _after(refused, producer, within)
     except KafkaException as failure:
         return lost_by(failure)
     return Committed(sent_in)
+
+
+def roll_back_failed(
+    producer: Producer, consumer: Consumer, offsets: Sequence[TopicPartition], outcome: RolledBack, within: Within
+) -> Outcome:
+    """Abort a transaction that has failed in the background, and return the reason.
+
+    ``produce()`` gives ``_STATE`` then, whatever the reason is, and the call that sends the offsets gives the reason.
+    """
+    try:
+        send_offsets(producer, consumer, list(offsets), timeout=SEND_SECONDS, within=within)
+    except CommitRefused as refused:
+        return _after(refused, producer, within)
+    return roll_back(producer, outcome, within)
 
 
 def roll_back(producer: Producer, outcome: RolledBack, within: Within) -> Outcome:
@@ -60,6 +84,18 @@ def roll_back(producer: Producer, outcome: RolledBack, within: Within) -> Outcom
     except KafkaException as failure:
         return lost_by(failure, fatal=outcome.fatal)
     return outcome
+
+
+def _after(refused: CommitRefused, producer: Producer, within: Within) -> Outcome:
+    """Return the outcome after the offsets, or the commit, were refused: abort where that is due."""
+    if refused.action is ErrorAction.REJOIN:
+        unanswered = isinstance(refused, OffsetsUnanswered)
+        return Lost(why=refused.why, cause=refused, fenced=was_fenced(refused), unanswered=unanswered)
+    if isinstance(refused.__cause__, KafkaException):
+        outcome = rolled_back_by(refused.__cause__, refused.why, refused)
+    else:
+        outcome = RolledBack(why=refused.why, cause=refused, fatal=refused.action is ErrorAction.FATAL)
+    return roll_back(producer, outcome, within)
 
 
 def outcome_of(call: Call[Outcome]) -> Outcome:
@@ -78,8 +114,9 @@ def _commit(producer: Producer, within: Within) -> None:
         _end(producer.commit_transaction, within)
     except KafkaException as failure:
         error = failure.args[0]
-        if action_for(error) is ErrorAction.ABORT:
-            raise CommitRefused(ErrorAction.ABORT, words(error)) from failure
+        row = explain(error)
+        if row.action is ErrorAction.ABORT or (row.record and not error.fatal()):
+            raise CommitRefused(row.action, words(error)) from failure
         raise
 
 

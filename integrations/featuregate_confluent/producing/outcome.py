@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from confluent_kafka import KafkaException
 
-from featuregate_confluent.error_actions import ErrorAction, action_for
+from featuregate_confluent.error_actions import ErrorAction, action_for, explain
 from featuregate_confluent.producing.offsets import words
 from featuregate_librdkafka.error_codes import is_fenced
 
@@ -28,6 +28,10 @@ class RolledBack:
     cause: BaseException | None = None
     fatal: bool = False
     """Whether another attempt would fail as well."""
+    refused: bool = False
+    """Whether a record that the app gave is the reason."""
+    unexplained: bool = False
+    """Whether nothing is known of the error that is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +48,13 @@ class Lost:
 
 
 Outcome: TypeAlias = Committed | RolledBack | Lost
+
+
+def rolled_back_by(failure: KafkaException, why: str, cause: BaseException | None = None) -> RolledBack:
+    """Return the outcome after an error that only an abort follows."""
+    row = explain(failure.args[0])
+    fatal = row.action is ErrorAction.FATAL
+    return RolledBack(why=why, cause=cause or failure, fatal=fatal, refused=row.record, unexplained=row.unexplained)
 
 
 def lost_by(failure: KafkaException, *, fatal: bool = False) -> Lost:

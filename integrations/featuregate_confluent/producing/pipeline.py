@@ -6,7 +6,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from featuregate_confluent.errors import Aborted, MustRejoin
+from featuregate_confluent.errors import Aborted, MustRejoin, RecordRefused
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -31,7 +31,8 @@ class Pipeline:
                     pipeline.commit(transaction)
 
     A commit that was aborted is no error: its messages come again. Where several end otherwise, all are waited for,
-    and the gravest error is raised: :class:`~featuregate_confluent.errors.MustRejoin` only where there is no other.
+    and the gravest error is raised: :class:`~featuregate_confluent.errors.MustRejoin` only where there is no other,
+    and :class:`~featuregate_confluent.errors.RecordRefused` only where there is no graver one.
     """
 
     def __init__(self, at_once: int = AT_ONCE) -> None:
@@ -64,12 +65,11 @@ class Pipeline:
             return
         failures = self._finish_all()
         try:
-            if error is None or isinstance(error, MustRejoin):
-                graver = [failure for failure in failures if not isinstance(failure, MustRejoin)]
-                if graver or (failures and error is None):
-                    raise (graver or failures)[0]
+            gravest = max(failures, key=_gravity, default=None)  # the first one of equals
+            if gravest is not None and _gravity(gravest) > _gravity(error):
+                raise gravest
         finally:
-            failures = graver = []  # tracebacks hold this frame
+            failures, gravest = [], None  # tracebacks hold this frame
 
     def _finish_all(self) -> list[Exception]:
         failures: list[Exception] = []
@@ -83,3 +83,16 @@ class Pipeline:
     def _finish_oldest(self) -> None:
         with suppress(Aborted):
             self._under_way.popleft().finish_commit()
+
+
+def _gravity(error: BaseException | None) -> int:
+    """Return how grave an error is: a refused record can be left out, and a member can join again."""
+    match error:
+        case None:
+            return 0
+        case MustRejoin():
+            return 1
+        case RecordRefused():
+            return 2
+        case _:
+            return 3

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 
 from featuregate_confluent.error_actions import ErrorAction, action_for
 from featuregate_confluent.producing.offsets import words
-from featuregate_confluent.producing.outcome import Lost, RolledBack, was_fenced
+from featuregate_confluent.producing.outcome import Lost, RolledBack, rolled_back_by, was_fenced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +48,7 @@ def refused(topic: str, failure: KafkaException) -> Lost | RolledBack:
     why = f"a record for topic {topic!r} was not taken: {words(failure.args[0])}"
     if action is ErrorAction.REJOIN:
         return Lost(why=why, cause=failure, fenced=was_fenced(failure))
-    return RolledBack(why=why, cause=failure, fatal=action is ErrorAction.FATAL)
+    return rolled_back_by(failure, why)
 
 
 def logging_errors(on_delivery: Delivery) -> Delivery:

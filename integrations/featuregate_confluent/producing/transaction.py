@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 from confluent_kafka import KafkaException
 
 from featuregate_confluent.errors import Aborted, MustRejoin, SwitchError, SwitchFatal
-from featuregate_confluent.producing.ending import outcome_of, roll_back, send_and_commit
+from featuregate_confluent.producing.ending import outcome_of, roll_back, roll_back_failed, send_and_commit
 from featuregate_confluent.producing.offsets import SEND_SECONDS
 from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack, lost_by
 from featuregate_confluent.producing.sending import logging_errors, refused, send_when_room
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
     from featuregate_confluent.client.latch_topic import LatchRecord
+    from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.models import Model
     from featuregate_confluent.producing.assignment import Assignment
     from featuregate_confluent.producing.outcome import Outcome
@@ -82,10 +83,12 @@ class Transaction:
         "_open",
         "assignment",
         "consumer",
+        "events",
         "messages",
         "model",
         "offsets",
         "producer",
+        "timestamps",
     )
 
     def __init__(
@@ -107,6 +110,10 @@ class Transaction:
         self.offsets = offsets
         """The next offset of each partition, with the mark and the app's own metadata."""
         self.assignment = assignment
+        self.events: Sequence[SwitchEvent] = ()
+        """Emitted when it is committed."""
+        self.timestamps: tuple[int, int] | None = None
+        """The lowest and the highest that its records were given."""
         self._keeper = keeper
         self.consumer = consumer
         self._first_v2_generation = first_v2_generation
@@ -199,6 +206,9 @@ class Transaction:
                 "timestamp": timestamp,
                 "headers": headers,
             }
+            if timestamp:
+                low, high = self.timestamps or (timestamp, timestamp)
+                self.timestamps = min(low, timestamp), max(high, timestamp)
         send = self.producer.produce
         try:
             send(topic, value, key, partition, **more)
@@ -211,6 +221,11 @@ class Transaction:
         match outcome:
             case Lost():
                 self._raise(outcome)
+            case RolledBack() if _failed_before(outcome):
+                self._conclude(
+                    self._start(partial(roll_back_failed, self.producer, self.consumer, self.offsets, outcome))
+                )
+                raise Aborted(outcome.why)
             case RolledBack():
                 self._abort(outcome)
 
@@ -328,6 +343,11 @@ class Transaction:
         if self._open:
             self._open = False
             self._keeper.rounds.ran(self)
+
+
+def _failed_before(outcome: RolledBack) -> bool:
+    """Return whether the transaction has failed in the background, for a reason that is not this one."""
+    return isinstance(outcome.cause, KafkaException) and outcome.cause.args[0].name() == "_STATE"
 
 
 def _cause(outcome: Outcome) -> BaseException | None:

@@ -84,6 +84,42 @@ def test_a_producer_whose_epoch_cannot_be_renewed_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("code", known_codes())
+def test_every_error_of_the_client_has_a_row(code: int) -> None:
+    """A release of librdkafka that knows more codes is to be looked through."""
+    assert KafkaError(code).name() in BY_NAME
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+def test_an_error_without_a_row_ends_after_a_few(flags: tuple[bool, bool, bool]) -> None:
+    """A member counts errors of which nothing is known, where it does not stop or ask again, within a bound."""
+    fatal, retriable, must_abort = flags
+    row = explain(Failure(named="ERR_999?", is_fatal=fatal, is_retriable=retriable, must_abort=must_abort))
+    assert row.unexplained or row.action in {ErrorAction.FATAL, ErrorAction.RETRY}
+
+
+@pytest.mark.parametrize(
+    "name", ["INVALID_TIMESTAMP", "MSG_SIZE_TOO_LARGE", "INVALID_RECORD", "TOPIC_EXCEPTION", "RECORD_LIST_TOO_LARGE"]
+)
+def test_an_error_of_a_record_says_so(name: str) -> None:
+    """The transaction would succeed without the record, and no attempt succeeds with it."""
+    row = explain(Failure(named=name, must_abort=True))
+    assert (row.action, row.record) == (ErrorAction.FATAL, True)
+
+
+def test_a_refused_timestamp_names_the_limit_of_the_topic() -> None:
+    """The reader is to look at the timestamp, at the clock and at the topic."""
+    reason = explain(Failure(named="INVALID_TIMESTAMP", must_abort=True)).reason
+    assert "message.timestamp.after.max.ms" in reason
+    assert "clock of this host" in reason
+
+
+@pytest.mark.parametrize("name", ["TOPIC_AUTHORIZATION_FAILED", "_FENCED", "_TIMED_OUT", "ERR_999?"])
+def test_an_error_of_anything_else_blames_no_record(name: str) -> None:
+    """No message is dead-lettered for a missing right."""
+    assert not explain(Failure(named=name, must_abort=True)).record
+
+
+@pytest.mark.parametrize("code", known_codes())
 def test_every_error_of_the_client_has_an_action(code: int) -> None:
     """No name and no flags make the error handling itself raise."""
     for fatal, retriable, must_abort in FLAGS:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from featuregate_confluent.member.failure_limits import (
     ABORTED_AT_MOST,
     LOST_AT_MOST,
+    REPEATED,
     TAKEN_AT_MOST,
     TAKEN_SECONDS,
+    UNEXPLAINED_AT_MOST,
     UNRELEASED_SECONDS,
     Failures,
 )
@@ -68,3 +71,23 @@ def test_another_member_may_have_the_instance_id_for_a_while() -> None:
     assert not failures.unreleased_for_too_long(1000.0 + UNRELEASED_SECONDS)
     assert failures.unreleased_for_too_long(1000.1 + UNRELEASED_SECONDS)
     assert not failures.assigned().unreleased(2000.0).unreleased_for_too_long(2000.0)
+
+
+@pytest.mark.parametrize("kind", ["after_abort", "after_loss"])
+def test_failures_that_repeat_without_a_commit_are_seen_before_any_limit_is_reached(kind: str) -> None:
+    """A single one is usual: a rebalance, for example."""
+    failures = Failures()
+    for number in range(1, REPEATED + 1):
+        failures = getattr(failures, kind)()
+        assert failures.repeated is (number == REPEATED)
+    assert not failures.committed().repeated
+
+
+def test_errors_of_which_nothing_is_known_are_few() -> None:
+    """Aborts with a known reason in between do not reset the count, and a commit does."""
+    failures = Failures()
+    for _ in range(UNEXPLAINED_AT_MOST):
+        assert not failures.too_many_unexplained
+        failures = failures.after_abort(unexplained=True).after_abort()
+    assert failures.too_many_unexplained
+    assert not failures.committed().too_many_unexplained

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from featuregate_confluent import Aborted, MustRejoin, Pipeline, SwitchFatal, TransformFailed
+from featuregate_confluent import Aborted, MustRejoin, Pipeline, RecordRefused, SwitchFatal, TransformFailed
 
 if TYPE_CHECKING:
     from featuregate_confluent.producing.transaction import Transaction
 
 REJOIN, FATAL, FAILED = MustRejoin("fenced"), SwitchFatal("no rights"), TransformFailed("poison")
+REFUSED = RecordRefused((), "too large")
 
 
 class Ending:
@@ -70,6 +71,8 @@ def test_what_was_aborted_is_no_error() -> None:
         ([REJOIN, FATAL, MustRejoin("too")], FATAL),
         ([FATAL, REJOIN, None], FATAL),
         ([REJOIN, None, ValueError("of the app's callback")], ValueError),
+        ([REJOIN, REFUSED, None], REFUSED),
+        ([REFUSED, FATAL, None], FATAL),
     ],
 )
 def test_all_are_waited_for_and_the_gravest_error_is_raised(failures: list[Exception | None], raised: object) -> None:
@@ -89,7 +92,13 @@ def test_all_are_waited_for_and_the_gravest_error_is_raised(failures: list[Excep
 
 @pytest.mark.parametrize(
     ("body", "end", "raised"),
-    [(FAILED, REJOIN, FAILED), (FAILED, FATAL, FAILED), (REJOIN, None, REJOIN), (REJOIN, FATAL, FATAL)],
+    [
+        (FAILED, REJOIN, FAILED),
+        (FAILED, FATAL, FAILED),
+        (REJOIN, None, REJOIN),
+        (REJOIN, FATAL, FATAL),
+        (REFUSED, FATAL, FATAL),
+    ],
 )
 def test_an_error_of_the_block_is_raised_once_all_have_ended(
     body: Exception, end: Exception | None, raised: Exception

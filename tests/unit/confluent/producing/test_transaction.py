@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import threading
 import time
 import weakref
@@ -12,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from featuregate_confluent import Aborted, Model, MustRejoin, Pipeline, SwitchFatal
-from featuregate_confluent.events import Fenced
+from featuregate_confluent import Aborted, Model, MustRejoin, Pipeline, RecordRefused, SwitchFatal
+from featuregate_confluent.events import DeadLettered, Fenced, LatchRead, TransactionAborted, TransactionCommitted
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.member.conclusions import Conclusions
-from featuregate_confluent.member.failure_limits import LOST_AT_MOST
+from featuregate_confluent.member.failure_limits import LOST_AT_MOST, UNEXPLAINED_AT_MOST
 from featuregate_confluent.member.positions import next_offsets, offsets_to_commit
 from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.producing import offsets
@@ -219,6 +220,82 @@ def test_what_is_fatal_stays_so_where_the_consumer_cannot_be_rewound(desk: Desk)
     with pytest.raises(SwitchFatal, match="another process runs"), desk.transaction(Client(send=taken)):
         pass
     assert not desk.state.under_way
+
+
+TOO_LARGE = kafka(KafkaError.MSG_SIZE_TOO_LARGE, txn_requires_abort=True)
+
+
+@pytest.mark.parametrize("ends", [{"commit": TOO_LARGE}, {"send": TOO_LARGE}, {"produce": TOO_LARGE}])
+def test_a_refused_record_names_the_messages_and_its_producer_goes_on(desk: Desk, ends: dict[str, Any]) -> None:
+    """Whichever call reports it, the transaction is aborted, and the messages come again."""
+    client = Client(**ends)
+    with pytest.raises(RecordRefused) as refused, desk.transaction(client) as transaction:
+        transaction.produce("bills", b"")
+    assert refused.value.messages == transaction.messages
+    assert str(refused.value).startswith("a record for 10 messages from orders[0]@0 to orders[0]@9 is refused")
+    assert (desk.reader.seeks, desk.held.dropped, desk.state.lost) == ([0], [], None)
+    assert client.asked[-1] == "abort"
+
+
+def test_a_refused_timestamp_is_named_with_the_clock_of_this_host(desk: Desk) -> None:
+    """Microseconds are seen at once, and so is a clock that is ahead."""
+    client = Client(commit=kafka(KafkaError.INVALID_TIMESTAMP, txn_requires_abort=True))
+    for given, named in [((5, 7), "5 to 7"), ((7,), "7"), ((0,), "none of its own")]:
+        transaction = desk.transaction(client)
+        transaction.begin()
+        for timestamp in given:
+            transaction.produce("bills", b"", timestamp=timestamp)
+        with pytest.raises(RecordRefused) as refused:
+            transaction.commit()
+        assert "message.timestamp.after.max.ms" in str(refused.value)
+        assert re.search(rf"; timestamp: {named}; this host's clock: \d{{4}}-\d\d-\d\dT\S+Z$", str(refused.value))
+        desk.state.receive(())
+
+
+def test_a_transaction_that_has_failed_in_the_background_tells_why(desk: Desk) -> None:
+    """The client answers produce() with _STATE, and tells the reason to the call that sends the offsets."""
+    client = Client(produce=kafka(KafkaError._STATE), send=TOO_LARGE)
+    with pytest.raises(RecordRefused, match="MSG_SIZE_TOO_LARGE"), desk.transaction(client) as transaction:
+        transaction.produce("bills", b"")
+    assert client.asked == ["begin", "produce", "send", "abort"]
+
+
+def test_a_transaction_that_has_failed_for_no_reason_is_aborted(desk: Desk) -> None:
+    """It is never committed: a record is missing."""
+    client = Client(produce=kafka(KafkaError._STATE))
+    with desk.transaction(client) as transaction:
+        transaction.produce("bills", b"")
+    assert client.asked == ["begin", "produce", "send", "abort"]
+    assert (desk.state.aborted, desk.reader.seeks) == (1, [0])
+
+
+def test_an_error_that_is_not_known_ends_after_a_few_aborts(desk: Desk) -> None:
+    """An endless loop of them would be noticed by nobody."""
+    client = Client(commit=kafka(KafkaError.UNKNOWN, txn_requires_abort=True))
+    for _ in range(UNEXPLAINED_AT_MOST - 1):
+        with desk.transaction(client):
+            pass
+        desk.state.receive(())
+    ended = pytest.raises(SwitchFatal, match="5 transactions were aborted, the last one for: UNKNOWN: the broker")
+    with ended, desk.transaction(client):
+        pass
+
+
+def test_events_of_a_transaction_are_emitted_with_its_commit(desk: Desk) -> None:
+    """Those of one that is aborted are not."""
+    letter = DeadLettered(topic=TOPIC, partition=0, offset=7, error="poison")
+    for client in (Client(send=REFUSED), Client()):
+        with desk.transaction(client) as transaction:
+            transaction.events = [letter]
+        desk.state.receive(())
+    assert [type(event) for event in desk.events] == [TransactionAborted, LatchRead, TransactionCommitted, DeadLettered]
+
+
+def test_a_refused_record_of_a_consumer_that_cannot_be_rewound_joins_again(desk: Desk) -> None:
+    """The new consumer begins at the committed offset, and meets the record again."""
+    desk.reader.seek = lambda _: kafka(KafkaError._STATE)()
+    with pytest.raises(MustRejoin), desk.transaction(Client(commit=TOO_LARGE)):
+        pass
 
 
 def test_one_reason_is_one_loss_and_what_came_through_beside_it_counts(desk: Desk) -> None:

@@ -1,0 +1,292 @@
+"""What to do about each error of librdkafka and of brokers, and why: a row for each name. Pure."""
+
+from __future__ import annotations
+
+from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class ErrorAction(Enum):
+    """What to do after an error in a transaction, the mildest first."""
+
+    RETRY = "retry"
+    """The same call again: nothing was done, or it can be done twice."""
+    ABORT = "abort"
+    """Abort the transaction, rewind the consumer to where it began, and go on with the same producer."""
+    REJOIN = "rejoin"
+    """This member or its producer was replaced: drop the producer, leave the group and join again."""
+    FATAL = "fatal"
+    """Going on would not help: rights, settings, software."""
+
+
+class Row(NamedTuple):
+    """The action for an error, and why."""
+
+    action: ErrorAction
+    reason: str
+    record: bool = False
+    """Whether a record that the app gave is refused: without that record the transaction would succeed."""
+    unexplained: bool = False
+    """Whether nothing is known of the error. A member ends after a few of them in a row."""
+
+
+_WAIT: Final = "librdkafka goes on in the background, and the same call resumes it"
+_COORDINATOR: Final = "the coordinator is moving, loading or away: it is there again soon"
+_REPLACED: Final = (
+    "another producer has taken the transactional id, or the transaction took longer than transaction.timeout.ms: "
+    "this producer can do nothing more, and what it had consumed may be another's by now"
+)
+_LOST: Final = "the producer and its coordinator disagree on where they are: a new producer settles what is open"
+_RIGHTS: Final = "a right is missing: no attempt succeeds before an administrator grants it"
+_LOGIN: Final = "the broker refused the credentials"
+_RECORD: Final = "the broker refuses what the app writes, and would refuse it each time it is written"
+_SETTINGS: Final = "a setting of this client is wrong for this broker"
+_SOFTWARE: Final = "broker and client have no way in common to do this"
+_AWAY: Final = "the leader of a partition is moving, or replicas are away, and the client did not outwait it"
+_CONNECTION: Final = "a broker could not be reached in this way; the client tries again"
+_OCCUPIED: Final = "another call occupies the client: only the end of that call, or a new client, helps"
+_GROUP: Final = "the group does not know this member any more"
+_MACHINE: Final = "this machine lacks files, memory or threads"
+_NO_END: Final = "it tells nothing about the transaction, which the abort ends"
+_ELSEWHERE: Final = "brokers answer so to requests that no transaction and no member sends: client and broker disagree"
+_TIMESTAMP: Final = (
+    "the timestamp is further from the broker's clock than message.timestamp.after.max.ms or "
+    "message.timestamp.before.max.ms of the topic allows (message.timestamp.difference.max.ms before 3.6). A timestamp "
+    "is in milliseconds; a record without one has the clock of this host"
+)
+_UNSENT: Final = "a message was not delivered, so that the transaction would be incomplete"
+
+NO_NEW_EPOCH: Final = "KIP-360"
+"""What librdkafka says where it wants to renew a producer's epoch on a broker before 2.5: "InitProducerId
+(KIP-360) not supported by broker". Its name is that of everything that broker and client cannot do together."""
+NEW_PRODUCER: Final = Row(
+    ErrorAction.REJOIN,
+    "brokers before 2.5 cannot renew the epoch of a producer whose message timed out: a new one settles what is open",
+)
+
+
+def _each(action: ErrorAction, reason: str, names: str, *, record: bool = False) -> dict[str, Row]:
+    """Return one row for several names, with blanks between them."""
+    return dict.fromkeys(names.split(), Row(action, reason, record))
+
+
+BY_NAME: Final[Mapping[str, Row]] = MappingProxyType(
+    {
+        # the network, and coordinators that move
+        "_TIMED_OUT": Row(ErrorAction.RETRY, _WAIT),
+        "_TIMED_OUT_QUEUE": Row(ErrorAction.RETRY, _WAIT),
+        "_TRANSPORT": Row(ErrorAction.RETRY, "a connection broke, and is made again"),
+        "_ALL_BROKERS_DOWN": Row(ErrorAction.RETRY, "no broker can be reached now; librdkafka keeps trying"),
+        "_WAIT_COORD": Row(ErrorAction.RETRY, _COORDINATOR),
+        "REQUEST_TIMED_OUT": Row(ErrorAction.RETRY, "the broker was too slow, and has said so"),
+        "COORDINATOR_LOAD_IN_PROGRESS": Row(ErrorAction.RETRY, _COORDINATOR),
+        "COORDINATOR_NOT_AVAILABLE": Row(ErrorAction.RETRY, _COORDINATOR),
+        "NOT_COORDINATOR": Row(ErrorAction.RETRY, _COORDINATOR),
+        "CONCURRENT_TRANSACTIONS": Row(
+            ErrorAction.RETRY, "the transaction before it, maybe a dead process's, is still being completed"
+        ),
+        "UNSTABLE_OFFSET_COMMIT": Row(
+            ErrorAction.RETRY, "a pending transaction holds the offset: it commits, or times out"
+        ),
+        # the transaction cannot be completed; its producer can go on
+        "ILLEGAL_GENERATION": Row(
+            ErrorAction.ABORT,
+            "the group has rebalanced since its metadata was taken: the next poll brings the new assignment",
+        ),
+        "STALE_MEMBER_EPOCH": Row(
+            ErrorAction.ABORT, "the group has moved on since its metadata was taken: the next poll brings its new epoch"
+        ),
+        "REBALANCE_IN_PROGRESS": Row(
+            ErrorAction.ABORT, "the group is being rebalanced: the next poll takes part in it"
+        ),
+        "TRANSACTION_ABORTABLE": Row(
+            ErrorAction.ABORT, "the broker asks for it, and leaves the producer as it is (KIP-890)"
+        ),
+        "UNKNOWN_PRODUCER_ID": Row(
+            ErrorAction.ABORT, "the broker has forgotten the producer; the abort renews it (KIP-360)"
+        ),
+        "INVALID_PRODUCER_ID_MAPPING": Row(
+            ErrorAction.ABORT, "the coordinator has forgotten the producer; the abort renews it (KIP-360)"
+        ),
+        "OUT_OF_ORDER_SEQUENCE_NUMBER": Row(ErrorAction.ABORT, f"{_UNSENT}; the abort begins a new sequence (KIP-360)"),
+        "UNKNOWN_TOPIC_OR_PART": Row(
+            ErrorAction.ABORT, "the topic is not there; a new one takes a moment to be everywhere"
+        ),
+        "_UNKNOWN_TOPIC": Row(ErrorAction.ABORT, "the topic is not there; a new one takes a moment to be everywhere"),
+        "_UNKNOWN_PARTITION": Row(
+            ErrorAction.ABORT, "the partition is not there; a new one takes a moment to be everywhere"
+        ),
+        "_INCONSISTENT": Row(ErrorAction.ABORT, _UNSENT),
+        "_MSG_TIMED_OUT": Row(ErrorAction.ABORT, _UNSENT),
+        "_PURGE_QUEUE": Row(ErrorAction.ABORT, "the message was dropped because its transaction had failed before"),
+        "_PURGE_INFLIGHT": Row(ErrorAction.ABORT, "the message was dropped because its transaction had failed before"),
+        "_STATE": Row(
+            ErrorAction.ABORT, "the transaction is not where this call is due: it may have failed in the background"
+        ),
+        # another member has this place now
+        "_FENCED": Row(ErrorAction.REJOIN, _REPLACED),
+        "PRODUCER_FENCED": Row(ErrorAction.REJOIN, _REPLACED),
+        "INVALID_PRODUCER_EPOCH": Row(ErrorAction.REJOIN, _REPLACED),
+        "UNKNOWN_MEMBER_ID": Row(
+            ErrorAction.REJOIN,
+            "the group has removed this member: its partitions, and their producers' ids, are others' now",
+        ),
+        "FENCED_MEMBER_EPOCH": Row(
+            ErrorAction.REJOIN, "the group has removed this member and given its partitions away (KIP-848)"
+        ),
+        "_MAX_POLL_EXCEEDED": Row(
+            ErrorAction.REJOIN, "no poll within max.poll.interval.ms: this member has left the group, and owns nothing"
+        ),
+        "INVALID_TXN_STATE": Row(ErrorAction.REJOIN, _LOST),
+        "_CONFLICT": Row(
+            ErrorAction.REJOIN,
+            "a call that was given up before still occupies the producer, and only that call could resume it",
+        ),
+        "_FATAL": Row(
+            ErrorAction.REJOIN, "the producer had failed before; a new one says what stands in its way, if anything"
+        ),
+        # nothing that this process does would help
+        "FENCED_INSTANCE_ID": Row(
+            ErrorAction.FATAL,
+            "another process runs with this group.instance.id: joining again would remove that process from the group",
+        ),
+        "UNRELEASED_INSTANCE_ID": Row(ErrorAction.FATAL, "another process runs with this group.instance.id"),
+        "TOPIC_AUTHORIZATION_FAILED": Row(ErrorAction.FATAL, f"{_RIGHTS} (READ on the input, WRITE on the output)"),
+        "GROUP_AUTHORIZATION_FAILED": Row(ErrorAction.FATAL, f"{_RIGHTS} (READ on the group)"),
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": Row(
+            ErrorAction.FATAL,
+            f"{_RIGHTS} (WRITE on the transactional id; grant it for the prefix that is the app's id)",
+        ),
+        "CLUSTER_AUTHORIZATION_FAILED": Row(ErrorAction.FATAL, f"{_RIGHTS} (IDEMPOTENT_WRITE on a cluster before 2.8)"),
+        "_AUTHENTICATION": Row(ErrorAction.FATAL, _LOGIN),
+        "SASL_AUTHENTICATION_FAILED": Row(ErrorAction.FATAL, _LOGIN),
+        "OFFSET_METADATA_TOO_LARGE": Row(
+            ErrorAction.FATAL,
+            "the broker's offset.metadata.max.bytes is below what the mark and the app's own text take",
+        ),
+        "MSG_SIZE_TOO_LARGE": Row(
+            ErrorAction.FATAL,
+            f"{_RECORD}: it is larger than message.max.bytes of the client, or max.message.bytes of the topic, allows",
+            record=True,
+        ),
+        "RECORD_LIST_TOO_LARGE": Row(
+            ErrorAction.FATAL, f"{_RECORD}: the batch is larger than the broker allows", record=True
+        ),
+        "INVALID_RECORD": Row(ErrorAction.FATAL, f"{_RECORD}: a compacted topic wants a key, for example", record=True),
+        "INVALID_TIMESTAMP": Row(ErrorAction.FATAL, f"{_RECORD}: {_TIMESTAMP}", record=True),
+        "TOPIC_EXCEPTION": Row(ErrorAction.FATAL, f"{_RECORD}: no topic can have this name", record=True),
+        **_each(ErrorAction.FATAL, f"{_RECORD}: it arrives broken", "INVALID_MSG INVALID_MSG_SIZE", record=True),
+        "_INVALID_DIFFERENT_RECORD": Row(
+            ErrorAction.FATAL, f"{_RECORD}: another record of the same batch is refused", record=True
+        ),
+        "UNSUPPORTED_COMPRESSION_TYPE": Row(ErrorAction.FATAL, f"{_SETTINGS}: compression.type"),
+        "INVALID_TRANSACTION_TIMEOUT": Row(
+            ErrorAction.FATAL, f"{_SETTINGS}: transaction.timeout.ms is above its transaction.max.timeout.ms"
+        ),
+        "UNSUPPORTED_VERSION": Row(ErrorAction.FATAL, _SOFTWARE),
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT": Row(
+            ErrorAction.FATAL, f"{_SOFTWARE}: the topic keeps its records in an old format"
+        ),
+        "_UNSUPPORTED_FEATURE": Row(ErrorAction.FATAL, _SOFTWARE),
+        "_AUTO_OFFSET_RESET": Row(
+            ErrorAction.FATAL,
+            "the group has committed no offset in a partition, or one that is not there any more, and "
+            "auto.offset.reset=error asks to stop then: set the group's offset, or earliest",
+        ),
+        "_NOT_CONFIGURED": Row(ErrorAction.FATAL, "the producer has no transactional.id"),
+        "_INVALID_ARG": Row(ErrorAction.FATAL, "the call itself is wrong, and would be wrong again"),
+        "INCONSISTENT_GROUP_PROTOCOL": Row(
+            ErrorAction.FATAL,
+            "the members of the group have no assignor in common: give all of them the same "
+            "partition.assignment.strategy and group.protocol (cooperative-sticky and range do not mix)",
+        ),
+        **_each(ErrorAction.FATAL, f"{_SETTINGS}: group.remote.assignor", "UNSUPPORTED_ASSIGNOR"),
+        **_each(ErrorAction.FATAL, f"{_SETTINGS}: group.id", "INVALID_GROUP_ID"),
+        **_each(
+            ErrorAction.FATAL,
+            f"{_SETTINGS}: session.timeout.ms is not between its group.min.session.timeout.ms and "
+            "group.max.session.timeout.ms",
+            "INVALID_SESSION_TIMEOUT",
+        ),
+        **_each(ErrorAction.FATAL, f"{_SETTINGS}: acks", "INVALID_REQUIRED_ACKS"),
+        **_each(ErrorAction.FATAL, f"{_SETTINGS}: the topics' regular expression", "INVALID_REGULAR_EXPRESSION"),
+        "GROUP_MAX_SIZE_REACHED": Row(ErrorAction.FATAL, "the group has as many members as its group.max.size allows"),
+        "INVALID_COMMIT_OFFSET_SIZE": Row(ErrorAction.FATAL, "the broker cannot store an offset commit of this size"),
+        **_each(
+            ErrorAction.FATAL,
+            _LOGIN,
+            "UNSUPPORTED_SASL_MECHANISM ILLEGAL_SASL_STATE SECURITY_DISABLED DELEGATION_TOKEN_AUTH_DISABLED "
+            "DELEGATION_TOKEN_NOT_FOUND DELEGATION_TOKEN_OWNER_MISMATCH DELEGATION_TOKEN_REQUEST_NOT_ALLOWED "
+            "DELEGATION_TOKEN_AUTHORIZATION_FAILED DELEGATION_TOKEN_EXPIRED UNACCEPTABLE_CREDENTIAL "
+            "INVALID_PRINCIPAL_TYPE PRINCIPAL_DESERIALIZATION_FAILURE",
+        ),
+        **_each(ErrorAction.FATAL, _SOFTWARE, "INVALID_REQUEST _NOT_IMPLEMENTED _UNKNOWN_PROTOCOL"),
+        **_each(ErrorAction.FATAL, _MACHINE, "_CRIT_SYS_RESOURCE _FS"),
+        **_each(
+            ErrorAction.ABORT,
+            _AWAY,
+            "LEADER_NOT_AVAILABLE NOT_LEADER_FOR_PARTITION BROKER_NOT_AVAILABLE REPLICA_NOT_AVAILABLE "
+            "NOT_ENOUGH_REPLICAS NOT_ENOUGH_REPLICAS_AFTER_APPEND KAFKA_STORAGE_ERROR FENCED_LEADER_EPOCH "
+            "UNKNOWN_LEADER_EPOCH OFFSET_NOT_AVAILABLE OFFSET_OUT_OF_RANGE UNKNOWN_TOPIC_ID INCONSISTENT_TOPIC_ID "
+            "PREFERRED_LEADER_NOT_AVAILABLE ELIGIBLE_LEADERS_NOT_AVAILABLE STALE_BROKER_EPOCH STALE_CTRL_EPOCH "
+            "NOT_CONTROLLER REBOOTSTRAP_REQUIRED THROTTLING_QUOTA_EXCEEDED TRANSACTION_COORDINATOR_FENCED _ISR_INSUFF "
+            "_LOG_TRUNCATION",
+        ),
+        **_each(
+            ErrorAction.ABORT,
+            _CONNECTION,
+            "NETWORK_EXCEPTION _FAIL _RESOLVE _SSL _NODE_UPDATE _UNKNOWN_BROKER _DESTROY_BROKER _BAD_MSG "
+            "_BAD_COMPRESSION _RETRY _WAIT_CACHE FETCH_SESSION_ID_NOT_FOUND INVALID_FETCH_SESSION_EPOCH "
+            "LISTENER_NOT_FOUND",
+        ),
+        **_each(
+            ErrorAction.ABORT,
+            _NO_END,
+            "NO_ERROR _NOOP _INTR _PARTIAL _NOENT _NO_OFFSET _OUTDATED _PARTITION_EOF _QUEUE_FULL "
+            "_EXISTING_SUBSCRIPTION _ASSIGN_PARTITIONS _REVOKE_PARTITIONS DUPLICATE_SEQUENCE_NUMBER",
+        ),
+        **_each(ErrorAction.REJOIN, _GROUP, "_UNKNOWN_GROUP _ASSIGNMENT_LOST GROUP_ID_NOT_FOUND MEMBER_ID_REQUIRED"),
+        **_each(ErrorAction.REJOIN, _OCCUPIED, "_IN_PROGRESS _PREV_IN_PROGRESS _DESTROY _GAPLESS_GUARANTEE"),
+        "UNKNOWN": Row(ErrorAction.ABORT, "the broker failed, and its log says how", unexplained=True),
+        "_APPLICATION": Row(ErrorAction.ABORT, "a callback of the app has failed", unexplained=True),
+        **_each(
+            ErrorAction.FATAL,
+            _ELSEWHERE,
+            "_KEY_SERIALIZATION _VALUE_SERIALIZATION _KEY_DESERIALIZATION _VALUE_DESERIALIZATION _READ_ONLY "
+            "_UNDERFLOW _INVALID_TYPE TOPIC_ALREADY_EXISTS INVALID_PARTITIONS INVALID_REPLICATION_FACTOR "
+            "INVALID_REPLICA_ASSIGNMENT INVALID_CONFIG POLICY_VIOLATION OPERATION_NOT_ATTEMPTED LOG_DIR_NOT_FOUND "
+            "REASSIGNMENT_IN_PROGRESS NON_EMPTY_GROUP TOPIC_DELETION_DISABLED ELECTION_NOT_NEEDED "
+            "NO_REASSIGNMENT_IN_PROGRESS GROUP_SUBSCRIBED_TO_TOPIC RESOURCE_NOT_FOUND DUPLICATE_RESOURCE "
+            "INCONSISTENT_VOTER_SET INVALID_UPDATE_VERSION FEATURE_UPDATE_FAILED MISMATCHED_ENDPOINT_TYPE "
+            "UNSUPPORTED_ENDPOINT_TYPE UNKNOWN_CONTROLLER_ID UNKNOWN_SUBSCRIPTION_ID TELEMETRY_TOO_LARGE "
+            "INVALID_REGISTRATION INVALID_RECORD_STATE SHARE_SESSION_NOT_FOUND INVALID_SHARE_SESSION_EPOCH "
+            "FENCED_STATE_EPOCH INVALID_VOTER_KEY DUPLICATE_VOTER VOTER_NOT_FOUND STREAMS_INVALID_TOPOLOGY "
+            "STREAMS_INVALID_TOPOLOGY_EPOCH STREAMS_TOPOLOGY_FENCED SHARE_SESSION_LIMIT_REACHED",
+        ),
+    }
+)
+"""Every error of librdkafka 2.16 has a row. For names of later releases see :data:`BY_FLAG`."""
+
+BY_FLAG: Final[Mapping[str, Row]] = MappingProxyType(
+    {
+        "fatal": Row(
+            ErrorAction.FATAL,
+            "the producer cannot be used any more, and the error is unknown: a stop is noticed, an endless loop is not",
+        ),
+        "txn_requires_abort": Row(
+            ErrorAction.ABORT, "librdkafka asks for it, and leaves the producer as it is", unexplained=True
+        ),
+        "retriable": Row(ErrorAction.RETRY, "librdkafka says that the same call may be made again"),
+        "": Row(
+            ErrorAction.ABORT,
+            "nothing is known of it. An abort commits nothing and the input is read again; and where a commit had got "
+            "through, the broker refuses the abort with INVALID_TXN_STATE, and a new producer reads what is committed",
+            unexplained=True,
+        ),
+    }
+)
+"""The row of an error without a row of its own: that of its first flag, or the last row if it has none."""
