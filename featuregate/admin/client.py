@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.admin.outcomes import FeatureOutcome, Outcome, lagging
 from featuregate.admin.plans import plan
+from featuregate.admin.quorum import fetch_quorum
 from featuregate.admin.update_messages import outcome_of, request
 from featuregate.admin.updates import checked
 from featuregate.blocking import run_blocking
@@ -87,6 +88,8 @@ class Admin:
     ) -> Plan:
         """Predict the answer of the controller, and the apps that the update would affect. It needs no right.
 
+        With DESCRIBE on the cluster it also tells a controller that has gone for good from one that is down.
+
         Parameters
         ----------
         updates
@@ -118,9 +121,10 @@ class Admin:
         wanted = checked(updates)
         view = await self._look(self._settings)
         more = None if controllers is None else await self._look(self._controllers(controllers))
+        quorum = await fetch_quorum(self._settings)
         if view.role == "controller":
-            return plan(None, wanted, controllers=view, latched=latched)
-        return plan(view, wanted, controllers=more, latched=latched)
+            return plan(None, wanted, controllers=view, quorum=quorum, latched=latched)
+        return plan(view, wanted, controllers=more, quorum=quorum, latched=latched)
 
     def dry_run(self, updates: Iterable[Update]) -> Outcome:
         """Ask the controller whether it would; nothing is changed. Raises as :meth:`update`."""

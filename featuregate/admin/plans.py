@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from featuregate.admin.metadata_log import WHAT_TO_DO, in_log, stays_in_log, writes_snapshot
 from featuregate.admin.prediction import ClusterState, predict
 from featuregate.admin.updates import checked, kraft_version_is_only_recorded
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, close_to, features, level_name
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from featuregate.admin.prediction import Judgement, Prediction
+    from featuregate.admin.registrations import Quorum
     from featuregate.admin.updates import LeftOut, Update
     from featuregate.gating.latches import LatchState
     from featuregate.requirements import Requirement
@@ -87,6 +89,7 @@ def plan(
     updates: Iterable[Update],
     *,
     controllers: View | None = None,
+    quorum: Quorum | None = None,
     latched: Mapping[str, Requirement | UnreadLatch] | None = None,
     left_out: Iterable[LeftOut] = (),
 ) -> Plan:
@@ -95,7 +98,11 @@ def plan(
     Parameters
     ----------
     brokers, controllers
-        Views of the same cluster; one may be missing.
+        Views of the same cluster; one may be missing. A level that is raised is ``unknown`` then: the controller
+        refuses what any registered node cannot run.
+    quorum
+        The voters, from :func:`featuregate.admin.quorum.fetch_quorum`: they tell a controller that has gone for good,
+        and is registered still, from one that is down.
     latched
         The gates of apps that have switched, by name, with their requirements: see :func:`latched_in`.
     left_out
@@ -116,7 +123,7 @@ def plan(
         raise ValueError(f"these are views of two clusters: {brokers.cluster_id} and {controllers.cluster_id}")
     left = tuple(left_out)
     wanted = tuple(updates) if left else checked(updates)
-    cluster_state = ClusterState.of(brokers, controllers)
+    cluster_state = ClusterState.of(brokers, controllers, quorum)
     predictions = predict(wanted, cluster_state)
     after = _after(seen, _carried_out(predictions, all_or_nothing=cluster_state.all_or_nothing))
     before_open, after_open = _open_presets(seen, wanted), _open_presets(after, wanted)
@@ -128,7 +135,11 @@ def plan(
         closes=tuple(sorted(before_open - after_open)),
         opens=tuple(sorted(after_open - before_open)),
         affected=tuple(_affected(seen, after, latched or {})),
-        notes=(*_notes(brokers, controllers, wanted), *_raised_all_the_same(cluster_state, predictions)),
+        notes=(
+            *_notes(brokers, controllers, wanted, quorum),
+            *_raised_all_the_same(cluster_state, predictions),
+            *_left_in_log(cluster_state, predictions),
+        ),
         unread=tuple(_unread(latched or {})),
         left_out=left,
     )
@@ -189,10 +200,11 @@ def _affected(before: View, after: View, latched: Mapping[str, Requirement | Unr
             yield AffectedGate(name, str(requirement), decision.summary.removeprefix("closed: "))
 
 
-def _notes(brokers: View | None, controllers: View | None, updates: tuple[Update, ...]) -> Iterator[str]:
+def _notes(
+    brokers: View | None, controllers: View | None, updates: tuple[Update, ...], quorum: Quorum | None
+) -> Iterator[str]:
     yield from _misspelt(updates, [view for view in (brokers, controllers) if view is not None])
-    if controllers is None:
-        yield "controllers were not asked: where they cannot run a level, they refuse it whatever brokers can"
+    yield from _notes_on_controllers(controllers, quorum)
     if brokers is None:
         yield "brokers were not asked: where a registered one cannot run a level, the controller refuses it"
     seen = brokers if brokers is not None else controllers
@@ -213,6 +225,19 @@ def _notes(brokers: View | None, controllers: View | None, updates: tuple[Update
         yield "no release of Kafka carries out an unsafe downgrade of metadata.version (KAFKA-13896)"
 
 
+def _notes_on_controllers(controllers: View | None, quorum: Quorum | None) -> Iterator[str]:
+    """Name the controllers whose registration counts though they do not vote: observers, and those that have gone."""
+    if controllers is None:
+        where = f" (voters: {', '.join(quorum.addresses)})" if quorum and quorum.addresses else ""
+        yield f"controllers were not asked: where they cannot run a level, they refuse it whatever brokers can{where}"
+    elif quorum is not None and quorum.voters is not None:
+        for node in controllers.brokers:
+            if node.node_id is not None and node.node_id not in quorum.voters:
+                yield f"{node.name} is registered and is not a voter: what it registered counts all the same"
+    if quorum is not None and quorum.problem:
+        yield f"the voters are not known, so a controller that has gone looks like one that is down: {quorum.problem}"
+
+
 def _raises_kraft(update: Update, view: View) -> bool:
     return update.feature == KRAFT_VERSION and update.level > (view.level(KRAFT_VERSION) or 0)
 
@@ -225,6 +250,22 @@ def _raised_all_the_same(cluster_state: ClusterState, predictions: tuple[Predict
     others = [one.update.feature for one in predictions if one not in raised and one.judgement != "accepted"]
     if raised and others and raised[0].judgement != "refused" and cluster_state.quorum_may_raise_kraft_version:
         yield f"{KRAFT_VERSION} may be raised for good though {' and '.join(others)} is refused: send it by itself"
+
+
+def _left_in_log(cluster_state: ClusterState, predictions: tuple[Prediction, ...]) -> Iterator[str]:
+    """Warn of levels that an older controller would find in the metadata log (``metadata-log`` of the readiness).
+
+    Only an update that is certain to be carried out writes a snapshot.
+    """
+    if cluster_state.with_zookeeper:
+        return
+    done = list(_carried_out(predictions, all_or_nothing=cluster_state.all_or_nothing))
+    certain = {one.update.feature for one in predictions if one.judgement == "accepted"}
+    after = {one.feature: one.level for one in done if one.feature in certain or not writes_snapshot(one.feature)}
+    before = {one.update.feature: one.current or 0 for one in predictions}
+    for feature, level in stays_in_log(before, after).items():
+        older = "a controller of a release that does not support it"
+        yield f"{feature}={level} {in_log(older)}: before a rollback to such a release, {WHAT_TO_DO}"
 
 
 def _misspelt(updates: tuple[Update, ...], views: Iterable[View]) -> Iterator[str]:

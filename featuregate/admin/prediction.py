@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from featuregate.admin import zookeeper_rules
 from featuregate.admin.kraft_rules import (
     ALL_OR_NOTHING_FROM,
+    CONTROLLERS_REGISTER_FROM,
     LOWEST_FOR_FEATURES,
     QUORUM_RAISES_KRAFT_VERSION_FROM,
     RULES_CHANGED_IN,
@@ -22,6 +23,7 @@ from featuregate.admin.kraft_rules import (
     release_of_level,
 )
 from featuregate.admin.objections import NodeLevels, Wanted
+from featuregate.admin.registrations import unasked, why_silent
 from featuregate.admin.zookeeper_rules import ZooKeeperController
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, api_key
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from featuregate.admin.kraft_rules import Release
     from featuregate.admin.objections import Objection
+    from featuregate.admin.registrations import Quorum
     from featuregate.admin.updates import Update
     from featuregate.view.answers import ApiRange, BrokerAnswer
     from featuregate.view.cluster_view import View
@@ -58,13 +61,17 @@ class ClusterState:
     """The registered brokers, silent ones too; empty where none was asked."""
     controllers: tuple[BrokerAnswer, ...] = ()
     """The controllers; empty where none was asked."""
+    registered: bool = True
+    """Whether ``controllers`` holds every controller that is registered: the controllers named them."""
+    quorum: Quorum | None = None
+    """The voters; None where nobody was asked for them."""
     leader: int | None = None
     """The node id of the active controller, where controllers were asked; of brokers with ZooKeeper, of theirs."""
     speaks: ApiRange | None = None
     """Versions of UpdateFeatures; None where it is not served. Brokers advertise what their controller serves, too."""
 
     @classmethod
-    def of(cls, brokers: View | None, controllers: View | None) -> ClusterState:
+    def of(cls, brokers: View | None, controllers: View | None, quorum: Quorum | None = None) -> ClusterState:
         """Combine the views of brokers and of controllers; either may be missing."""
         views = [view for view in (controllers, brokers) if view is not None]
         with_epoch = [view for view in views if view.epoch >= 0]
@@ -74,6 +81,8 @@ class ClusterState:
             finalized_min=with_epoch[0].finalized_min if with_epoch else {},
             brokers=brokers.brokers if brokers else (),
             controllers=controllers.brokers if controllers else (),
+            registered=controllers is not None and controllers.broker_list == "cluster",
+            quorum=quorum,
             leader=views[0].controller_id if views else None,
             speaks=next(filter(None, served), None),
         )
@@ -118,7 +127,9 @@ class ClusterState:
                     release=release,
                     own=_node_of(self.active) if self.active else None,
                     brokers=tuple(map(_node_of, self.brokers)),
-                    controllers=tuple(_node_of(node) for node in self.controllers if node is not self.active),
+                    controllers=tuple(
+                        self._controller_of(node) for node in self.controllers if node is not self.active
+                    ),
                     levels=levels,
                 )
 
@@ -179,6 +190,29 @@ class ClusterState:
         for level in _LEVELS_OF_KRAFT_VERSION:
             yield {**self.finalized, KRAFT_VERSION: level}
 
+    @property
+    def unasked(self) -> str:
+        """Why a node that was not asked may refuse a level; empty where each was asked."""
+        return unasked(
+            self.brokers,
+            self.controllers,
+            self.quorum,
+            named_by_controllers=self.registered,
+            registers=self._registers,
+        )
+
+    @property
+    def _registers(self) -> bool:
+        return (self.level(METADATA_VERSION) or 0) >= CONTROLLERS_REGISTER_FROM
+
+    def _controller_of(self, node: BrokerAnswer) -> NodeLevels:
+        found = _node_of(node)
+        if node.answered or not self._registers or self.quorum is None or self.quorum.voters is None:
+            return found
+        release = max(self._possible_releases())
+        text = why_silent(node, self.quorum.voters, self.level(METADATA_VERSION) or 0, release)
+        return found._replace(unknown_because=text)
+
     def level(self, feature: str) -> int | None:
         """Return the finalized level of a feature; None: unknown."""
         return None if self.finalized is None else self.finalized.get(feature, 0)
@@ -215,7 +249,14 @@ def _predict_one(
         said = _answer_with_zookeeper(update, cluster_state)
     elif said is None:
         said = _agreed([_answer_of(update, controller, sent) for controller in possible])
+        if said.judgement == "accepted" and _raises(update, cluster_state) and cluster_state.unasked:
+            said = _Answer("unknown", cluster_state.unasked)
     return Prediction(update, cluster_state.level(update.feature), *said)
+
+
+def _raises(update: Update, cluster_state: ClusterState) -> bool:
+    """Say whether nodes that run the finalized level may not be able to run the new one."""
+    return update.level > (cluster_state.level(update.feature) or 0)
 
 
 class _Answer(NamedTuple):

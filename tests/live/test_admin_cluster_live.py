@@ -79,7 +79,10 @@ def test_rights() -> None:
         operator = kafka.client_config()
         app = {**operator, "sasl.username": "app", "sasl.password": users["app"]}
         updates = upgrade({"group.version": 1})
-        assert Admin(app).plan(updates).judgement == "accepted"
+        made = Admin(app).plan(updates)
+        assert made.judgement == "accepted"  # the level is finalized already
+        assert any("the voters are not known" in note and "CLUSTER_AUTHORIZATION" in note for note in made.notes)
+        assert not any("the voters are not known" in note for note in Admin(operator).plan(updates).notes)
         with pytest.raises(UpdateRefused) as caught:
             Admin(app).dry_run(updates)
         (failure,) = caught.value.outcome.failures
@@ -98,3 +101,23 @@ def test_the_zookeeper_age() -> None:
                 admin.update(updates)
             (failure,) = caught.value.outcome.failures
             assert (failure.error.name, failure.error.message) == ("INVALID_REQUEST", predicted.text)
+
+
+@pytest.mark.proof("admin")
+def test_a_controller_that_has_gone_is_not_forgotten_by_a_plan() -> None:
+    """The controller refuses what the stopped one had registered, and the plan knows that it may."""
+    updates = upgrade({"metadata.version": 29})
+    with LocalKafka("3.9.2", controllers=4) as kafka:
+        gone = kafka.controllers[-1]
+        kafka.stop(gone)
+        for node_id in (*kafka.controllers[:-1], *kafka.nodes):
+            if node_id != gone:
+                kafka.roll(node_id, "4.2.0")
+        admin = Admin(kafka.bootstrap)
+        with pytest.raises(UpdateRefused, match=f"Controller {gone} only supports versions 1-21"):
+            admin.dry_run(updates)
+        assert admin.plan(updates).judgement == "unknown"
+        made = admin.plan(updates, controllers=kafka.controller_bootstrap)
+    assert made.judgement == "unknown"
+    assert f"controller {gone}" in made.updates[0].text
+    assert "it is a voter, so start it with the new release" in made.updates[0].text

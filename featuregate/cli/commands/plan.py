@@ -6,7 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from featuregate.admin.plans import UnreadLatch, latched_in, plan
-from featuregate.cli.cluster import discover_controllers, discover_view
+from featuregate.admin.quorum import fetch_quorum
+from featuregate.blocking import run_blocking
+from featuregate.cli.cluster import discover_controllers, discover_view, settings_of
 from featuregate.cli.commands.change import options_of, request_of
 from featuregate.cli.evidence import check_evidence_options, evidence_lines, evidence_of, evidence_to_json
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featuregate.admin.plans import Plan
+    from featuregate.admin.registrations import Quorum
     from featuregate.gating.latches import LatchState
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
@@ -42,7 +45,14 @@ def run(args: argparse.Namespace) -> int:
     latched = _latched(args.latches, view.cluster_id) | gates
     request = request_of(args, options, view)
     brokers, controllers = (None, view) if view.role == "controller" else (view, controllers)
-    made = plan(brokers, request.updates, controllers=controllers, latched=latched, left_out=request.left_out)
+    made = plan(
+        brokers,
+        request.updates,
+        controllers=controllers,
+        quorum=_quorum(args),
+        latched=latched,
+        left_out=request.left_out,
+    )
     said = evidence_of(args, request.updates, view)
     if args.output == "json":
         print(json.dumps(_to_json(made) | {"evidence": evidence_to_json(said)}))
@@ -53,6 +63,12 @@ def run(args: argparse.Namespace) -> int:
     if made.judgement == "refused" or made.affected or evidence == "block":
         return FAILED
     return UNKNOWN if made.judgement == "unknown" or evidence in {"unknown", "stale"} else OK
+
+
+def _quorum(args: argparse.Namespace) -> Quorum | None:
+    """Ask for the voters; with a bootstrap list only what needs no authentication is sent."""
+    settings = settings_of(args)
+    return None if settings.broker_list == "bootstrap" else run_blocking(lambda: fetch_quorum(settings))
 
 
 def _controllers(args: argparse.Namespace, brokers: View) -> View:

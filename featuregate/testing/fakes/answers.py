@@ -15,6 +15,14 @@ from featuregate.kafka_errors import INVALID_REQUEST, NONE, REBOOTSTRAP_REQUIRED
 from featuregate.wire.api_versions import IDENTITY_FROM, ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, DescribeClusterResponse, Node
 from featuregate.wire.metadata import MetadataRequest, MetadataResponse
+from featuregate.wire.quorum import (
+    METADATA_TOPIC,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    QuorumOfPartition,
+    QuorumOfTopic,
+    ReplicaState,
+)
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from featuregate.wire.update_features import UpdateFeaturesRequest
 
@@ -30,6 +38,7 @@ APIS: Final[Mapping[int, type[Request[Any]]]] = {
         ApiVersionsRequest,
         MetadataRequest,
         DescribeClusterRequest,
+        DescribeQuorumRequest,
         SaslHandshakeRequest,
         SaslAuthenticateRequest,
         UpdateFeaturesRequest,
@@ -80,6 +89,9 @@ class ClusterMembers:
     """User name to password for SASL/PLAIN; ``None`` without authentication."""
     controller_id: int | None = None
     """The active controller, -1 for none; by default brokers report the first node that is not fenced."""
+
+    voters: tuple[int, ...] | None = None
+    """The controllers that vote; by default all of them."""
 
     def controller_among(self, nodes: tuple[Node, ...]) -> int:
         """Return the controller that one of these nodes reports. A KRaft broker reports any live broker."""
@@ -166,6 +178,16 @@ def metadata(state: NodeState, members: ClusterMembers, version: int) -> Answer:
         controller_id=members.controller_among(members.alive),
     )
     return Answer(response, version)
+
+
+def describe_quorum(members: ClusterMembers, version: int) -> Answer:
+    """Answer DescribeQuorum. A broker forwards it, so every node gives the answer of the active controller."""
+    listed = tuple(node.node_id for node in members.controllers)
+    voters = tuple(ReplicaState(replica_id=one) for one in (listed if members.voters is None else members.voters))
+    leader = NO_CONTROLLER if members.controller_id is None else members.controller_id
+    partition = QuorumOfPartition(leader_id=leader, current_voters=voters)
+    topics = (QuorumOfTopic(topic_name=METADATA_TOPIC, partitions=(partition,)),)
+    return Answer(DescribeQuorumResponse(topics=topics), version)
 
 
 def describe_cluster(

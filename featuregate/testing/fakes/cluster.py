@@ -101,6 +101,8 @@ class FakeCluster:
         self.cluster_id = cluster_id or random_cluster_id()
         self.finalized: Mapping[str, int] = MappingProxyType(dict(facts.finalized if finalized is None else finalized))
         self.epoch = facts.epoch if epoch is None else epoch
+        self.voters: Sequence[int] | None = None
+        """The ids of the controllers that vote; ``None``: all of them. Others are registered, as one that has gone."""
         self.changed = threading.Condition(threading.RLock())
         self._first = self.finalized, self.epoch
         self._passwords = passwords
@@ -265,6 +267,7 @@ class FakeCluster:
             brokers=tuple(broker.node for broker in self._brokers.values()),
             controllers=tuple(controller.node for controller in self._controllers.values()),
             passwords=self._passwords,
+            voters=None if self.voters is None else tuple(self.voters),
         )
 
     def controller(self, node_id: int, role: Role) -> Controller | None:  # noqa: ARG002 - a simulated cluster has one

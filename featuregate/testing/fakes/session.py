@@ -12,12 +12,14 @@ from featuregate.testing.fakes.answers import (
     Answer,
     api_versions,
     describe_cluster,
+    describe_quorum,
     metadata,
     too_new,
 )
 from featuregate.wire.api_versions import ApiVersionsRequest
 from featuregate.wire.cluster import DescribeClusterRequest
 from featuregate.wire.frames import RequestHeader, frame, read_request_header, write_response
+from featuregate.wire.quorum import DescribeQuorumRequest
 from featuregate.wire.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -93,10 +95,8 @@ class ServerSession:
                 return self._handshake(SaslHandshakeRequest.decode(version, body), version, members)
             case SaslAuthenticateRequest.API_KEY:
                 return self._authenticate(SaslAuthenticateRequest.decode(version, body), version, members)
-            case DescribeClusterRequest.API_KEY:
-                return describe_cluster(state, members, DescribeClusterRequest.decode(version, body), version)
             case _:
-                return metadata(state, members, version)
+                return _of_members(header, body, state, members)
 
     def _accepts_request(self, key: int, version: int, state: NodeState, members: ClusterMembers) -> bool:
         """Return whether broker and code know the version, and the client has authenticated if it must."""
@@ -133,6 +133,16 @@ class ServerSession:
         known = members.passwords or {}
         self._authenticated = known.get(user.decode(errors="replace")) == password.decode(errors="replace")
         return self._authenticated
+
+
+def _of_members(header: RequestHeader, body: bytes, state: NodeState, members: ClusterMembers) -> Answer:
+    """Answer a request about the nodes of the cluster."""
+    version = header.api_version
+    if header.api_key == DescribeClusterRequest.API_KEY:
+        return describe_cluster(state, members, DescribeClusterRequest.decode(version, body), version)
+    if header.api_key == DescribeQuorumRequest.API_KEY:
+        return describe_quorum(members, version)
+    return metadata(state, members, version)
 
 
 def _updated(header: RequestHeader, body: bytes, controller: Controller | None) -> bytes | None:

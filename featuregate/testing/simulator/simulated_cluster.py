@@ -97,7 +97,10 @@ class SimulatedCluster(FakeCluster):
         ]
         active = self._current.controller_id
         return replace(
-            super().members(), brokers=tuple(registered), controller_id=NO_CONTROLLER if active is None else active
+            super().members(),
+            brokers=tuple(registered),
+            controller_id=NO_CONTROLLER if active is None else active,
+            voters=getattr(self._current, "voters", ()),
         )
 
     def controller(self, node_id: int, role: Role) -> Controller:

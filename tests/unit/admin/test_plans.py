@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +13,9 @@ from featuregate.admin.updates import disable, downgrade, upgrade
 from featuregate.errors import InvalidUpdate
 from featuregate.gating.latches import LatchedGate, LatchKey, LatchState
 from featuregate.testing import release_view
+
+if TYPE_CHECKING:
+    from featuregate.admin.updates import Update
 
 VIEW = release_view("4.2.0", "4.2.0", epoch=50)
 
@@ -129,6 +133,38 @@ def test_a_level_of_kraft_version_that_may_be_a_mere_record_is_noted(release: st
     """Controllers before 4.1 write a level that their quorum does not have (KAFKA-18979)."""
     made = plan(release_view(release, finalized={"metadata.version": level}, epoch=50), upgrade({"kraft.version": 1}))
     assert any("KAFKA-18979" in note for note in made.notes) is noted
+
+
+@pytest.mark.parametrize(
+    ("updates", "stays"),
+    [
+        (disable("transaction.version"), ["transaction.version=2"]),
+        (downgrade({"transaction.version": 1}), ["transaction.version=2"]),
+        (
+            (*disable("group.version"), *downgrade({"transaction.version": 1})),
+            ["group.version=1", "transaction.version=2"],
+        ),
+        ((*downgrade({"metadata.version": 28}), *disable("group.version")), []),
+        (downgrade({"metadata.version": 28}), []),
+        (upgrade({"share.version": 1}), []),
+        ((*downgrade({"metadata.version": 7}), *disable("group.version")), []),
+        ((*upgrade({"metadata.version": 30}), *disable("group.version")), ["group.version=1"]),
+        (disable("bogus.version"), []),
+    ],
+)
+def test_a_lowered_level_stays_in_the_metadata_log(updates: tuple[Update, ...], stays: list[str]) -> None:
+    """Until a snapshot, which metadata.version writes. Where one update is refused, nothing is lowered."""
+    finalized = {"metadata.version": 29, "group.version": 1, "transaction.version": 2}
+    made = plan(release_view("4.3", epoch=50, finalized=finalized), updates)
+    notes = [note for note in made.notes if "may be in the metadata log still" in note]
+    assert [note.partition(" ")[0] for note in notes] == stays
+    assert all("wait until every node has written a snapshot" in note for note in notes)
+
+
+def test_zookeeper_has_no_metadata_log() -> None:
+    """Its controller keeps levels in ZooKeeper."""
+    view = release_view("2.8.2", epoch=5, finalized={"bogus.version": 2})
+    assert not any("metadata log" in note for note in plan(view, downgrade({"bogus.version": 1})).notes)
 
 
 def test_kraft_version_may_be_raised_though_the_rest_is_refused() -> None:

@@ -48,6 +48,9 @@ def before_4_0(level: int) -> ClusterState:
     return ClusterState(finalized={"metadata.version": level}, brokers=brokers, speaks=ApiRange(0, 1))
 
 
+CONTROLLER = {"controllers": (node(8, role="controller"),), "leader": 8}
+
+
 def one(update: Update, where: ClusterState | None = None) -> Prediction:
     """Predict one update."""
     (prediction,) = predict((update,), where or cluster_state())
@@ -56,7 +59,7 @@ def one(update: Update, where: ClusterState | None = None) -> Prediction:
 
 def test_what_is_allowed_is_accepted() -> None:
     """The prediction has the current level."""
-    prediction = one(*upgrade({"group.version": 1}))
+    prediction = one(*upgrade({"group.version": 1}), cluster_state(**CONTROLLER))
     assert (prediction.judgement, prediction.text, prediction.current) == ("accepted", "", 0)
 
 
@@ -198,7 +201,7 @@ def test_a_level_that_is_newer_than_the_table_makes_it_unknown() -> None:
 
 def test_a_dependency_must_be_met() -> None:
     """A finalized level or another update of the request meets a dependency."""
-    low = cluster_state(finalized={"metadata.version": 22})
+    low = cluster_state(finalized={"metadata.version": 22}, **CONTROLLER)
     alone = upgrade({"eligible.leader.replicas.version": 1})
     assert one(*alone, low).text == (
         "Invalid update version 1 for feature eligible.leader.replicas.version. eligible.leader.replicas.version "
@@ -210,7 +213,9 @@ def test_a_dependency_must_be_met() -> None:
 
 def test_before_4_0_nothing_is_asked_of_dependencies() -> None:
     """A controller of 3.9 does not check dependencies."""
-    old = cluster_state(finalized={"metadata.version": 20}, speaks=ApiRange(0, 1))
+    supported = {"metadata.version": (1, 21), "eligible.leader.replicas.version": (0, 1)}
+    controller = {"controllers": (node(8, supported, role="controller"),), "leader": 8}
+    old = cluster_state(finalized={"metadata.version": 20}, speaks=ApiRange(0, 1), **controller)
     assert one(*upgrade({"eligible.leader.replicas.version": 1}), old).judgement == "accepted"
 
 

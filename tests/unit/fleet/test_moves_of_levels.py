@@ -143,10 +143,10 @@ def test_invariant_11_without_levels_a_move_to_a_release_is_unknown(to: str):
 @pytest.mark.parametrize(
     ("move", "verdict"),
     [
-        (Finalize("transaction.version", 2), Verdict.OK),
+        (Finalize("transaction.version", 2), Verdict.WARN),  # controllers were not asked
         (Finalize("transaction.version", 1), Verdict.OK),
         (Finalize("transaction.version", 9), Verdict.BLOCK),
-        (Finalize("eligible.leader.replicas.version", 1), Verdict.OK),
+        (Finalize("eligible.leader.replicas.version", 1), Verdict.WARN),
         (Deprecate("group.version", 0), Verdict.OK),
         (Deprecate("group.version", 1), Verdict.BLOCK),
         (Deprecate("share.version", 0), Verdict.BLOCK),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +29,17 @@ from featuregate.wire.configs import (
 )
 from featuregate.wire.message import Message
 from featuregate.wire.metadata import MetadataRequest, MetadataResponse
+from featuregate.wire.quorum import (
+    ControllerListener,
+    ControllerNode,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    QuorumOfPartition,
+    QuorumOfTopic,
+    QuorumPartition,
+    QuorumTopic,
+    ReplicaState,
+)
 from featuregate.wire.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -48,6 +60,7 @@ REQUESTS = (
     ApiVersionsRequest,
     MetadataRequest,
     DescribeClusterRequest,
+    DescribeQuorumRequest,
     UpdateFeaturesRequest,
     DescribeConfigsRequest,
     IncrementalAlterConfigsRequest,
@@ -96,6 +109,18 @@ def nodes(*, fenced: bool) -> st.SearchStrategy[tuple[Node, ...]]:
 def several(cls: type[Any], **fields: Any) -> st.SearchStrategy[tuple[Any, ...]]:
     """Generate up to three structures of a message."""
     return st.lists(st.builds(cls, **fields), max_size=3).map(tuple)
+
+
+def replicas(version: int) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Generate the voters or the observers of a quorum."""
+    uuids = st.uuids().map(lambda one: base64.urlsafe_b64encode(one.bytes).decode().rstrip("="))
+    return several(
+        ReplicaState,
+        replica_id=int32,
+        log_end_offset=int64,
+        **since(1, version, last_fetch_timestamp=int64, last_caught_up_timestamp=int64),
+        **since(2, version, replica_directory_id=uuids),
+    )
 
 
 def build(cls: type[Message], version: int) -> st.SearchStrategy[Message]:
@@ -157,6 +182,41 @@ BUILDERS: dict[type[Message], Callable[[int], st.SearchStrategy[Message]]] = {
         cluster_authorized_operations=int32,
         **since(1, version, endpoint_type=int8),
         **tags(DescribeClusterResponse, version),
+    ),
+    DescribeQuorumRequest: lambda version: st.builds(
+        DescribeQuorumRequest,
+        topics=several(QuorumTopic, topic_name=text, partitions=several(QuorumPartition, partition_index=int32)),
+        **tags(DescribeQuorumRequest, version),
+    ),
+    DescribeQuorumResponse: lambda version: st.builds(
+        DescribeQuorumResponse,
+        error_code=errors,
+        topics=several(
+            QuorumOfTopic,
+            topic_name=text,
+            partitions=several(
+                QuorumOfPartition,
+                partition_index=int32,
+                error_code=errors,
+                leader_id=int32,
+                leader_epoch=int32,
+                high_watermark=int64,
+                current_voters=replicas(version),
+                observers=replicas(version),
+                **since(2, version, error_message=maybe_text),
+            ),
+        ),
+        **since(
+            2,
+            version,
+            error_message=maybe_text,
+            nodes=several(
+                ControllerNode,
+                node_id=int32,
+                listeners=several(ControllerListener, name=text, host=text, port=st.integers(0, 2**16 - 1)),
+            ),
+        ),
+        **tags(DescribeQuorumResponse, version),
     ),
     UpdateFeaturesRequest: lambda version: st.builds(
         UpdateFeaturesRequest,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import datetime as dt
 import importlib
 import io
 import re
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -41,8 +43,18 @@ STRUCTURES = {
     "ConfigEntry": "DescribeConfigsResourceResult",
     "ConfigSynonym": "DescribeConfigsSynonym",
     "AlterConfigsResult": "AlterConfigsResourceResponse",
+    "QuorumTopic": "TopicData",
+    "QuorumPartition": "PartitionData",
+    "QuorumOfTopic": "TopicData",
+    "QuorumOfPartition": "PartitionData",
+    "ControllerNode": "Node",
+    "ControllerListener": "Listener",
 }
 """Structures of featuregate, and their names in kio and Kafka, where they differ."""
+
+
+NESTED = {"configs", "synonyms", "partitions", "current_voters", "observers", "listeners"}
+"""Fields that hold structures."""
 
 
 def kio_class(message: type[Message], version: int) -> Any:
@@ -59,7 +71,7 @@ def known_to_kio(message: Any) -> Any:
         known["unknown_tags"] = {}
     if hasattr(message, "error_code"):
         known["error_code"] = message.error_code % 100
-    for name in ("results", "responses"):
+    for name in ("results", "responses", "topics", "partitions"):
         if hasattr(message, name):
             known[name] = tuple(map(known_to_kio, getattr(message, name)))
     return dataclasses.replace(message, **known)
@@ -70,7 +82,7 @@ def to_kio(message: Message, version: int) -> Any:
     entity = kio_class(type(message), version)
     module = importlib.import_module(entity.__module__)
     mine = {RENAMED.get(f.name, f.name): getattr(message, f.name) for f in dataclasses.fields(message)}  # type: ignore[arg-type] # every message is a dataclass
-    mine |= {"topics": (), "allow_auto_topic_creation": False}
+    mine = {"topics": (), "allow_auto_topic_creation": False} | mine
     mine |= dict.fromkeys(("include_cluster_authorized_operations", "include_topic_authorized_operations"), False)
     convert: Mapping[str, Callable[[Any], Any]] = {
         "api_keys": lambda ranges: tuple(
@@ -95,7 +107,8 @@ def to_kio(message: Message, version: int) -> Any:
             for result in results
         ),
         **dict.fromkeys(
-            ("resources", "responses"), lambda structures: tuple(to_kio_structure(module, one) for one in structures)
+            ("resources", "responses", "topics", "nodes"),
+            lambda structures: tuple(to_kio_structure(module, one) for one in structures),
         ),
         "error_code": ErrorCode,
         **dict.fromkeys(
@@ -121,7 +134,10 @@ def to_kio_structure(module: Any, structure: Any) -> Any:
     fields = {f.name: getattr(structure, f.name) for f in dataclasses.fields(entity)}
     if "error_code" in fields:
         fields["error_code"] = ErrorCode(fields["error_code"])
-    for name in fields.keys() & {"configs", "synonyms"}:
+    if "replica_directory_id" in fields:
+        directory = UUID(bytes=base64.urlsafe_b64decode(fields["replica_directory_id"] + "=="))
+        fields["replica_directory_id"] = directory if directory.int else None
+    for name in fields.keys() & NESTED:
         fields[name] = tuple(to_kio_structure(module, one) for one in fields[name])
     return entity(**fields)
 

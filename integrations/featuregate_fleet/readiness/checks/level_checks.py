@@ -8,6 +8,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
+from featuregate.admin.metadata_log import WHAT_TO_DO, in_log, writes_snapshot
 from featuregate.admin.prediction import ClusterState, predict
 from featuregate.admin.updates import Update
 from featuregate.catalog import METADATA_VERSION, level_name
@@ -93,12 +94,12 @@ def _with_zookeeper(view: View, target: CapturedRelease, oldest: int) -> Row:
 def logged_levels(evidence: Evidence, view: View, target: CapturedRelease) -> Iterator[Row]:
     """Check whether a level that was lowered may be in the metadata log still: older controllers do not start with it.
 
-    A node loads the log from its newest snapshot on. It writes one by itself, at once if metadata.version changes, and
-    for no other level (SnapshotGenerator of Kafka).
+    The rule is that of :mod:`featuregate.admin.metadata_log`.
     """
     seen_at = datetime.fromtimestamp(view.seen_at, UTC)
-    snapshots = [after.at for _, after in _changes(evidence.levels, METADATA_VERSION)]
-    for feature in sorted({one.feature for one in evidence.levels} - {METADATA_VERSION}):
+    features = {one.feature for one in evidence.levels}
+    snapshots = [after.at for name in filter(writes_snapshot, features) for _, after in _changes(evidence.levels, name)]
+    for feature in sorted(name for name in features if not writes_snapshot(name)):
         lowest, highest = target.features.get(feature, (0, 0))
         lowered = [
             (before, after) for before, after in _changes(evidence.levels, feature) if (before.level or 0) > highest
@@ -109,14 +110,9 @@ def logged_levels(evidence: Evidence, view: View, target: CapturedRelease) -> It
         if any(at > after.at for at in snapshots):
             continue
         subject = f"{feature}={_named(feature, before.level or 0)}"
-        why = (
-            f"It was lowered before {after.at:%Y-%m-%d %H:%M} UTC, and may be in the metadata log still: a controller "
-            f"of Kafka {target.release} that reads it there does not start."
-        )
-        do = (
-            "Wait until every node has written a snapshot since then (__cluster_metadata-0/*.checkpoint; by "
-            "metadata.log.max.snapshot.interval.ms each hour), or lower metadata.version last, which writes one."
-        )
+        controller = f"a controller of Kafka {target.release}"
+        why = f"It was lowered before {after.at:%Y-%m-%d %H:%M} UTC, and {in_log(controller)}."
+        do = f"{WHAT_TO_DO[0].upper()}{WHAT_TO_DO[1:]}."
         verdict = Verdict.UNKNOWN if seen_at - after.at < _SNAPSHOTS_BY else Verdict.WARN
         yield replace(_row(view, verdict, subject, why, do), check="metadata-log")
 
@@ -133,6 +129,11 @@ def _unsupported(view: View, target: CapturedRelease, feature: str, level: int) 
     change = f"{feature}={_named(feature, needed)}"
     if said.judgement == "accepted":
         do = f"Before, run 'featuregate {verb} --feature {feature}={needed}', which {gain}."
+    elif said.text == ClusterState.of(view, None).unasked:
+        do = (
+            f"Before, run 'featuregate {verb} --feature {feature}={needed}'; 'featuregate plan --controllers' says "
+            "whether controllers accept it."
+        )
     elif said.judgement == "refused":
         do = f"There is no way: the controller refuses {change}. {said.text}"
     else:
@@ -158,6 +159,9 @@ def finalize(evidence: Evidence, view: View, move: Finalize, oldest: datetime) -
         yield _row(
             view, Verdict.BLOCK, subject, f"The controller refuses it: {said.text}", "Do first what it asks for."
         )
+    elif said.text == ClusterState.of(view, None).unasked:
+        why = f"Brokers can run it, from {_now(move.feature, current)}. Controllers were not asked: one may refuse it."
+        yield _row(view, Verdict.WARN, subject, why, "Ask them: 'featuregate plan --controllers'.")
     else:
         yield _row(view, Verdict.UNKNOWN, subject, f"{said.text}.", "Ask the controller: 'featuregate plan'.")
     protocol = _PROTOCOLS.get(move.feature)

@@ -1,0 +1,43 @@
+"""Levels that were lowered, and are in the metadata log still. Pure.
+
+A node loads the log from its newest snapshot on, and a controller does not start where it reads a level that it does
+not support. A node writes a snapshot by itself, at once if ``metadata.version`` changes, and for no other level
+(``SnapshotGenerator`` of Kafka). So do plans and the readiness of a fleet go by these rules.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from featuregate.catalog import METADATA_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+WHAT_TO_DO: Final = (
+    "wait until every node has written a snapshot since then (__cluster_metadata-0/*.checkpoint; by "
+    "metadata.log.max.snapshot.interval.ms each hour), or lower metadata.version last, which writes one"
+)
+
+
+def writes_snapshot(feature: str) -> bool:
+    """Return whether nodes write a snapshot when the level of this feature changes."""
+    return feature == METADATA_VERSION
+
+
+def stays_in_log(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    """Return the levels that one request lowers, and that stay in the log after it: feature to the level before.
+
+    Parameters
+    ----------
+    before, after
+        Feature to level, for the features of the request.
+    """
+    if any(writes_snapshot(feature) and level != before.get(feature, 0) for feature, level in after.items()):
+        return {}
+    return {name: before[name] for name, level in sorted(after.items()) if level < before.get(name, 0)}
+
+
+def in_log(controller: str) -> str:
+    """Say what follows from a level in the log for a controller, such as ``a controller of Kafka 3.9``."""
+    return f"may be in the metadata log still: {controller} that reads it there does not start"

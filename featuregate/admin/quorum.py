@@ -1,0 +1,76 @@
+"""Ask a cluster with KRaft for the voters of its metadata log (DescribeQuorum). It needs DESCRIBE on the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from featuregate.admin.registrations import Quorum
+from featuregate.errors import FeatureGateError, UnsupportedVersion
+from featuregate.kafka_errors import NONE, broker_error
+from featuregate.printable import shown
+
+if TYPE_CHECKING:
+    from featuregate.config import Settings
+    from featuregate.wire.quorum import DescribeQuorumResponse, QuorumOfPartition
+
+_NODES: Final = 3
+"""Nodes that are asked, one after the other, until one knows."""
+_UNKNOWN_SERVER_ERROR: Final = -1
+
+
+async def fetch_quorum(settings: Settings) -> Quorum | None:
+    """Ask up to three nodes for the voters. None: the cluster runs without KRaft, or before 3.3.
+
+    A failure is in the result: a plan goes on without the voters.
+    """
+    deadline = asyncio.get_running_loop().time() + settings.total_timeout
+    try:
+        async with asyncio.timeout_at(deadline):
+            return await _fetch(settings, deadline)
+    except UnsupportedVersion:
+        return None
+    except TimeoutError:
+        return Quorum(voters=None, problem=f"the {settings.total_timeout:g} s in total have passed")
+    except FeatureGateError as error:
+        return Quorum(voters=None, problem=str(error))
+
+
+async def _fetch(settings: Settings, deadline: float) -> Quorum:
+    from featuregate.net.cluster_metadata import fetch_broker_list  # noqa: PLC0415 - see featuregate.admin.client
+    from featuregate.net.node_connection import connect  # noqa: PLC0415 - likewise
+    from featuregate.wire.quorum import DescribeQuorumRequest  # noqa: PLC0415 - likewise
+
+    broker_list = (await fetch_broker_list(settings, None, deadline)).broker_list
+    nodes = sorted(broker_list.nodes, key=lambda node: (node.node_id != broker_list.controller_id, node.is_fenced))
+    problem: FeatureGateError = broker_error(_UNKNOWN_SERVER_ERROR, "no node was asked")
+    for node in nodes[:_NODES]:
+        try:
+            with await connect(settings, broker_list, node) as connection:
+                return _quorum(await connection.request(DescribeQuorumRequest()))
+        except UnsupportedVersion:
+            raise
+        except FeatureGateError as error:
+            problem = error
+    raise problem
+
+
+def _quorum(response: DescribeQuorumResponse) -> Quorum:
+    _check(response)
+    for topic in response.topics:
+        for partition in topic.partitions:
+            _check(partition)
+            return Quorum(
+                voters=frozenset(voter.replica_id for voter in partition.current_voters),
+                addresses=tuple(
+                    f"[{one.host}]:{one.port}" if ":" in one.host else f"{one.host}:{one.port}"
+                    for node in response.nodes
+                    for one in node.listeners[:1]
+                ),
+            )
+    raise broker_error(_UNKNOWN_SERVER_ERROR, "the response names no quorum")
+
+
+def _check(said: DescribeQuorumResponse | QuorumOfPartition) -> None:
+    if said.error_code != NONE:
+        raise broker_error(said.error_code, shown(said.error_message or ""))
