@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as f
 
-from featuregate_spark.errors import NotReplayable, WriteFailed, WrongColumns
+from featuregate_spark.errors import WriteFailed, WrongColumns
 from featuregate_spark.failures import cause_of
 from featuregate_spark.reused_worker import ReusedWorkerTask
-from featuregate_spark.session_kind import is_classic
 from featuregate_spark.sink.shard_attempt import Committed
 from featuregate_spark.sink.shard_task import RESULT_SCHEMA, EmptyShardTask, ShardTask
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, Row, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
     from featuregate_spark.sink.shards import Batch
 
@@ -77,38 +75,6 @@ def columns_to_write(df: DataFrame, topic: str | None, shard_by: Sequence[str]) 
     return df.selectExpr(
         *map(_quoted, shard_by), *[f"cast({_quoted(name)} AS {_TYPES[name][-1]}) AS __{name}" for name in present]
     )
-
-
-def require_replayable(df: DataFrame, query: StreamingQuery | None) -> None:
-    """Refuse rows that a replay would give other values, as far as Spark shows that: not on Spark Connect.
-
-    Raises
-    ------
-    NotReplayable
-        The plan of the query, or what the batch's function adds to it, has an expression that gives another value each
-        time.
-    """
-    if not is_classic(df.sparkSession):
-        return
-    added: Any = df._jdf.queryExecution()  # noqa: SLF001 - PySpark shows plans as text only
-    of_query: Any = query and query._jsq.streamingQuery().lastExecution()  # noqa: SLF001 - likewise
-    if not all(execution.analyzed().deterministic() for execution in (added, of_query) if execution is not None):
-        raise NotReplayable(
-            "the rows have an expression that gives another value each time, such as uuid() or rand(): a replay would "
-            "lead them to other shards. Compute it from values that do not change, or name the columns that do not "
-            "change: kafka_sink(..., shard_by=[...])"
-        )
-
-
-def current_query(spark: SparkSession) -> StreamingQuery | None:
-    """Return the query whose micro-batch runs; None where Spark does not show it, as on Spark Connect.
-
-    `spark` is the session that started the query: the session of the batch's DataFrame is a copy without queries.
-    """
-    if not is_classic(spark):
-        return None
-    query_id = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
-    return spark.streams.get(query_id) if query_id else None
 
 
 def write_batch(rows: DataFrame, batch: Batch, tasks: Tasks) -> list[Committed]:

@@ -10,7 +10,7 @@ import logging
 import re
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate_spark.errors import TransactionTimedOut, WriteFailed, WrittenBefore
 from featuregate_spark.events import BatchWritten
@@ -19,13 +19,13 @@ from featuregate_spark.sink.job import (
     Tasks,
     collect_small,
     columns_to_write,
-    current_query,
-    require_replayable,
     write_batch,
 )
-from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, Clients, partitions_of
+from featuregate_spark.sink.plans import ReplayCheck, Run, RunningQuery, running_query
+from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, Clients, Topic, find_topic
 from featuregate_spark.sink.small_batches import MOST_SHARDS, SmallBatchWriter
 from featuregate_spark.sink.startup import sharding_at_start
+from featuregate_spark.sink.writers import WRITERS, QueryName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,15 +54,6 @@ _SHARDS_ON_CONNECT: Final = 8
 """The default on Spark Connect, which does not say how many cores there are."""
 
 
-class Run(NamedTuple):
-    """A run of Spark's query: None where Spark does not show it, as on Spark Connect."""
-
-    checkpoint: str | None = None
-    """The id of the query, which its checkpoint keeps."""
-    id: str | None = None
-    """Another one each time that the query starts."""
-
-
 class KafkaSink:
     """Pass it to ``writeStream.foreachBatch``, or call it in a function of your own: ``sink(df, batch_id)``.
 
@@ -84,16 +75,18 @@ class KafkaSink:
         self._emit = emit
         self._clients = clients
         self._run = Run()
-        self._partitions: int | None = None
+        self._topic: Topic | None = None
         self._last: BatchWritten | None = None
         self._small_batches = SmallBatchWriter(clients)
+        self._replay_check = ReplayCheck()
+        self._query: RunningQuery | None = None
 
     def __repr__(self) -> str:
         return f"<KafkaSink {self._options.query_name!r} to {self._options.topic or 'the topic of each row'}>"
 
     def __getstate__(self) -> dict[str, Any]:
         """Drop the state that only this process has."""
-        own = ("_spark", "_partitions", "_last")
+        own = ("_spark", "_topic", "_last", "_query")
         return {**self.__dict__, **dict.fromkeys(own), "_run": Run()}
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
@@ -113,13 +106,14 @@ class KafkaSink:
         began = time.monotonic()
         options = self._options
         rows = columns_to_write(df, options.topic, options.shard_by)
-        query = None if self._spark is None else current_query(self._spark)
+        query = self._query_of(df)
         if not options.shard_by:
-            require_replayable(df, query)
-        last = self._begin(batch_id, Run() if query is None else Run(query.id, query.runId))
+            self._replay_check.require_replayable(df, query)
+        last = self._begin(batch_id, Run() if query is None else query.run)
         cores = _cores(df.sparkSession)
-        batch = self.batch(batch_id, cores, last)
-        outcomes = self._write_small(rows, batch, last) or self._write(rows, batch, last, cores)
+        with WRITERS.writing(self._name(), self, self._run_of_writer(), batch_id):
+            batch = self.batch(batch_id, cores, last)
+            outcomes = self._write_small(rows, batch, last) or self._write(rows, batch, last, cores)
         written = BatchWritten(
             query=batch.query,
             batch_id=batch_id,
@@ -132,10 +126,16 @@ class KafkaSink:
         self._last = written
         self._emit(written)
 
+    def _query_of(self, df: DataFrame) -> RunningQuery | None:
+        """Return the query of a batch: a worker of Spark Connect serves one, and has to ask the server for it."""
+        if self._spark is not None or self._query is None:
+            self._query = running_query(df)
+        return self._query
+
     def _begin(self, batch_id: int, run: Run) -> BatchWritten | None:
         """Return the last batch of this run of the query; None if there is none here, or if one has failed since."""
         if run != self._run:  # another process may have written batches between two runs
-            self._run, self._last, self._partitions = run, None, None
+            self._run, self._last, self._topic = run, None, None
         last = self._last
         of_one_run = run.id is not None or self._spark is None  # a worker of Spark Connect serves one run
         if of_one_run and last is not None and last.batch_id == batch_id:
@@ -150,6 +150,21 @@ class KafkaSink:
     def close(self) -> None:
         """Close the Kafka clients of this process. They are made again when a batch needs them."""
         self._small_batches.close()
+        WRITERS.forget(self)
+
+    def _name(self) -> QueryName:
+        cluster = self._find_topic().cluster_id
+        return QueryName(self._options.query_name, cluster or str(self._options.connection.get("bootstrap.servers")))
+
+    def _run_of_writer(self) -> Run:
+        """Return the current run; a worker of Spark Connect serves one, which it may not know."""
+        return Run(id="worker") if self._spark is None and self._run.id is None else self._run
+
+    def _find_topic(self) -> Topic:
+        if self._topic is None:
+            options = self._options
+            self._topic = find_topic(options.connection, options.topic_of_progress, options.timeout, self._clients)
+        return self._topic
 
     def _write(self, rows: DataFrame, batch: Batch, last: BatchWritten | None, cores: int) -> list[Committed]:
         self._small_batches.close()  # the tasks fence their producers
@@ -177,8 +192,9 @@ class KafkaSink:
         try:
             return self._small_batches.write(small, batch)
         except WriteFailed as failed:
-            _log.warning("%s; tasks write the batch", failed)  # Spark would try a task again, too
-            return None
+            # Spark would try a task again, too. These are the same rows, also where Spark would compute others.
+            _log.warning("%s; the driver tries again", failed)
+            return self._small_batches.write(small, batch)
 
     def batch(self, batch_id: int, cores: int, last: BatchWritten | None = None) -> Batch:
         """Decide how a batch is written: by the current gates, and in the sharding of its first run.
@@ -186,19 +202,18 @@ class KafkaSink:
         `last` is the last batch that this process has written, if no batch has failed since.
         """
         options, clients = self._options, self._clients
-        if self._partitions is None:
-            self._partitions = partitions_of(options.connection, options.topic_of_progress, options.timeout, clients)
+        partitions = self._find_topic().partitions
         gates = {gate.name: gate.open for gate in self._watch.observe().gates}
         batch = options.batch(
             batch_id,
-            options.shards_of(self._partitions, cores),
+            options.shards_of(partitions, cores),
             stable_offsets=gates.get(STABLE_OFFSETS_GATE, False),
             zstd=gates.get(ZSTD_GATE, False),
             checkpoint=self._run.checkpoint,
         )
         if last is not None and last.batch_id == batch_id - 1:
             return batch  # this process has written the previous batch, and so begins this one for the first time
-        return replace(batch, sharding=sharding_at_start(batch, self._partitions, options.first_batch, clients))
+        return replace(batch, sharding=sharding_at_start(batch, partitions, options.first_batch, clients))
 
 
 def tasks_of(batch: Batch, cores: int, last: BatchWritten | None, *, one_machine: bool) -> Tasks:

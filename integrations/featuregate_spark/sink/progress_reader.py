@@ -31,6 +31,14 @@ of."""
 _REQUEST_SECONDS: Final = 5.0
 
 
+class Topic(NamedTuple):
+    """The topic of the progress."""
+
+    partitions: int
+    cluster_id: str | None
+    """None where brokers do not report it."""
+
+
 class Clients(NamedTuple):
     """The Kafka clients that the sink makes; tests pass fakes."""
 
@@ -135,8 +143,8 @@ class ProgressReader:
                 return found
 
 
-def partitions_of(connection: Mapping[str, Any], topic: str, timeout: float, clients: Clients = KAFKA_CLIENTS) -> int:
-    """Return the number of partitions of a topic. A consumer asks, so that no topic is created.
+def find_topic(connection: Mapping[str, Any], topic: str, timeout: float, clients: Clients = KAFKA_CLIENTS) -> Topic:
+    """Return what the cluster says about a topic. A consumer asks, so that no topic is created.
 
     Raises
     ------
@@ -145,13 +153,14 @@ def partitions_of(connection: Mapping[str, Any], topic: str, timeout: float, cli
     """
     client = clients.consumer({**QUIET, **connection, "group.id": "featuregate", "logger": _log})
     try:
-        found = client.list_topics(topic, timeout=timeout).topics[topic]
+        metadata = client.list_topics(topic, timeout=timeout)
     except KafkaException as failure:
         raise WriteFailed(
             f"the number of partitions of topic {topic!r} cannot be read: {description_of(failure)}"
         ) from failure
     finally:
         client.close()
+    found = metadata.topics[topic]
     if found.error is not None or not found.partitions:
         raise WriteFailed(f"topic {topic!r} cannot be written: {found.error.str() if found.error else 'no partitions'}")
-    return len(found.partitions)
+    return Topic(len(found.partitions), metadata.cluster_id)

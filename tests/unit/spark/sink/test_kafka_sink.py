@@ -17,6 +17,7 @@ from featuregate_spark.sink import kafka_sink
 from featuregate_spark.sink.job import Tasks
 from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE, KafkaSink, Run, tasks_of
 from featuregate_spark.sink.options import SinkOptions
+from featuregate_spark.sink.progress_reader import Topic
 from featuregate_spark.sink.shards import Shard, Sharding
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def test_a_sink_that_another_run_uses_reads_what_was_written_meanwhile(kafka: Mo
     """Another process may have begun the next batch with other shards: to go on with the old ones would double rows."""
     sink = sink_on(kafka)
     sink._begin(6, Run("checkpoint", "first"))
-    sink._partitions, sink._last = 4, written_in(0.5)
+    sink._topic, sink._last = Topic(4, "c"), written_in(0.5)
     begun = batch_on(sink._options.connection, sharding=Sharding(4), checkpoint="checkpoint")
     commit_progress(Shard(begun, 3), 8)
     last = sink._begin(7, Run("checkpoint", "second"))
@@ -215,7 +216,7 @@ def test_a_sink_travels_without_the_state_of_its_process(kafka: MockKafka) -> No
     """On Spark Connect another process writes the batches. Spark pickles the sink with cloudpickle."""
     sink = sink_on(kafka)
     batch = sink.batch(0, cores=3)
-    assert sink.__getstate__()["_partitions"] is None
+    assert sink.__getstate__()["_topic"] is None
     sent = pickle.loads(cloudpickle.dumps(sink))
     assert repr(sent) == repr(sink) == "<KafkaSink 'output' to output>"
     assert sent.batch(0, cores=3) == batch == pickle.loads(cloudpickle.dumps(batch))

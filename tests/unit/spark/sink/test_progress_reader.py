@@ -10,7 +10,7 @@ from shards import batch_on, commit_progress
 
 from featuregate_spark import ProgressLost, WriteFailed
 from featuregate_spark.sink.progress import Progress
-from featuregate_spark.sink.progress_reader import Clients, ProgressReader, ProgressUnavailable, partitions_of
+from featuregate_spark.sink.progress_reader import Clients, ProgressReader, ProgressUnavailable, find_topic
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
 if TYPE_CHECKING:
@@ -88,13 +88,15 @@ def test_progress_is_read_until_two_reads_agree_where_offsets_are_not_stable(
 def test_the_partitions_of_a_topic_are_counted(kafka: MockKafka) -> None:
     """A topic that does not exist is an error, and the call does not create it."""
     connection: dict[str, Any] = {"bootstrap.servers": kafka.bootstrap}
-    assert partitions_of(connection, "output", BOUND) == 4
+    topic = find_topic(connection, "output", BOUND)
+    assert topic.partitions == 4
+    assert topic.cluster_id
     for _ in range(2):
         with pytest.raises(WriteFailed, match="topic 'nowhere' cannot be written"):
-            partitions_of(connection, "nowhere", BOUND)
+            find_topic(connection, "nowhere", BOUND)
 
 
 def test_a_topic_cannot_be_looked_up_without_a_broker() -> None:
     """The call has a bound, and the error names the topic."""
     with pytest.raises(WriteFailed, match="the number of partitions of topic 'output' cannot be read"):
-        partitions_of({"bootstrap.servers": "127.0.0.1:1"}, "output", 0.1)
+        find_topic({"bootstrap.servers": "127.0.0.1:1"}, "output", 0.1)
