@@ -10,7 +10,6 @@ from featuregate.testing.simulator.app import App
 from featuregate.testing.simulator.builds import Build, release_build
 from featuregate.testing.simulator.client import SimulatedBrokers, probe, view_of
 from featuregate.testing.simulator.cluster import Cluster, EventResult, apply, update_features
-from featuregate.testing.simulator.coordinator import LoadResult, LogRecord, RecordLoss, SimulatedCoordinator, compact
 from featuregate.testing.simulator.events import (
     CatchUp,
     ClusterEvent,
@@ -75,13 +74,10 @@ __all__ = [
     "Kill",
     "Lag",
     "Leave",
-    "LoadResult",
-    "LogRecord",
     "Partition",
     "Pause",
     "Poll",
     "Rebuild",
-    "RecordLoss",
     "ReleaseRegistrations",
     "RestartApp",
     "Restore",
@@ -93,7 +89,6 @@ __all__ = [
     "ScriptFailed",
     "ScriptStep",
     "SimulatedBrokers",
-    "SimulatedCoordinator",
     "SimulatedNode",
     "Start",
     "Stop",
@@ -105,7 +100,6 @@ __all__ = [
     "apply",
     "as_code",
     "check_invariants",
-    "compact",
     "downgrade",
     "explore",
     "probe",
