@@ -1,4 +1,7 @@
-"""The outcome of an update, as values. :mod:`featuregate.admin.client` translates a controller's answer into them."""
+"""The outcome of an update, as values. :mod:`featuregate.admin.client` translates a controller's answer into them.
+
+Pure: it does no I/O and reads no clock.
+"""
 
 from __future__ import annotations
 

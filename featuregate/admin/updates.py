@@ -1,4 +1,4 @@
-"""What an operator asks of a cluster: other finalized levels. Values only; nothing is asked here.
+"""What an operator asks of a cluster: other finalized levels. Values only; nothing is asked here. Pure.
 
 :func:`upgrade`, :func:`downgrade`, :func:`disable` and :func:`to_release` make them, :class:`featuregate.Admin` and
 :func:`featuregate.admin.plans.plan` take them. The rules are those of Kafka's own client (``FeatureUpdate.java`` and

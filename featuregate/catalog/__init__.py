@@ -1,4 +1,4 @@
-"""Names, levels and releases of Kafka, as tables with their sources. The catalog never uses the network.
+"""Names, levels and releases of Kafka, as tables with their sources. The catalog never uses the network. Pure.
 
 A newer broker has features, levels and APIs that are not in the tables. So a lookup by number always returns a text
 (``UNKNOWN 99``, ``api:99``), and only a lookup by name fails, with similar names.

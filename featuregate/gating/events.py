@@ -1,4 +1,4 @@
-"""What happened, as values: the one argument of every hook.
+"""What happened, as values: the one argument of every hook. Pure.
 
 Checks of a gate are not events: they are counted nowhere, so that they cost one attribute read.
 """

@@ -1,4 +1,4 @@
-"""Gates: the one cheap question that an app asks before it switches its behaviour.
+"""Gates: the one cheap question that an app asks before it switches its behaviour. Pure.
 
 ``gate.open`` is one attribute read. It is written by the store after each poll, so a check does no I/O, takes no
 lock and raises nothing. Only :meth:`Gate.require` and a guard without a fallback raise.

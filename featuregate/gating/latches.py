@@ -1,4 +1,4 @@
-"""The latches of a cluster, which never go back, and the decision of a gate that respects them.
+"""The latches of a cluster, which never go back, and the decision of a gate that respects them. Pure.
 
 Everything here is pure. A :class:`LatchState` is a join-semilattice: levels only rise, and gates are only added, so the
 states of several processes, restarts and machines can be joined in any order, any number of times.

@@ -1,4 +1,4 @@
-"""The three verdicts, and the reasons for one."""
+"""The three verdicts, and the reasons for one. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that prove no node, because several nodes have the address that gave them. Pure.
+"""Answers that prove no node, because several nodes have the address that gave them.
 
 Behind a proxy or a balancer one address leads to several backends. A broker that compares its id with the expected one
 (ApiVersions v5, KIP-1242) proves that it is the node. Any other answer may be that of another backend. Controllers do

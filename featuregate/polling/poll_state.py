@@ -1,4 +1,4 @@
-"""What the polls so far have shown: their times, their failures, and brokers that vanished. No I/O, no clock."""
+"""What the polls so far have shown: their times, their failures, and brokers that vanished. Pure."""
 
 from __future__ import annotations
 

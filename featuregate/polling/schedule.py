@@ -1,4 +1,4 @@
-"""When to ask again: a pure function of what the last polls showed."""
+"""When to ask again: a function of what the last polls showed. Pure."""
 
 from __future__ import annotations
 

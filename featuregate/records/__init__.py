@@ -1,4 +1,4 @@
-"""Records of the topics in which coordinators keep their state: groups and offsets, transactions, share groups.
+"""Records of the topics in which coordinators keep their state: groups and offsets, transactions, share groups. Pure.
 
 `CONSUMER_OFFSETS`, `TRANSACTION_STATE` and `SHARE_GROUP_STATE` read and write them, as `CoordinatorRecord` values. The
 classes of keys and values, one module for each kind of record, have the names of Kafka's schemas, up to 4.4. Newer

@@ -1,4 +1,4 @@
-"""The requirement language: what an app requires of a cluster, as values.
+"""The requirement language: what an app requires of a cluster, as values. Pure.
 
 In code::
 

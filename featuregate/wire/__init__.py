@@ -1,4 +1,4 @@
-"""Kafka's messages and their bytes, without I/O.
+"""Kafka's messages and their bytes, without I/O. Pure.
 
 - `featuregate.wire.session` is the protocol of one connection, as a state machine;
 - `featuregate.wire.frames` has length prefixes, headers and correlation ids;

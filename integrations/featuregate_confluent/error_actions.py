@@ -1,4 +1,4 @@
-"""What to do about each error, by its name: retry, abort and rewind, rejoin, or stop.
+"""What to do about each error, by its name: retry, abort and rewind, rejoin, or stop. Pure.
 
 The name decides, and librdkafka's flags set the least that it takes: a *fatal* error ends the producer, so that
 retrying and aborting are no answer to it, and an error that *requires an abort* is not retried. Names come first

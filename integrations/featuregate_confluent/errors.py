@@ -1,4 +1,4 @@
-"""What can go wrong in the switch, drawn once.
+"""What can go wrong in the switch, drawn once. Pure.
 
 .. code-block:: text
 

@@ -1,4 +1,4 @@
-"""What happened in the switch, as values: the one argument of the metrics hook, and what the log lines say.
+"""What happened in the switch, as values: the one argument of the metrics hook, and what the log lines say. Pure.
 
 Each event is logged once, as ``key=value`` pairs behind its name, to the logger ``featuregate.confluent``.
 """

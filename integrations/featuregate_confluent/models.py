@@ -1,4 +1,4 @@
-"""The three models in which an app that consumes, transforms and produces can be exactly-once."""
+"""The three models in which an app that consumes, transforms and produces can be exactly-once. Pure."""
 
 from __future__ import annotations
 

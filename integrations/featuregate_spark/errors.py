@@ -1,4 +1,4 @@
-"""The exceptions of the PySpark side.
+"""The exceptions of the PySpark side. Pure.
 
 .. code-block:: text
 

@@ -1,22 +1,40 @@
-"""The import contracts in pyproject.toml: a new module, and a new folder, need one."""
+"""The contract that reads from a docstring that a module is pure; the other contracts are the library's own."""
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
+import pytest
 
-ROOT = Path(__file__).parents[2]
-CHECKED = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+grimp = pytest.importorskip("grimp", reason="needs import-linter")
 
-
-def folders(package: str) -> set[str]:
-    """Return the names of a package and of the packages within it."""
-    (root,) = [path for path in (ROOT / package, ROOT / "integrations" / package) if path.is_dir()]
-    return {".".join(path.parent.relative_to(root.parent).parts) for path in root.rglob("__init__.py")}
+from pure_modules import PureModules, pure_modules, says_pure  # noqa: E402 - it needs import-linter, too
 
 
-def test_a_contract_names_every_module_of_each_folder() -> None:
-    """So `make check` fails for a new module until a contract says what it may import."""
-    exhaustive = [contract for contract in CHECKED["contracts"] if contract.get("exhaustive")]
-    named = {container for contract in exhaustive for container in contract["containers"]}
-    assert {folder for package in CHECKED["root_packages"] for folder in folders(package)} - named == set()
+def test_a_module_says_that_it_is_pure_where_its_docstring_begins() -> None:
+    """In the first paragraph or the second one, as a word of its own."""
+    assert says_pure('"""Merge answers. Pure; the order never matters."""')
+    assert says_pure('"""What can go wrong.\n\nPure: it does no I/O.\n"""')
+    assert not says_pure('"""Merge answers.\n\nA page.\n\nPure. But late."""')
+    assert not says_pure('"""Merges pure functions. Purely."""')
+    assert not says_pure("MERGE = 'Pure.'")
+
+
+def test_a_package_speaks_for_its_modules() -> None:
+    """A package of which only the name begins like it is another one."""
+    sources = [("app.view", '"""A view. Pure."""'), ("app.view.merging", ""), ("app.viewer", ""), ("app.net", "")]
+    assert pure_modules(sources) == ["app.view", "app.view.merging"]
+
+
+def test_a_pure_module_that_reaches_a_socket_breaks_the_contract() -> None:
+    """Directly or through another module, which need not say anything."""
+    graph = grimp.ImportGraph()
+    for name in ("featuregate.view.merging", "featuregate.net.dial"):
+        graph.add_module(name)
+    graph.add_module("socket", is_squashed=True)
+    contract = PureModules("pure", {}, {"roots": ["featuregate"], "impure": ["socket"]})
+    assert contract.check(graph, verbose=False).kept
+    graph.add_import(importer="featuregate.net.dial", imported="socket")
+    assert contract.check(graph, verbose=False).kept
+    graph.add_import(importer="featuregate.view.merging", imported="featuregate.net.dial")
+    broken = contract.check(graph, verbose=False)
+    assert not broken.kept
+    assert broken.metadata["chains"] == [("featuregate.view.merging", "featuregate.net.dial", "socket")]

@@ -1,4 +1,4 @@
-"""The faults of single answers: an error code, other bytes, a delay, or the end of the connection. Pure."""
+"""The faults of single answers: an error code, other bytes, a delay, or the end of the connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The properties of each node of a cluster, and of the clients that reach it. Pure: texts and mappings."""
+"""The properties of each node of a cluster, and of the clients that reach it. Texts and mappings only."""
 
 from __future__ import annotations
 

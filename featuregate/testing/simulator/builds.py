@@ -1,4 +1,4 @@
-"""Builds of Kafka: the APIs that a node with this build serves, and the feature levels that it supports."""
+"""Builds of Kafka: the APIs that a node with this build serves, and the feature levels that it supports. Pure."""
 
 from __future__ import annotations
 

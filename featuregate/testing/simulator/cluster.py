@@ -1,4 +1,4 @@
-"""Clusters of either kind, and the functions that apply events to them."""
+"""Clusters of either kind, and the functions that apply events to them. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What simulated clusters with KRaft and with ZooKeeper have in common."""
+"""What simulated clusters with KRaft and with ZooKeeper have in common. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The events that can happen to a simulated cluster and to the app beside it.
+"""The events that can happen to a simulated cluster and to the app beside it. Pure.
 
 A script is a tuple of events. Events are values: they compare, pickle, and print as the code that creates them.
 """

@@ -1,4 +1,4 @@
-"""One simulated node, at one moment."""
+"""One simulated node, at one moment. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the gates of an app beside a simulated cluster require."""
+"""What the gates of an app beside a simulated cluster require. Pure."""
 
 from __future__ import annotations
 

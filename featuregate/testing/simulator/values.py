@@ -1,4 +1,4 @@
-"""Values whose representation is the code that creates them."""
+"""Values whose representation is the code that creates them. Pure."""
 
 from __future__ import annotations
 

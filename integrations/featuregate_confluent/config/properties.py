@@ -1,5 +1,7 @@
 """Properties as librdkafka reads them: aliases, ``topic.``, ``default.topic.config``, and ``"T"``, ``1`` or ``0x5``.
 
+Pure: it does no I/O and reads no clock.
+
 Every function is total: what librdkafka would refuse is left for it to refuse.
 """
 

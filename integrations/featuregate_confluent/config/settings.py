@@ -1,4 +1,4 @@
-"""Consumer and producer properties: our defaults, and a clear error where the app's own contradict them.
+"""Consumer and producer properties: our defaults, and a clear error where the app's own contradict them. Pure.
 
 Nothing is overridden in silence. What is judged here is judged in every spelling that librdkafka takes for it:
 aliases, the prefix ``topic.``, ``default.topic.config``, and values such as ``"T"``, ``1`` and ``0x5``. What librdkafka

@@ -1,4 +1,4 @@
-"""The transactional ids of a member. An id is stable: a producer with the same id fences the one before it."""
+"""The transactional ids of a member. An id is stable: a producer with the same id fences the one before it. Pure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The latch protocol, pure: models, marks, tags, and what a member decides from them."""
+"""The latch protocol: models, marks, tags, and what a member decides from them. Pure."""

@@ -1,4 +1,4 @@
-"""Everything that a member knows, in one box.
+"""Everything that a member knows, in one box. Pure.
 
 Only the thread of the loop changes it. Other threads may read single fields, whose values do not change.
 """

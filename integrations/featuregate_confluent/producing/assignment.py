@@ -1,4 +1,4 @@
-"""The identity of an assignment: which messages may still be committed."""
+"""The identity of an assignment: which messages may still be committed. Pure."""
 
 from __future__ import annotations
 

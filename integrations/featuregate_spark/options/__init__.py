@@ -1,1 +1,1 @@
-"""Advice on the options of Spark's own Kafka source and sink."""
+"""Advice on the options of Spark's own Kafka source and sink. Pure."""

@@ -1,4 +1,4 @@
-"""Write-once files in a query's checkpoint: the first writer wins, and all others read what it wrote."""
+"""Write-once files in a query's checkpoint: the first writer wins, and all others read what it wrote. Pure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Simulated clusters with KRaft (KIP-778)."""
+"""Simulated clusters with KRaft (KIP-778). Pure."""

@@ -1,1 +1,1 @@
-"""Simulated clusters with ZooKeeper (KIP-584)."""
+"""Simulated clusters with ZooKeeper (KIP-584). Pure."""
