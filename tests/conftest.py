@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import signal
 import sys
 from pathlib import Path
@@ -19,7 +18,9 @@ from featuregate.testing.local_kafka.class_archives import options_to_read
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from xdist.scheduler import LoadScopeScheduling
+    from xdist.scheduler import LoadGroupScheduling
+
+pytest_plugins = ["proof_groups", "shared_brokers"]
 
 # No deadline in either: this suite measures nothing, and shares its machine with brokers.
 settings.register_profile("dev", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -82,6 +83,7 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput[SEED] = node.config.option.hypothesis_seed
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests that may take longest, so that no process ends long after the others."""
     items.sort(key=lambda item: -_bound_of(item))
@@ -90,42 +92,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _bound_of(item: pytest.Item) -> float:
     if not item.get_closest_marker("live"):
         return 1.0 if item.get_closest_marker("slow") else 0.0
+    if item.get_closest_marker("xdist_group"):
+        return 600.0
     marker = item.get_closest_marker("timeout")
     return float(marker.args[0]) if marker else 2.0
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """Keep the tests in one process that share brokers: those of a file, or of one release in it."""
-    from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415 - where several processes were asked for
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadGroupScheduling:
+    """Keep the tests of a file in one process, and those of several files with one ``xdist_group``."""
+    from xdist.scheduler import LoadGroupScheduling  # noqa: PLC0415 - where several processes were asked for
 
-    class BySharedBrokers(LoadScopeScheduling):
+    class ByFileOrGroup(LoadGroupScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file, _, test = nodeid.partition("::")
-            if file in HARNESSES:
-                return HARNESSES[file]
-            if file.startswith("tests/live/fleet/"):
-                return "fleet"  # one JVM serves all of the folder, and one log of a broker
-            if file.endswith("connect_live.py"):
-                return "Spark Connect"  # its server has one port for all
-            release = re.search(r"\d+\.\d+\.\d+", test)
-            return f"{file} {release.group() if release else ''}"
+            scope = super()._split_scope(nodeid)
+            return scope if scope != nodeid else nodeid.partition("::")[0]
 
-    return BySharedBrokers(config, log)
-
-
-HARNESSES = dict.fromkeys(
-    (
-        "tests/live/spark/test_sink_faults.py",
-        "tests/live/spark/test_sink_speculation.py",
-        "tests/live/spark/test_exactly_once_job.py",
-        "tests/live/confluent/test_rolling_upgrades.py",
-        "tests/live/confluent/test_demo.py",
-    ),
-    "under faults",
-)
-"""Tests that start a dozen processes on brokers of their own, and what they share: one of them at a time.
-
-Some of them together put thirty processes in the queue of two cores, where a job needs minutes for its first batch, and
-where brokers and members are given up that no test has harmed.
-"""
+    return ByFileOrGroup(config, log)

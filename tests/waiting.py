@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +47,16 @@ def eventually(
         assert time.monotonic() < end, f"{what}: not within {within:g} s, but {last!r}"
         pause.wait(seconds)
         seconds = min(1.2 * seconds, LONGEST_PAUSE)
+
+
+def line_with(stream: IO[str], text: str) -> str:
+    """Read lines until one has this text: another thread of that process may have written others before it."""
+    read: list[str] = []
+    for line in stream:
+        if text in line:
+            return line
+        read.append(line)
+    raise AssertionError(f"{text!r} is in none of the lines: {''.join(read)!r}")
 
 
 async def in_loop(ask: Callable[[], object], what: str = "", within: float = BOUND) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import count
@@ -58,7 +59,7 @@ class Pipe:
     @classmethod
     def on(cls, kafka: LocalKafka, name: str = "pipe", *, partitions: int = 1) -> Pipe:
         """Make both topics, replicated as far as the cluster can, under names that no other pipe has."""
-        name = f"{name}-{next(_serials)}"
+        name = f"{name}-{os.getpid()}-{next(_serials)}"  # several processes share the broker
         pipe = cls(kafka.client_config(QUIET), f"{name}-group", f"{name}-in", f"{name}-out", partitions)
         replicas = min(3, len(kafka.nodes))
         kind = {"partitions": partitions, "replicas": replicas, "min_insync_replicas": max(1, replicas - 1)}

@@ -14,7 +14,7 @@ from featuregate.testing import LocalKafka
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.proof("admin"), pytest.mark.live, pytest.mark.slow]
 
 OLD, NEW = "4.2.0", "4.3.1"
 ALLOWED = "User:operator;User:ANONYMOUS"

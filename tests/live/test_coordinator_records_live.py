@@ -45,7 +45,7 @@ from waiting import BOUND, eventually
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.proof("records"), pytest.mark.live, pytest.mark.slow]
 
 TOPIC = "orders"
 PARTITIONS = 3

@@ -16,7 +16,7 @@ from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
 from featuregate.records.releases import coordinator_release
 from featuregate.testing import LocalKafka
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.proof("records"), pytest.mark.live, pytest.mark.slow]
 
 TOPIC = "orders"
 MAY_WRITE = {"client.id": "__admin_client", "log_level": 0}

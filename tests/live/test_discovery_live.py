@@ -52,6 +52,7 @@ def _features_by_us(view: fg.View) -> dict[str, tuple[str, ...]]:
 
 
 @pytest.mark.parametrize(("version", "nodes"), [("2.4.1", 1), ("2.8.2", 2), ("3.9.2", 3), ("4.2.0", 3)])
+@pytest.mark.proof("net")
 def test_every_range_and_feature_is_what_kafkas_own_tools_say(version: str, nodes: int) -> None:
     """API ranges of each broker, supported ranges and finalized levels, field by field."""
     with LocalKafka(version, nodes=nodes) as kafka:
@@ -77,6 +78,7 @@ def test_every_range_and_feature_is_what_kafkas_own_tools_say(version: str, node
             assert view.level("metadata.version") is None
 
 
+@pytest.mark.proof("net")
 def test_the_oldest_broker_that_knows_apiversions(shared_kafka: Callable[[str], LocalKafka]) -> None:
     """0.10.0.1: error 35 and v0, no cluster id, no features: requirements on them are unknown, on APIs closed."""
     view = fg.discover(shared_kafka("0.10.0.1").bootstrap)
@@ -130,6 +132,7 @@ def _until(features: fg.Discoverer, gate: fg.Gate) -> None:
     pytest.fail(f"still closed: {gate.decision}")
 
 
+@pytest.mark.proof("net")
 def test_a_node_that_is_paused_killed_or_rebuilt() -> None:
     """One deaf broker is data; another cluster under the same addresses starts afresh."""
     config = {"socket.timeout.ms": 1500, "socket.connection.setup.timeout.ms": 1500}

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     Client = Callable[..., Any]
 
-pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.proof("simulator"), pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(900)]
 
 SOURCE = Path(__file__).parent / "peers" / "franz"
 INSTALLED = "/usr/local/go/bin"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 # Where Java cannot compile, the real tool needs a process for each line: minutes, rather than seconds.
-pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.proof("admin"), pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 TOOL = "4.3.1"
 CLUSTERS = ("4.2.0", "3.9.2")

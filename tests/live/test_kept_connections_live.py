@@ -10,7 +10,7 @@ import pytest
 import featuregate as fg
 from featuregate.testing import LocalKafka
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.proof("net"), pytest.mark.live]
 
 BOUND = 120.0
 HOUR = 3600.0

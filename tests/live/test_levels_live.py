@@ -10,7 +10,7 @@ import pytest
 
 from featuregate.testing.local_kafka.java import find_java
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.proof("admin"), pytest.mark.live, pytest.mark.slow]
 SCRIPT = Path(__file__).parents[2] / "scripts" / "levels.py"
 
 

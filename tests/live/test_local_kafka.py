@@ -52,6 +52,7 @@ def three() -> Iterator[LocalKafka]:
         yield kafka
 
 
+@pytest.mark.proof("testing")
 def test_an_independent_client_reaches_every_broker(three):
     """The credentials and certificates of client_config() are right."""
     assert brokers_seen(three) == {1, 2, 3} == set(three.nodes)
@@ -68,6 +69,7 @@ def test_a_node_takes_its_classes_from_the_archive_of_its_release():
         assert "-Xmx200m" in node.cmdline()
 
 
+@pytest.mark.proof("testing")
 def test_a_wrong_password_is_refused(three):
     """The listener requires a certificate, too."""
     errors: list[KafkaError] = []
@@ -79,6 +81,7 @@ def test_a_wrong_password_is_refused(three):
     assert errors[0].code() == KafkaError._AUTHENTICATION
 
 
+@pytest.mark.proof("testing")
 def test_levels_are_finalized_and_lowered_again(three):
     """Kafka's own tool finalizes the level, and discovery reads it."""
     three.downgrade({"transaction.version": 1})
@@ -89,6 +92,7 @@ def test_levels_are_finalized_and_lowered_again(three):
         three.finalize({"transaction.version": 9})
 
 
+@pytest.mark.proof("testing")
 def test_a_paused_broker_accepts_connections_and_says_nothing(three):
     """A resumed broker answers again."""
     node = three.node(2)
@@ -101,6 +105,7 @@ def test_a_paused_broker_accepts_connections_and_says_nothing(three):
     assert serves(node.host, node.internal_port)
 
 
+@pytest.mark.proof("testing")
 def test_a_killed_broker_comes_back_at_its_address(three):
     """The restarted node is another process with the same data and ports."""
     before = three.node(3)
@@ -113,6 +118,7 @@ def test_a_killed_broker_comes_back_at_its_address(three):
     assert after.pid != before.pid
 
 
+@pytest.mark.proof("testing")
 def test_one_broker_is_rolled_to_another_release(three):
     """The rolled node runs the other release, and is back in the cluster."""
     three.roll(1, "4.3.1")
@@ -121,6 +127,7 @@ def test_one_broker_is_rolled_to_another_release(three):
     assert brokers_seen(three) == {1, 2, 3}
 
 
+@pytest.mark.proof("testing")
 def test_a_rebuilt_cluster_is_another_one_at_the_same_addresses(three):
     """The rebuilt cluster has the same addresses, another cluster id, and the oldest release."""
     cluster_id, bootstrap = three.cluster_id, three.bootstrap
@@ -139,6 +146,7 @@ def test_a_rebuilt_cluster_is_another_one_at_the_same_addresses(three):
     ],
     ids=lambda options: "-".join(str(value) for value in options.values()),
 )
+@pytest.mark.proof("testing")
 def test_every_way_in_is_open_to_its_client_config(options):
     """An independent client can connect with client_config()."""
     with LocalKafka("3.9.2", **options) as kafka:
@@ -146,6 +154,7 @@ def test_every_way_in_is_open_to_its_client_config(options):
         assert kafka.controllers == ((101,) if "controllers" in options else (1,))
 
 
+@pytest.mark.proof("testing")
 def test_a_cluster_with_zookeeper_is_rolled():
     """A broker is rolled from 2.4.1 to 2.8.2 with a common protocol."""
     with LocalKafka("2.4.1", nodes=2) as kafka:
@@ -157,6 +166,7 @@ def test_a_cluster_with_zookeeper_is_rolled():
 
 
 @pytest.mark.parametrize("version", ["0.11.0.3", "2.3.1"])
+@pytest.mark.proof("testing")
 def test_an_old_release_runs_on_a_java_that_is_newer(version):
     """Each of these releases needs an artifact that its dependencies do not name."""
     with LocalKafka(version) as kafka:
@@ -171,6 +181,7 @@ def test_a_start_that_fails_shows_what_kafka_said():
     assert set(psutil.Process().children(recursive=True)) <= children
 
 
+@pytest.mark.proof("testing")
 def test_a_format_that_fails_shows_what_the_tool_said():
     """The storage tool reads the configuration first."""
     with pytest.raises(LocalKafkaError, match=r"(?s)not formatted.*99\.9-IV0"):

@@ -10,7 +10,7 @@ from featuregate import Admin, discover
 from featuregate.admin.updates import upgrade
 from featuregate.testing import LocalKafka
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.proof("admin"), pytest.mark.live]
 
 PATIENCE = 8.0
 """Seconds for the update: a leader resigns after 3 without a majority (1.5 x controller.quorum.fetch.timeout.ms)."""

@@ -11,7 +11,7 @@ import pytest
 from featuregate import Admin, discover
 from featuregate.testing import LocalKafka
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.proof("admin"), pytest.mark.live]
 
 
 def ours(kafka: LocalKafka, *argv: str) -> subprocess.CompletedProcess[str]:

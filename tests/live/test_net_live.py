@@ -1,5 +1,8 @@
 """The net room against real brokers: every kind of listener, every way to find brokers."""
 
+from contextlib import closing
+from dataclasses import dataclass
+
 import pytest
 
 from featuregate.config import Settings
@@ -13,6 +16,7 @@ from featuregate.errors import (
 )
 from featuregate.net.probe import probe_all
 from featuregate.testing.local_kafka.cluster import LocalKafka
+from featuregate.testing.local_kafka.processes import ReservedPorts
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -36,11 +40,65 @@ def all_answered(probe):
     return all(node.failure is None and 18 in node.response.api_ranges for node in probe.results)
 
 
+LISTENERS = {"PLAIN": "SASL_PLAINTEXT", "OAUTH": "SASL_PLAINTEXT", "CERT": "SSL"}
+MODULES = "org.apache.kafka.common.security."
+PLAIN = MODULES + 'plain.PlainLoginModule required user_featuregate="featuregate-secret";'
+OAUTH = MODULES + 'oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
+
+
+@dataclass
+class Listeners:
+    """One broker with a listener of each kind."""
+
+    scram: LocalKafka
+    ports: dict[str, int]
+
+    def config(self, name, **more):
+        """The properties of a client of one of the listeners beside that with TLS and SCRAM."""
+        theirs = self.scram.client_config()
+        with_sasl = {"PLAIN": {"sasl.mechanism": "PLAIN"}, "OAUTH": {"sasl.mechanism": "OAUTHBEARER"}}.get(name, {})
+        login = {key: value for key, value in theirs.items() if key in ("sasl.username", "sasl.password")}
+        files = {"ssl.ca.location": theirs["ssl.ca.location"]}
+        extra = {"PLAIN": login, "OAUTH": UNSECURED, "CERT": files}[name]
+        where = {"bootstrap.servers": f"127.0.0.1:{self.ports[name]}", "security.protocol": LISTENERS[name]}
+        return {**where, **with_sasl, **extra, **more}
+
+
+UNSECURED = {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": "principal=featuregate"}
+
+
 @pytest.fixture(scope="module")
-def scram():
-    """A listener with TLS and SCRAM."""
-    with LocalKafka("4.2.0", security="SASL_SSL", sasl_mechanism="SCRAM-SHA-512") as kafka:
-        yield kafka
+def listeners():
+    """A broker with TLS and SCRAM, PLAIN, OAUTHBEARER and client certificates, on ports of their own."""
+    kafka = LocalKafka("4.2.0", security="SASL_SSL", sasl_mechanism="SCRAM-SHA-512", client_auth=True)
+    reserved = ReservedPorts([0] * len(LISTENERS))
+    ports = dict(zip(LISTENERS, reserved.numbers, strict=True))
+    (client,), (internal,), (controller,) = (
+        [each.rpartition(":")[2] for each in where.split(",")]
+        for where in (kafka.bootstrap, kafka.internal_bootstrap, kafka.controller_bootstrap)
+    )
+    own = {"CLIENT": client, "INTERNAL": internal, **ports}
+    uris = [f"{name}://127.0.0.1:{port}" for name, port in own.items()]
+    protocols = {"CLIENT": "SASL_SSL", "INTERNAL": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **LISTENERS}
+    kafka.properties |= {
+        "listeners": ",".join([*uris, f"CONTROLLER://127.0.0.1:{controller}"]),
+        "advertised.listeners": ",".join(uris),
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
+        "listener.name.client.ssl.client.auth": "none",
+        "listener.name.cert.ssl.client.auth": "required",
+        "listener.name.plain.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.oauth.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "listener.name.plain.plain.sasl.jaas.config": PLAIN,
+        "listener.name.oauth.oauthbearer.sasl.jaas.config": OAUTH,
+    }
+    with closing(reserved), kafka:
+        yield Listeners(kafka, ports)
+
+
+@pytest.fixture(scope="module")
+def scram(listeners):
+    """The listener with TLS and SCRAM."""
+    return listeners.scram
 
 
 async def test_scram_over_tls(scram):
@@ -107,38 +165,39 @@ async def test_tls_to_a_plain_listener(scram):
     assert "security.protocol" in str(error)
 
 
-async def test_plain_and_listeners_that_want_something_else():
+async def test_plain_and_listeners_that_want_something_else(listeners, scram):
     """With SASL where there is none, and without where there is, Kafka's behaviour becomes advice."""
-    with LocalKafka("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="PLAIN") as kafka:
-        assert all_answered(await look(kafka.client_config()))
-        assert isinstance(await cause(kafka.client_config({"sasl.password": "hunter2"})), AuthenticationFailed)
-        error = await cause(kafka.client_config({"bootstrap.servers": kafka.internal_bootstrap}))
-        assert isinstance(error, AuthenticationFailed)
-        assert "security.protocol" in str(error)
-        error = await cause(kafka.bootstrap)
-        assert isinstance(error, ConnectionLost)
-        assert "does this listener want authentication? See security.protocol" in str(error)
+    plain = listeners.config("PLAIN")
+    assert all_answered(await look(plain))
+    assert isinstance(await cause(plain | {"sasl.password": "hunter2"}), AuthenticationFailed)
+    error = await cause(plain | {"bootstrap.servers": scram.internal_bootstrap})
+    assert isinstance(error, AuthenticationFailed)
+    assert "security.protocol" in str(error)
+    error = await cause(plain["bootstrap.servers"])
+    assert isinstance(error, ConnectionLost)
+    assert "does this listener want authentication? See security.protocol" in str(error)
 
 
-async def test_oauthbearer():
+async def test_oauthbearer(listeners):
     """Brokers take unsigned tokens of ours and of the app's callback."""
-    with LocalKafka("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER") as kafka:
-        config = kafka.client_config()
-        assert all_answered(await look(config))
-        error = await cause(config | {"oauth_cb": lambda _: ("no.token.", 4e9)})
-        assert isinstance(error, AuthenticationFailed)
-        assert "invalid_token" in str(error)
+    config = listeners.config("OAUTH")
+    assert all_answered(await look(config))
+    error = await cause(config | {"oauth_cb": lambda _: ("no.token.", 4e9)})
+    assert isinstance(error, AuthenticationFailed)
+    assert "invalid_token" in str(error)
 
 
-async def test_client_certificates():
+async def test_client_certificates(listeners, scram):
     """With ours the listener answers; without it the error says what is missing."""
-    with LocalKafka("4.2.0", security="SSL", client_auth=True) as kafka:
-        assert all_answered(await look(kafka.client_config()))
-        error = await cause(kafka.client_config({"ssl.certificate.location": None, "ssl.key.location": None}))
-        assert isinstance(error, TlsFailed | ConnectionLost)
-        assert "ssl.certificate.location" in str(error)
+    theirs = scram.client_config()
+    ours = {name: theirs[name] for name in ("ssl.certificate.location", "ssl.key.location")}
+    assert all_answered(await look(listeners.config("CERT", **ours)))
+    error = await cause(listeners.config("CERT"))
+    assert isinstance(error, TlsFailed | ConnectionLost)
+    assert "ssl.certificate.location" in str(error)
 
 
+@pytest.mark.proof("net")
 async def test_the_oldest_brokers_that_negotiate(shared_kafka):
     """0.10.0.1: found by Metadata v1, without a cluster id."""
     probe = await look(shared_kafka("0.10.0.1").bootstrap)
@@ -148,6 +207,7 @@ async def test_the_oldest_brokers_that_negotiate(shared_kafka):
     assert probe.results[0].version == 0
 
 
+@pytest.mark.proof("net")
 async def test_sasl_of_the_oldest_brokers():
     """Tokens travel bare after SaslHandshake v0, and a refusal is a connection that is closed."""
     with LocalKafka("0.10.0.1", security="SASL_PLAINTEXT", sasl_mechanism="PLAIN") as kafka:
@@ -164,6 +224,7 @@ def three():
         yield kafka
 
 
+@pytest.mark.proof("net")
 async def test_brokers_find_each_other(three):
     """One address is enough to find all brokers."""
     probe = await look(three.bootstrap.split(",")[0])
@@ -171,6 +232,7 @@ async def test_brokers_find_each_other(three):
     assert all_answered(probe)
 
 
+@pytest.mark.proof("net")
 async def test_controllers_find_each_other(three):
     """The client finds all controllers by bootstrap.controllers."""
     probe = await look({"bootstrap.controllers": three.controller_bootstrap})
@@ -179,12 +241,14 @@ async def test_controllers_find_each_other(three):
     assert {node.role for node in probe.results} == {"controller"}
 
 
+@pytest.mark.proof("net")
 async def test_brokers_and_controllers_are_not_mistaken(three):
     """The error of each names the property to use."""
     assert "use bootstrap.controllers" in str(await cause(three.controller_bootstrap))
     assert "use bootstrap.servers" in str(await cause({"bootstrap.controllers": three.bootstrap}))
 
 
+@pytest.mark.proof("net")
 async def test_a_paused_broker_costs_one_timeout_and_a_stopped_one_stays_known(three):
     """The others' answers count; the broker list names all that are registered."""
     known = (await look(three.bootstrap)).broker_list

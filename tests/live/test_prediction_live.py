@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from featuregate.testing.simulator import KRaftCluster
     from featuregate.view.cluster_view import View
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.proof("admin"), pytest.mark.live, pytest.mark.slow]
 
 BOUND = 20.0
 """Seconds for the levels to arrive at a node, which takes milliseconds."""

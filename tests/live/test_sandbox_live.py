@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = [
+    pytest.mark.proof("testing"),
     pytest.mark.live,
     pytest.mark.skipif(sys.platform != "linux", reason="a reserved port can be used by another process"),
 ]

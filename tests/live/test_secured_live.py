@@ -31,7 +31,7 @@ with warnings.catch_warnings():
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.proof("net"), pytest.mark.live, pytest.mark.slow]
 
 PATIENT = {"socket.timeout.ms": "60000", "socket.connection.setup.timeout.ms": "60000"}
 PASSWORD = "changeit"

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from featuregate.testing.plugin import MakeSimulatedCluster
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.proof("simulator"), pytest.mark.live, pytest.mark.slow]
 
 BOUND = 20.0
 """Seconds for the levels to arrive at a broker, which takes milliseconds."""

@@ -20,7 +20,7 @@ from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesReques
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.proof("simulator"), pytest.mark.live, pytest.mark.slow]
 
 BOUND = 20.0
 OLD_PROTOCOL = replace(release_build("2.8"), feature_versioning=False)

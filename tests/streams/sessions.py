@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from contextlib import chdir, contextmanager
+from contextlib import ExitStack, chdir, contextmanager
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -61,7 +61,9 @@ def own_jvm(begin: Callable[[], SparkSession]) -> Iterator[SparkSession]:
     """Start a session with a JVM of its own, and leave nothing of either behind."""
     assert SparkContext._gateway is None, "the JVM of another test still runs: its settings would count here"
     interrupted = signal.getsignal(signal.SIGINT)  # PySpark takes it, and never gives it back
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, ExitStack() as stack:
+        stack.callback(signal.signal, signal.SIGINT, interrupted)
+        stack.callback(_end_jvm)
         with chdir(folder):  # the JVM leaves folders wherever it was begun
             spark = begin()
         try:
@@ -69,8 +71,6 @@ def own_jvm(begin: Callable[[], SparkSession]) -> Iterator[SparkSession]:
         finally:
             if not is_stopped(spark):
                 spark.stop()
-            _end_jvm()
-            signal.signal(signal.SIGINT, interrupted)
 
 
 def _end_jvm() -> None:
@@ -78,7 +78,8 @@ def _end_jvm() -> None:
     gateway = SparkContext._gateway
     SparkContext._gateway = SparkContext._jvm = None
     SparkSession.builder._options.clear()
-    assert gateway is not None, "another test has ended this JVM"
+    if gateway is None:
+        return  # it never began, or another test has ended it
     gateway.shutdown()
     gateway.proc.stdin.close()
     gateway.proc.wait(BOUND)  # a JVM that writes its classes needs a minute of processor time

@@ -75,6 +75,7 @@ def test_a_broker_error_without_a_message_has_an_empty_one() -> None:
     assert str(broker_error(42, None)) == "INVALID_REQUEST (error 42)"
 
 
+@pytest.mark.proof("catalog")
 @pytest.mark.live
 @pytest.mark.slow
 @pytest.mark.parametrize("release", ["4.3.1", "4.4.0"])

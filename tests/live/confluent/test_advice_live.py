@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.proof("switch"), pytest.mark.live]
 
 BOUND = 60.0
 SOON = 15.0

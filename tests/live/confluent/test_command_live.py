@@ -255,6 +255,7 @@ def on_terminal(kafka: LocalKafka, group: str, answer: str | None) -> int:
         os.close(theirs)
 
 
+@pytest.mark.proof("switch")
 def test_a_properties_file_of_kafkas_own_tools_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """TLS and SCRAM in Java's spelling: a truststore and a login module."""
     with LocalKafka("4.2.0", security="SASL_SSL", sasl_mechanism="SCRAM-SHA-512") as kafka:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import psutil
 import pytest
 
-pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.proof("switch"), pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 DEMO = Path(__file__).parents[3] / "examples" / "exactly_once_demo.py"
 

@@ -9,7 +9,7 @@ from eos.faults import until
 from featuregate.testing import LocalKafka
 from featuregate_confluent.error_actions import ErrorAction, explain
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.proof("switch"), pytest.mark.live, pytest.mark.slow]
 
 SECONDS = 30.0
 

@@ -55,6 +55,7 @@ def zombie(kafka: LocalKafka, first: str, second: str, where: Stall) -> tuple[st
 @pytest.mark.parametrize(
     ("first", "second"), [("legacy", "legacy"), ("legacy", "v2"), ("bridge", "v2"), ("bridge", "auto")]
 )
+@pytest.mark.proof("switch")
 def test_a_zombie_with_a_producer_for_each_partition_is_fenced_by_any_heir(
     kafka: LocalKafka, first: str, second: str, where: Stall
 ) -> None:
@@ -93,6 +94,7 @@ def pending(kafka: LocalKafka, second: str) -> Iterator[tuple[Ledger, Future[int
 
 @on("4.2.0")
 @pytest.mark.parametrize("second", ["v2", "auto"])
+@pytest.mark.proof("switch")
 def test_an_heir_waits_for_a_v2_zombie_whose_offsets_are_pending(kafka: LocalKafka, second: str) -> None:
     """The zombie may finish: the new owner begins after that, behind the zombie's offsets."""
     with pending(kafka, second) as (ledger, running):
@@ -125,6 +127,7 @@ def _alone(pipe: Pipe, name: str) -> bool:
 @pytest.mark.parametrize(
     ("first", "second"), [("auto", "auto"), ("legacy", "auto"), ("auto", "legacy"), ("bridge", "auto")]
 )
+@pytest.mark.proof("switch")
 def test_on_an_old_broker_the_switch_stays_legacy_and_fences_by_ids(
     kafka: LocalKafka, first: str, second: str, where: Stall
 ) -> None:
@@ -147,6 +150,7 @@ def test_v2_cannot_be_pinned_on_an_old_broker(kafka: LocalKafka) -> None:
 
 
 @on("4.2.0")
+@pytest.mark.proof("switch")
 def test_a_foreign_member_holds_the_group_at_bridge_until_it_is_gone(kafka: LocalKafka) -> None:
     """The member shows no tag: it may not send the group's metadata."""
     pipe = Pipe.on(kafka, "foreign", partitions=2)
@@ -179,6 +183,7 @@ def _keep_running(app: NaiveApp, stop: threading.Event) -> None:
 
 
 @on("4.2.0")
+@pytest.mark.proof("switch")
 def test_a_foreign_legacy_zombie_that_left_the_group_is_fenced_by_its_id(kafka: LocalKafka) -> None:
     """It is in no list of members, and no broker would check its offsets."""
     pipe = Pipe.on(kafka, "foreign-zombie")
@@ -198,6 +203,7 @@ def test_a_foreign_legacy_zombie_that_left_the_group_is_fenced_by_its_id(kafka: 
 
 
 @on("4.2.0")
+@pytest.mark.proof("switch")
 def test_a_member_that_moves_up_goes_on_behind_the_member_that_had_its_id_meanwhile(kafka: LocalKafka) -> None:
     """Another member commits with the id of a partition, unchecked, and leaves: only the offset shows it (R12)."""
     pipe = Pipe.on(kafka, "late-heir", partitions=2)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.live
 
 BOUND = 60.0
 V2 = "fg1;model=v2|theirs"
-VERSIONS = ("2.4.1", "2.8.2", "3.9.2", "4.2.0")
+VERSIONS = [*(pytest.param(old, marks=pytest.mark.proof("switch")) for old in ("2.4.1", "2.8.2", "3.9.2")), "4.2.0"]
 STATIC_KEEPS_OLD_ID = "a classic group keeps the client id of the static member that was replaced"
 
 
@@ -209,6 +209,7 @@ def test_input_partitions_of_names_and_patterns(kafka: LocalKafka, topic: str) -
     reader.close()
 
 
+@pytest.mark.proof("switch")
 def test_asking_does_not_wait_and_an_answer_has_a_bound() -> None:
     """While the coordinator does not answer, asking does not block, and reading the answer ends within the bound."""
     with LocalKafka("4.2.0") as kafka:
@@ -228,6 +229,7 @@ def test_asking_does_not_wait_and_an_answer_has_a_bound() -> None:
         reader.close()
 
 
+@pytest.mark.proof("switch")
 def test_the_readers_own_client_takes_the_apps_token_callback() -> None:
     """With OAUTHBEARER and the app's ``oauth_cb``, the group is read as the app's own user."""
     with LocalKafka("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER") as kafka:
@@ -245,6 +247,7 @@ def test_the_readers_own_client_takes_the_apps_token_callback() -> None:
         reader.close()
 
 
+@pytest.mark.proof("switch")
 def test_a_reader_finds_a_coordinator_that_has_moved_between_two_reads() -> None:
     """The admin client of librdkafka remembers the coordinator, whatever that broker answers."""
     with LocalKafka("4.2.0", nodes=3) as kafka:

@@ -160,6 +160,7 @@ def test_a_topic_that_deletes_is_refused(kafka: LocalKafka, policy: str) -> None
         latch_topic(kafka, name).erase(BOUND)
 
 
+@pytest.mark.proof("switch")
 def test_reading_ends_within_its_bound() -> None:
     """The error says that the broker did not answer."""
     with LocalKafka("4.2.0") as kafka:

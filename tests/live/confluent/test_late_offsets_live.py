@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from featuregate.testing import LocalKafka
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.proof("switch"), pytest.mark.live, pytest.mark.timeout(300)]
 
 LATER = (14, 15, 16, 51)
 """The coordinator loads, is not there yet, is another one, or ends a transaction."""

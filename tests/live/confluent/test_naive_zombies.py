@@ -55,6 +55,7 @@ def zombie(
 
 @pytest.mark.parametrize("kafka", ["4.2.0", "2.4.1"], indirect=True)
 @pytest.mark.parametrize("where", [BEFORE, AFTER])
+@pytest.mark.proof("switch")
 def test_a_legacy_zombie_is_fenced_by_its_transactional_id(kafka: LocalKafka, where: Stall) -> None:
     """Old brokers fence it as well as new ones, and the producer cannot be used any more."""
     outcome, balance = zombie(kafka, "legacy", "legacy", where)
@@ -71,6 +72,7 @@ def test_a_v2_zombie_is_refused_by_a_new_broker(kafka: LocalKafka) -> None:
 
 
 @on("4.2.0")
+@pytest.mark.proof("switch")
 def test_a_v2_zombie_whose_offsets_are_pending_is_waited_for_by_a_new_broker(kafka: LocalKafka) -> None:
     """The new owner does not get the offsets before the transaction has ended."""
     outcome, balance = zombie(kafka, "v2", "v2", AFTER, waits=True)
@@ -93,6 +95,7 @@ def test_a_v2_zombie_duplicates_on_an_old_broker_without_any_error(kafka: LocalK
 
 
 @on("4.2.0")
+@pytest.mark.proof("switch")
 def test_a_legacy_zombie_duplicates_beside_v2_on_a_new_broker(kafka: LocalKafka) -> None:
     """No producer takes its id and no broker checks its generation: the two must never share a group."""
     outcome, balance = zombie(kafka, "legacy", "v2", BEFORE)
@@ -102,6 +105,7 @@ def test_a_legacy_zombie_duplicates_beside_v2_on_a_new_broker(kafka: LocalKafka)
 
 @on("4.2.0")
 @pytest.mark.parametrize(("first", "second"), [("bridge", "v2"), ("v2", "bridge")])
+@pytest.mark.proof("switch")
 def test_a_zombie_of_bridge_or_v2_is_refused_beside_the_other(kafka: LocalKafka, first: Model, second: Model) -> None:
     """Neighbours may share a group on brokers that check the generation."""
     outcome, balance = zombie(kafka, first, second, BEFORE)
@@ -111,6 +115,7 @@ def test_a_zombie_of_bridge_or_v2_is_refused_beside_the_other(kafka: LocalKafka,
 
 @on("4.2.0")
 @pytest.mark.parametrize(("first", "second"), [("legacy", "v2"), ("bridge", "v2"), ("v2", "bridge")])
+@pytest.mark.proof("switch")
 def test_a_zombie_whose_offsets_are_pending_is_waited_for_by_the_other_model(
     kafka: LocalKafka, first: Model, second: Model
 ) -> None:
@@ -121,6 +126,7 @@ def test_a_zombie_whose_offsets_are_pending_is_waited_for_by_the_other_model(
 
 
 @on("4.2.0")
+@pytest.mark.proof("switch")
 def test_an_heir_that_reads_uncommitted_does_not_wait_and_duplicates(kafka: LocalKafka) -> None:
     """librdkafka asks for stable offsets only with read_committed: the setting is part of the model."""
     outcome, balance = zombie(kafka, "v2", "bridge", AFTER, isolation_level="read_uncommitted")
@@ -140,6 +146,7 @@ def test_an_heir_that_reads_uncommitted_does_not_wait_and_duplicates(kafka: Loca
         ("v2", "bridge", AFTER),
     ],
 )
+@pytest.mark.proof("switch")
 def test_every_mixture_with_v2_duplicates_on_an_old_broker(
     kafka: LocalKafka, first: Model, second: Model, where: Stall
 ) -> None:

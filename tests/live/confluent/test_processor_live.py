@@ -14,7 +14,7 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from eos.ledger import Ledger
-from eos.pipes import BOUND, SHORT_GROUPS, Pipe
+from eos.pipes import BOUND, Pipe
 from eos.processors import Copier, Running, processor
 from waiting import eventually
 
@@ -54,15 +54,6 @@ SHORT = {"session.timeout.ms": 3000, "heartbeat.interval.ms": 300}
 RANGE = {"partition.assignment.strategy": "range", **SHORT}
 STICKY = {"partition.assignment.strategy": "cooperative-sticky", **SHORT}
 KIP_848 = {"group.protocol": "consumer"}
-
-QUICK = {**SHORT_GROUPS, "group.consumer.min.heartbeat.interval.ms": 500, "group.consumer.heartbeat.interval.ms": 500}
-"""What brokers need to be told so that members of KIP-848 groups hear of each other within a second, not five."""
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[LocalKafka]:
-    with LocalKafka("4.2.0", properties=QUICK) as cluster:
-        yield cluster
 
 
 class Halting(Copier):
@@ -266,6 +257,13 @@ def test_a_cancelled_member_hands_over_at_once(kafka: LocalKafka) -> None:
 # ---------------------------------------------------------------- side by side
 
 
+@pytest.fixture(scope="module")
+def alone() -> Iterator[LocalKafka]:
+    """Start a broker that this module may pause."""
+    with LocalKafka("4.2.0") as cluster:
+        yield cluster
+
+
 class Stalling(Copier):
     """A transform that pauses the broker in one call, and resumes it in the next, of another partition."""
 
@@ -289,11 +287,11 @@ class Stalling(Copier):
 
 
 @pytest.mark.parametrize("model", ["legacy", "bridge"])
-def test_a_partition_need_not_wait_for_the_commit_of_another(kafka: LocalKafka, model: str) -> None:
+def test_a_partition_need_not_wait_for_the_commit_of_another(alone: LocalKafka, model: str) -> None:
     """The second partition is processed while the first commit cannot end; both count once."""
-    pipe = Pipe.on(kafka, "side-by-side", partitions=2)
+    pipe = Pipe.on(alone, "side-by-side", partitions=2)
     with Ledger(pipe) as ledger:
-        stalling = Stalling(pipe.sink, kafka)
+        stalling = Stalling(pipe.sink, alone)
         with Running(pipe, transform=stalling, model=model, linger=1.0) as one:
             one.warm_up(ledger)
             stalling.armed.set()
@@ -304,19 +302,19 @@ def test_a_partition_need_not_wait_for_the_commit_of_another(kafka: LocalKafka, 
     assert balance.exactly_once, balance
 
 
-def test_what_interrupts_the_wait_for_a_commit_leaves_it_behind(kafka: LocalKafka) -> None:
+def test_what_interrupts_the_wait_for_a_commit_leaves_it_behind(alone: LocalKafka) -> None:
     """Ctrl-C ends run() although the broker does not answer; a producer in use is not closed."""
-    pipe = Pipe.on(kafka, "interrupted", partitions=2)
-    (node,) = kafka.nodes
+    pipe = Pipe.on(alone, "interrupted", partitions=2)
+    (node,) = alone.nodes
     main = threading.get_ident()
 
     class Stopping(Copier):
         def __call__(self, messages: Sequence[Message], /) -> Iterator[Record]:
             records = list(super().__call__(messages))
             if self.called == 1:
-                kafka.pause(node)
+                alone.pause(node)
                 threading.Timer(1.0, signal.pthread_kill, (main, signal.SIGINT)).start()
-                threading.Timer(4.0, kafka.resume, (node,)).start()
+                threading.Timer(4.0, alone.resume, (node,)).start()
             return iter(records)
 
     with Ledger(pipe) as ledger:
@@ -473,6 +471,7 @@ class _AndOneMore:
     [(RANGE, {}), (STICKY, IN_LOOPS), (KIP_848, {})],
     ids=["range", "sticky in loops", "kip-848"],
 )
+@pytest.mark.proof("switch")
 def test_members_join_and_leave_while_the_feed_goes_on(
     kafka: LocalKafka, group: dict[str, Any], kind: dict[str, Any]
 ) -> None:
@@ -662,10 +661,10 @@ def test_the_life_of_a_group_as_its_events_tell_it(kafka: LocalKafka) -> None:
 # ---------------------------------------------------------------- brokers
 
 
-def test_it_goes_on_when_its_only_broker_comes_back(kafka: LocalKafka) -> None:
+@pytest.mark.proof("switch")
+def test_it_goes_on_when_its_only_broker_comes_back() -> None:
     """The client may wait for ever for the previous broker: then only that producer is left behind."""
-    pipe = Pipe.on(kafka, "restart", partitions=2)
-    with Ledger(pipe) as ledger:
+    with LocalKafka("4.2.0") as kafka, Ledger(pipe := Pipe.on(kafka, "restart", partitions=2)) as ledger:
         with ledger.load(100), Running(pipe, transform=Copier(pipe.sink, seconds=0.02), consumer=LONG) as one:
             ledger.wait_for(200)
             kafka.stop(1)

@@ -33,7 +33,7 @@ from featuregate_confluent.operator.rollback import Rollback, RollbackRefused
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.proof("switch"), pytest.mark.live]
 
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

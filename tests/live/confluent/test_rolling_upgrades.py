@@ -22,7 +22,7 @@ from eos.pipes import BOUND, SHORT_GROUPS, Pipe
 from featuregate.testing import LocalKafka
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from eos.faults import Kind
     from eos.fleets import App
@@ -68,7 +68,9 @@ KIP_848 = {"group.protocol": "consumer", "max.poll.interval.ms": 6000}
 
 
 @contextmanager
-def lines(kafka: LocalKafka, seed: int, **groups: Mapping[str, object]) -> Iterator[tuple[list[Line], Faults]]:
+def lines(
+    kafka: LocalKafka, seed: int, inputs: int = INPUTS, **groups: Mapping[str, object]
+) -> Iterator[tuple[list[Line], Faults]]:
     """Start two members of each group under load; at the end, each input must have come out once."""
     with ExitStack() as running:
         found = []
@@ -85,7 +87,7 @@ def lines(kafka: LocalKafka, seed: int, **groups: Mapping[str, object]) -> Itera
                 load.enter_context(line.ledger.load(RATE))
             yield found, faults
         for line in found:
-            line.ledger.feed(max(0, INPUTS - line.ledger.planned))
+            line.ledger.feed(max(0, inputs - line.ledger.planned))
         for line in found:
             with what_is_missing(line):
                 line.ledger.wait_for(line.ledger.planned, 3 * BOUND)
@@ -112,6 +114,18 @@ def what_is_missing(line: Line) -> Iterator[None]:
         raise
 
 
+def test_a_group_survives_a_member_that_is_killed_and_one_that_is_paused(
+    pytestconfig: pytest.Config, shared_kafka: Callable[[str], LocalKafka]
+) -> None:
+    """The same harness on one broker, with one fault of each kind."""
+    seed = int(pytestconfig.option.hypothesis_seed)
+    with lines(shared_kafka("4.2.0"), seed, 500, brief=EAGER) as (groups, faults):
+        latched(groups)
+        faults.strike("kill", "pause")
+        faults.heal()
+
+
+@pytest.mark.proof("switch")
 def test_groups_of_every_protocol_survive_members_and_brokers(pytestconfig: pytest.Config) -> None:
     """4.2.0: eager, cooperative and KIP-848 groups, in v2 from the start."""
     seed = int(pytestconfig.option.hypothesis_seed)
@@ -126,6 +140,7 @@ def test_groups_of_every_protocol_survive_members_and_brokers(pytestconfig: pyte
 
 
 @pytest.mark.parametrize(("old", "new"), [("2.4.1", "2.8.2"), ("3.9.2", "4.2.0")])
+@pytest.mark.proof("switch")
 def test_a_rolling_upgrade_under_load_loses_and_doubles_nothing(
     pytestconfig: pytest.Config, old: str, new: str
 ) -> None:
@@ -175,6 +190,7 @@ def go_back(kafka: LocalKafka, groups: list[Line], faults: Faults, old: str) -> 
     faults.go_on()
 
 
+@pytest.mark.proof("switch")
 def test_members_wait_for_a_coordinator_that_went_back_and_stay_in_v2() -> None:
     """It would take a zombie's offsets unchecked: members commit nothing, and do not go back to the old model."""
     with LocalKafka("2.4.1", properties=SHORT_GROUPS) as kafka:

@@ -121,6 +121,7 @@ def test_a_run_that_ends_between_two_writes_is_finished_by_the_next_one(
 
 
 @pytest.mark.usefixtures("jvm")
+@pytest.mark.proof("fleet")
 def test_a_run_that_goes_on_does_not_ask_again_which_files_were_read(
     tmp_path: Path, log: Path, requests: list[str]
 ) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 
 FORMATTERS = {
     "__consumer_offsets": ("OffsetsMessageFormatter", "GroupMetadataMessageFormatter"),

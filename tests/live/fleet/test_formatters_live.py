@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [
+    pytest.mark.proof("fleet"),
     pytest.mark.live,
     pytest.mark.timeout(900),
     pytest.mark.skipif(not os.environ.get("FLEET_PROOFS"), reason="FLEET_PROOFS runs what takes minutes"),

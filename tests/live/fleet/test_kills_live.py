@@ -54,6 +54,7 @@ KILLS = int(os.environ.get("FLEET_KILLS", "0"))
 SEED = int(os.environ.get("FLEET_SEED", random.SystemRandom().randrange(10**6)))
 
 pytestmark = [
+    pytest.mark.proof("fleet"),
     pytest.mark.live,
     pytest.mark.timeout(3600),
     pytest.mark.skipif(not KILLS, reason="FLEET_KILLS says how many runs to kill"),

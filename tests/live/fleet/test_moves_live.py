@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.moves import Move
     from featuregate_fleet.readiness.report import Report
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(1200)]
 
 OLD, NEW = "3.9.2", "4.2.0"
 TO_OLD = DowngradeTo(captured()["3.9"], OLD)

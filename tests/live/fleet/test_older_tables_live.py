@@ -18,7 +18,7 @@ from featuregate_fleet.tables.delta import DeltaTables
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 
 LACKING = ("time_zone", "parser")
 """Columns of the quarantine that the first release did not have."""

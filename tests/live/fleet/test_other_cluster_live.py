@@ -18,7 +18,7 @@ from featuregate_fleet.tables.record_reader import last_view
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 
 
 @pytest.mark.usefixtures("jvm")

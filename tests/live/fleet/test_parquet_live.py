@@ -17,7 +17,7 @@ from featuregate_fleet.tables.formats import tables_in
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 
 KEY = "0123456789abcdef"
 

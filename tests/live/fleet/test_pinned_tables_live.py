@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.tables.folder import Tables
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 
 TEN = datetime(2026, 11, 22, 10, tzinfo=UTC)
 FIVE_REQUESTS = {

@@ -19,7 +19,7 @@ from featuregate_fleet.tables.line_counts import read_line_counts
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 
 PRINCIPAL = "User:ANONYMOUS"
 ESCAPED = "User:CN=Audit\\, Bill"

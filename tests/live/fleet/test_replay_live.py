@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.tables.folder import BatchId
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 
 REQUESTS = 50
 WHOLE = gzip.compress(f"{line_of(document())}\n".encode() * REQUESTS)

@@ -28,7 +28,7 @@ def requests_in(log: Path) -> int:
         return sum(isinstance(read_line(line.rstrip("\n")), Request) for line in lines)
 
 
-@pytest.mark.parametrize("kafka", ["3.9.2", "4.2.0"], indirect=True)
+@pytest.mark.parametrize("kafka", [pytest.param("3.9.2", marks=pytest.mark.proof("fleet")), "4.2.0"], indirect=True)
 def test_a_broker_logs_requests_until_it_is_told_to_stop(kafka: LocalKafka, tmp_path: Path) -> None:
     """By SIGTERM long before the time is over: then the level is what it was."""
     levels = LogLevels(kafka.bootstrap)

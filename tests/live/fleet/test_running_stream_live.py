@@ -19,7 +19,7 @@ from featuregate.cli.plugin import UNKNOWN
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 
 
 def last_line(progress: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables import delta
 from featuregate_fleet.tables.delta import DeltaTables
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 
 
 @pytest.mark.usefixtures("jvm")

@@ -14,7 +14,7 @@ import pytest
 from featuregate.testing.local_kafka.jars import delta_lake, spark_connector
 from featuregate_fleet.stream.session import DELTA
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[3]
 CLUSTER = "local-cluster[1,1,1024]"

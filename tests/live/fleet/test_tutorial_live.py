@@ -14,7 +14,7 @@ from waiting import eventually
 from featuregate.cli import main
 from featuregate.testing import LocalKafka
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 
 PAGE = Path(__file__).parents[3] / "docs" / "tutorial" / "is-this-move-safe.md"
 LOG = "/var/log/kafka/kafka-request.log"

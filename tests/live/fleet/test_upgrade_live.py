@@ -13,7 +13,7 @@ import pytest
 from featuregate.cli import main
 from featuregate_fleet.stream.session import local_session
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[3]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from featuregate.testing import LocalKafka
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 
 TOPIC = "usage-of-two-apps"
 TV2 = fg.Feature("transaction.version") >= 2

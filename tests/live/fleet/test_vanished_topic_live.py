@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from featuregate.testing import LocalKafka
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 
 LOGS, REPORTS = "vanishing-logs", "vanishing-reports"
 

@@ -40,7 +40,7 @@ MIB: Final = 1024 * 1024
 RESET: Final = struct.pack("ii", 1, 0)
 """The socket option with which a close is a reset, as when a machine vanishes behind a firewall."""
 
-pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(60 * MINUTES + 600)]
+pytestmark = [pytest.mark.proof("relay"), pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(60 * MINUTES + 600)]
 log = logging.getLogger(__name__)
 
 

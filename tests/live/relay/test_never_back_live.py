@@ -23,7 +23,7 @@ import pytest
 import requests
 from balancing import balancing
 from event_source import listening
-from waiting import BOUND, eventually
+from waiting import BOUND, eventually, line_with
 
 import featuregate as fg
 from featuregate.admin.updates import downgrade, upgrade
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from featuregate.gating.events import Event
     from featuregate.sources.source import MergedView
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.proof("relay"), pytest.mark.live, pytest.mark.slow]
 
 FEATURE = "transaction.version"
 GATE = "transactions-2"
@@ -70,7 +70,7 @@ class Relay:
         command += ["--listen", f"127.0.0.1:{self.port}"]
         self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self._process.stderr is not None
-        line = self._process.stderr.readline()
+        line = line_with(self._process.stderr, "serving ")
         self.port = int(line.rpartition("127.0.0.1:")[2].partition("/")[0])
         eventually(lambda: requests.get(f"{self.url}/readyz", timeout=BOUND).status_code == 200)
 

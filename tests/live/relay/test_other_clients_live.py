@@ -25,7 +25,7 @@ from featuregate.testing.local_kafka.java import find_java
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.proof("relay"), pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(600)]
 
 PEERS = Path(__file__).parents[1] / "peers"
 LEVELS = {"metadata.version": 25}

@@ -10,7 +10,7 @@ from waiting import BOUND
 import featuregate as fg
 from featuregate.testing import LocalKafka
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.proof("relay"), pytest.mark.live, pytest.mark.slow]
 
 
 def test_the_page_follows_a_real_roll() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import requests
 from event_source import listening
-from waiting import BOUND, eventually
+from waiting import BOUND, eventually, line_with
 
 import featuregate as fg
 
@@ -25,7 +25,7 @@ def test_a_gate_opens_through_a_relay_over_a_real_broker(kafka: LocalKafka) -> N
     with subprocess.Popen([*command, "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True) as relay:
         try:
             assert relay.stderr is not None
-            url = relay.stderr.readline().split()[-1].removesuffix("/v1/clusters/default/view")
+            url = line_with(relay.stderr, "serving ").split()[-1].removesuffix("/v1/clusters/default/view")
             eventually(lambda: requests.get(f"{url}/readyz", timeout=BOUND).status_code == 200)
             with listening(f"{url}/v1/clusters/default/events") as events:
                 assert next(event for event in events if event.kind == "view").data["cluster_id"] == kafka.cluster_id

@@ -1,8 +1,9 @@
-"""A Spark session for the tests of one module."""
+"""The Spark session that tests share: one JVM for all modules that have no ``spark`` of their own."""
 
 from __future__ import annotations
 
 import gc
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,12 +17,25 @@ if TYPE_CHECKING:
 UNCLOSED = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 """PySpark leaves the sockets to the garbage collector by which a driver collects rows."""
 
+_shared = ExitStack()
+"""Ends the shared JVM, where a test has started it."""
+_session: list[SparkSession] = []
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Allow PySpark to leave sockets behind, in the tests of this folder."""
+    """Keep those that share a JVM, and those that share the port of Spark Connect, each in one process."""
     for item in items:
         if "/live/spark/" in item.path.as_posix():
             item.add_marker(UNCLOSED)
+            if _shares(item):
+                item.add_marker(pytest.mark.xdist_group("spark"))
+            elif "connect" in item.path.name:
+                item.add_marker(pytest.mark.xdist_group("connect"))
+
+
+def _shares(item: pytest.Item) -> bool:
+    fixtures = getattr(item, "fixturenames", ())
+    return "spark" in fixtures and not hasattr(getattr(item, "module", None), "spark")
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +46,22 @@ def nothing_left_to_others() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """Start a Spark with two cores, which ends with the module."""
-    with local_spark() as session:
-        yield session
+def spark() -> SparkSession:
+    """Return a session with two cores: settings and views are the module's own, and the JVM is that of all."""
+    if not _session:
+        _session.append(_shared.enter_context(local_spark()))
+        _shared.callback(_session.clear)
+    return _session[0].newSession()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
+    """End the JVM after the last test that shares it: another one would get it with its settings."""
+    yield
+    if nextitem is None or not _shares(nextitem):
+        _shared.close()
+
+
+def pytest_sessionfinish() -> None:
+    """End the JVM where a run ends at its first failure."""
+    _shared.close()

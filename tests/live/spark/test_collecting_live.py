@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from featuregate.testing import LocalKafka
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.proof("sink"), pytest.mark.live, pytest.mark.slow]
 
 ROWS = 10_010
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.proof("spark"), pytest.mark.live]
 
 
 def test_the_environment_of_a_spark_that_fits(spark: SparkSession) -> None:

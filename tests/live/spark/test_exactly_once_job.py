@@ -24,7 +24,7 @@ from featuregate.testing.local_kafka.processes import ProcessGroup
 if TYPE_CHECKING:
     from featuregate.testing.local_kafka.processes import ChildProcess
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.proof("sink"), pytest.mark.live, pytest.mark.slow]
 
 JOB = Path(__file__).parents[3] / "examples/spark_job/exactly_once.py"
 

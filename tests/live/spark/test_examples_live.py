@@ -25,7 +25,7 @@ from featuregate_confluent.client.leaving import leave_group
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.proof("spark"), pytest.mark.live, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples" / "spark_job"

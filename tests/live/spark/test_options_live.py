@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from featuregate_spark.options.connector import SparkRole
 
 pytestmark = [
+    pytest.mark.proof("spark"),
     pytest.mark.live,
     pytest.mark.slow,
     # PySpark leaves the socket of each collect() to the garbage collector.

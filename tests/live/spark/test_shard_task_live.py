@@ -16,7 +16,6 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from eos.pipes import BOUND, Pipe
 from shards import batch_on, rows_of, values_in, write
 
-from featuregate.testing import LocalKafka
 from featuregate_spark import ProgressLost, TransactionTimedOut, WriteFailed
 from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress import Progress
@@ -28,17 +27,11 @@ from featuregate_spark.sink.startup import progress_at_start
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from featuregate.testing import LocalKafka
+
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 SHARDS = 2
-AT_ONCE = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 100}
-"""Lets the coordinator abort a transaction as soon as it has timed out; by default it looks every 10 s."""
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[LocalKafka]:
-    with LocalKafka("4.2.0", properties=AT_ONCE) as cluster:
-        yield cluster
 
 
 def batch_of(kafka: LocalKafka, name: str, **more: Any) -> Batch:

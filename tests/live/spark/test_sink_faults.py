@@ -25,7 +25,7 @@ from streams.job import AFTER, BEFORE, TASK
 from featuregate.testing import LocalKafka
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 logger = logging.getLogger("sink.faults")
 
@@ -82,10 +82,10 @@ class Harm:
             for kind in [kind for kind in self.kinds if "executor" in kind]:
                 del self.kinds[kind]
 
-    def strike(self, faults: int) -> None:
-        """Cause so many faults: all kinds in random order, and then all again."""
+    def strike(self, faults: int, kinds: Sequence[str] = ()) -> None:
+        """Cause so many faults: all kinds in random order, and then all again; or these kinds."""
         rounds = (self.chance.sample(list(self.kinds), len(self.kinds)) for _ in itertools.count())
-        for kind in itertools.islice(itertools.chain.from_iterable(rounds), faults):
+        for kind in kinds or itertools.islice(itertools.chain.from_iterable(rounds), faults):
             began = time.monotonic()
             with suppress(psutil.NoSuchProcess):  # whoever was to be harmed ended by itself in this moment
                 self.kinds[kind]()
@@ -159,12 +159,14 @@ class Harm:
         self.kafka.start(node)
 
 
+@pytest.mark.proof("sink")
 def test_each_row_is_written_once_under_all_faults(pytestconfig: pytest.Config, kafka: LocalKafka) -> None:
     """Tasks that fail, workers, executors, drivers and brokers that die, and workers that are paused."""
     seed = int(pytestconfig.option.hypothesis_seed)
     survive(kafka, Pipe.on(kafka, "sink", partitions=4), seed, FAULTS, master="local-cluster[2,1,1024]")
 
 
+@pytest.mark.proof("sink")
 def test_one_task_writes_each_row_of_all_shards_once_under_all_faults(
     pytestconfig: pytest.Config, kafka: LocalKafka
 ) -> None:
@@ -173,7 +175,25 @@ def test_one_task_writes_each_row_of_all_shards_once_under_all_faults(
     survive(kafka, Pipe.on(kafka, "joined", partitions=4), seed, FAULTS // 2 + 1, master="local[2,8]", joins=True)
 
 
-def survive(kafka: LocalKafka, pipe: Pipe, seed: int, faults: int, **terms: object) -> None:
+def test_each_row_is_written_once_though_a_worker_and_the_driver_are_killed(
+    pytestconfig: pytest.Config, shared_kafka: Callable[[str], LocalKafka]
+) -> None:
+    """The same harness on one broker, with one fault of each kind."""
+    seed, broker = int(pytestconfig.option.hypothesis_seed), shared_kafka(KAFKA)
+    kinds = ("a worker is killed", "the driver dies after the batch is written")
+    survive(broker, Pipe.on(broker, "brief", partitions=4), seed, 2, kinds, rate=4 * RATE, master="local[2,8]")
+
+
+def survive(
+    kafka: LocalKafka,
+    pipe: Pipe,
+    seed: int,
+    faults: int,
+    kinds: Sequence[str] = (),
+    *,
+    rate: float = RATE,
+    **terms: object,
+) -> None:
     """Harm a job so many times while rows come in; each row must come out once."""
     with (
         Ledger(pipe) as ledger,
@@ -181,9 +201,9 @@ def survive(kafka: LocalKafka, pipe: Pipe, seed: int, faults: int, **terms: obje
     ):
         harm = Harm(kafka, ledger, job, seed)
         logger.info("seed %d", seed)
-        with ledger.load(RATE):
+        with ledger.load(rate):
             harm.go_on()
-            harm.strike(faults)
+            harm.strike(faults, kinds)
         ledger.feed_now(max(0, faults * ROWS - ledger.fed))
         harm.until(lambda: ledger.different >= ledger.fed, "all has come out", 10 * BOUND)
         job.kill()
@@ -194,6 +214,7 @@ def survive(kafka: LocalKafka, pipe: Pipe, seed: int, faults: int, **terms: obje
         assert len(harm.done) >= faults * 7 // 8, "now and then whoever was to be harmed ended by itself"
 
 
+@pytest.mark.proof("sink")
 def test_sparks_own_sink_doubles_rows_in_the_same_harness(kafka: LocalKafka) -> None:
     """So that the test above can fail: a task that is retried writes rows again."""
     pipe = Pipe.on(kafka, "built-in", partitions=4)

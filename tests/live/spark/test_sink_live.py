@@ -460,6 +460,7 @@ def test_rows_of_a_key_keep_their_order(spark: SparkSession, kafka: LocalKafka, 
 
 
 @pytest.mark.parametrize("version", ["2.4.1", "3.9.2"])
+@pytest.mark.proof("sink")
 def test_the_sink_writes_to_older_brokers(
     spark: SparkSession, shared_kafka: Callable[[str], LocalKafka], tmp_path: Path, version: str
 ) -> None:

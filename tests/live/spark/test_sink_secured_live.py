@@ -17,7 +17,7 @@ from featuregate_spark import FeatureSession
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.proof("sink"), pytest.mark.live, pytest.mark.slow]
 
 
 def test_a_sink_inherits_the_security_of_its_session(spark: SparkSession, tmp_path: Path) -> None:

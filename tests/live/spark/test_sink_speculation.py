@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 TWINS = int(os.environ.get("SINK_TWINS", "1"))
 
-pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(900 + 100 * TWINS)]
+pytestmark = [pytest.mark.proof("sink"), pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(900 + 100 * TWINS)]
 
 logger = logging.getLogger("sink.speculation")
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.proof("spark"), pytest.mark.live, pytest.mark.slow]
 
 TV = "transaction.version"
 LEVELS = f"scope = 'cluster' AND feature = '{TV}'"

@@ -113,6 +113,7 @@ def levels(rows: list[Row]) -> list[tuple[int | None, int | None]]:
 # ---------------------------------------------------------------------- batches
 
 
+@pytest.mark.proof("spark")
 def test_a_table_shows_what_every_real_broker_can_do(spark: SparkSession, kafka: LocalKafka) -> None:
     """The table has served ranges and finalized levels, one row for the cluster and one for each broker."""
     found = features(spark, kafka.bootstrap, feature=f"Produce,{TV}").collect()
@@ -129,6 +130,7 @@ def test_a_table_shows_what_every_real_broker_can_do(spark: SparkSession, kafka:
     assert max(row.seen_at.timestamp() for row in found) <= time.time_ns() / 1e9
 
 
+@pytest.mark.proof("spark")
 def test_every_statement_of_the_page_runs(spark: SparkSession, kafka: LocalKafka) -> None:
     """The statements run in the order of the page."""
     statements = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)
@@ -138,6 +140,7 @@ def test_every_statement_of_the_page_runs(spark: SparkSession, kafka: LocalKafka
     spark.sql("DROP VIEW features")
 
 
+@pytest.mark.proof("spark")
 def test_apps_that_may_switch_are_a_join_with_a_topic(
     spark: SparkSession, kafka: LocalKafka, example: Callable[[str], Any]
 ) -> None:
@@ -214,6 +217,7 @@ def test_a_cluster_that_does_not_answer_is_an_error_that_names_each_broker(spark
     assert says in str(raised.value)
 
 
+@pytest.mark.proof("spark")
 def test_secrets_are_in_no_plan_no_row_and_no_error(spark: SparkSession, tmp_path: Path) -> None:
     """The password is right, then wrong. The user has no rights but to log in."""
     authorizer = {
@@ -248,6 +252,7 @@ def test_secrets_are_in_no_plan_no_row_and_no_error(spark: SparkSession, tmp_pat
 # ---------------------------------------------------------------------- streams
 
 
+@pytest.mark.proof("spark")
 def test_a_real_downgrade_is_seen_and_levels_stay(
     spark: SparkSession, kafka: LocalKafka, tmp_path: Path, example: Callable[[str], Any]
 ) -> None:
@@ -347,6 +352,7 @@ def test_invariant_10_levels_that_no_broker_reports_become_stale_over_restarts(
         assert [levels(rows) for rows in query.run(stale_after="0.5").values()] == [[(2, 2)]]
 
 
+@pytest.mark.proof("spark")
 def test_a_stopped_broker_is_a_row_with_its_error(spark: SparkSession, kafka: LocalKafka) -> None:
     """The cluster lists the broker as fenced, and the other brokers have their rows."""
     kafka.kill(3)

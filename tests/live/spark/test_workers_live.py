@@ -45,7 +45,11 @@ TASKS = 4
 FORMS = ("udf", "pandas_udf", "mapInPandas", "mapInArrow")
 
 
-@pytest.fixture(scope="module", params=["true", "false"], ids=["reused", "not_reused"])
+@pytest.fixture(
+    scope="module",
+    params=["true", pytest.param("false", marks=pytest.mark.proof("spark"))],
+    ids=["reused", "not_reused"],
+)
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """Start a Spark of two cores, which retries a failed task."""
     cloudpickle.register_pickle_by_value(meeting)  # workers cannot import what tests share

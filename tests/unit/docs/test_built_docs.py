@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.proof("docs"), pytest.mark.slow]
 
 SCREEN, PHONE = 1280, 390
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.proof("fleet"), pytest.mark.slow]
 
 SCREEN, PHONE, PAPER = 1280, 390, 484
 """Pixels; those of paper are A5 without its margins."""

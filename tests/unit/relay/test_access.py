@@ -22,7 +22,7 @@ from event_source import listening
 from openfeature import api
 from openfeature.contrib.provider.ofrep import OFREPProvider
 from relay_on_socket import serving
-from waiting import eventually
+from waiting import eventually, line_with
 
 import featuregate as fg
 from featuregate.errors import RelayError
@@ -352,7 +352,7 @@ def test_clients_show_certificates_to_a_relay_with_tls(tmp_path: Path) -> None:
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stderr is not None
-                first = process.stderr.readline()
+                first = line_with(process.stderr, "serving ")
                 assert "https://0.0.0.0:" in first
                 url = "https://127.0.0.1:" + first.split(":")[-1].partition("/")[0]
                 ca = str(tmp_path / "ca.pem")
@@ -449,7 +449,7 @@ def test_the_command_serves_by_what_its_file_says_of_connections(tmp_path: Path)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
-            port = int(process.stderr.readline().partition("https://127.0.0.1:")[2].partition("/")[0])
+            port = int(line_with(process.stderr, "serving ").partition("https://127.0.0.1:")[2].partition("/")[0])
             authority.cert_pem.write_to_path(tmp_path / "ca.pem")
             origin = {"Origin": "https://console.example"}
             answer = requests.get(

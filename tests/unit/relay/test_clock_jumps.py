@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
-from waiting import eventually
+from waiting import eventually, line_with
 
 import featuregate as fg
 from featuregate.testing import FakeCluster
@@ -43,7 +43,7 @@ def relay(bootstrap: str, offset: Path) -> Iterator[str]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **faked}) as process:
         try:
             assert process.stderr is not None
-            url = process.stderr.readline().split()[-1].partition("/v1/")[0]
+            url = line_with(process.stderr, "serving ").split()[-1].partition("/v1/")[0]
             eventually(lambda: requests.get(f"{url}/readyz", timeout=BOUND).status_code == 200)
             yield url
         finally:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import requests
 from doc_pages import ROOT
-from waiting import eventually
+from waiting import eventually, line_with
 
 import featuregate as fg
 from featuregate.config import Settings
@@ -241,7 +241,7 @@ def test_several_clusters_are_served_by_one_process(tmp_path: Path) -> None:
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stderr is not None
-                first = process.stderr.readline()
+                first = line_with(process.stderr, "serving ")
                 url = first.split()[-1].removesuffix("/v1/clusters")
                 assert "serving clusters orders, payments at " in first
                 view = f"{url}/v1/clusters/orders/view"

@@ -136,10 +136,11 @@ def test_clients_make_a_relay_ask_its_brokers_once_in_a_while(
     async def come() -> None:
         for _ in range(20):
             cluster.poll_soon()
-        await in_loop(lambda: features.asked == 1)
+        await in_loop(lambda: features.asked >= 1)
         for _ in range(20):
             cluster.poll_soon()
-        await in_loop(lambda: features.asked == asked)
+        await in_loop(lambda: features.asked >= asked)
+        assert features.asked < 2 * asked  # on a busy machine the first clients may have made it ask twice
 
     asyncio.run(come())
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page, Route
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.proof("relay"), pytest.mark.slow]
 
 MILLISECONDS = BOUND * 1000
 

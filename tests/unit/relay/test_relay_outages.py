@@ -14,7 +14,7 @@ import pytest
 import requests
 from event_source import listening
 from relay_on_socket import serving
-from waiting import eventually
+from waiting import eventually, line_with
 
 import featuregate as fg
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
@@ -49,7 +49,7 @@ def relay(bootstrap: str, latches: Path, *before: str, port: str = "0") -> Itera
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
-            url = process.stderr.readline().split()[-1].partition("/v1/")[0]
+            url = line_with(process.stderr, "serving ").split()[-1].partition("/v1/")[0]
             eventually(lambda: requests.get(f"{url}/readyz", timeout=BOUND).status_code == 200)
             yield url, process
         finally:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import requests
-from waiting import eventually
+from waiting import eventually, line_with
 
 import featuregate as fg
 from featuregate.cli.plugin import CommandError, gate_requirements
@@ -49,7 +49,7 @@ def test_it_serves_until_a_signal_comes(ending: signal.Signals) -> None:
         with subprocess.Popen([*arguments, "--name", "orders"], stderr=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stderr is not None
-                first = process.stderr.readline()
+                first = line_with(process.stderr, "serving ")
                 url = first.split()[-1].removesuffix("/v1/clusters/orders/view")
                 eventually(lambda: requests.get(f"{url}/readyz", timeout=BOUND).status_code == 200)
                 with fg.Discoverer(source=fg.HttpSource(url, cluster="orders")) as features:
@@ -83,7 +83,7 @@ def test_a_client_that_never_ends_its_request_does_not_hold_up_the_end() -> None
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stderr is not None
-                url = process.stderr.readline().split()[-1].partition("/v1/")[0]
+                url = line_with(process.stderr, "serving ").split()[-1].partition("/v1/")[0]
                 with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=BOUND) as client:
                     client.sendall(b"POST /ofrep/v1/evaluate/flags HTTP/1.1\r\nContent-Length: 9\r\n\r\n{")
                     assert requests.get(f"{url}/healthz", timeout=BOUND).status_code == 200  # that one has come, too
@@ -178,7 +178,7 @@ def test_the_timeline_survives_a_restart_beside_the_latches(tmp_path: Path) -> N
             with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
                 assert process.stderr is not None
                 try:
-                    page = process.stderr.readline().split()[-1].removesuffix("v1/clusters/orders/view")
+                    page = line_with(process.stderr, "serving ").split()[-1].removesuffix("v1/clusters/orders/view")
                     eventually(lambda: text in requests.get(page, timeout=BOUND).text)  # noqa: B023 - in this turn
                 finally:
                     process.terminate()

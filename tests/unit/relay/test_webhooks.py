@@ -21,7 +21,7 @@ import requests
 from apps_in_process import call
 from http_serving import never_done, serving_http
 from standardwebhooks import Webhook, WebhookVerificationError
-from waiting import eventually
+from waiting import eventually, line_with
 
 import featuregate as fg
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
@@ -512,7 +512,7 @@ def test_a_relay_tells_of_an_upgrade(tmp_path: Path) -> None:
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stderr is not None
-                url = process.stderr.readline().split()[-1].partition("/v1/")[0]
+                url = line_with(process.stderr, "serving ").split()[-1].partition("/v1/")[0]
                 view = f"{url}/v1/clusters/orders/view"
                 eventually(lambda: requests.get(view, timeout=BOUND).status_code == 200)
 
