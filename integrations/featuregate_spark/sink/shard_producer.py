@@ -27,6 +27,7 @@ _log = logging.getLogger("featuregate.spark.sink")
 
 _QUEUE_FULL_SECONDS: Final = 0.01
 _CLOSE_SECONDS: Final = 3.0
+_PURGED: Final = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)  # noqa: SLF001 - librdkafka's names begin so
 
 Record: TypeAlias = tuple[str, bytes | None, bytes | None, int]
 """The topic of a record, its value, key and partition (-1: the client chooses one)."""
@@ -127,9 +128,9 @@ class ShardProducer:
                 except BufferError:
                     self._send_when_there_is_room(partial(produce, *record))
             except KafkaException as failure:
-                topic, value, key = record[:3]
-                size = len(value or b"") + len(key or b"")
-                self._fail(f"a record of {size:,} bytes for topic {topic!r} was not accepted", failure)
+                self._fail(f"{_named(record)} was not accepted", failure)
+            except (TypeError, ValueError) as error:  # a header that is null
+                raise WriteFailed(f"{self._shard}: {_named(record)} was not accepted: {error}") from error
 
     def _send_when_there_is_room(self, produce: Callable[[], object]) -> None:
         timeout = self._shard.batch.timeout
@@ -204,8 +205,8 @@ class ShardProducer:
         )
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
-        """Keep the first delivery error; the others follow from it."""
-        if error is not None and self._delivery_error is None:
+        """Keep the first delivery error; the others follow from it, and those of purged records from the abort."""
+        if error is not None and self._delivery_error is None and error.code() not in _PURGED:
             where = f"topic {message.topic()!r}, partition {message.partition()}"
             self._delivery_error = f"the first delivery error was for {where}: {error.name()}: {error.str()}"
 
@@ -234,3 +235,10 @@ class ShardProducer:
     def _fail(self, what: str, failure: KafkaException) -> NoReturn:
         kind = ProducerFenced if is_fenced(failure) else WriteFailed
         raise kind(f"{self._shard}: {what}: {description_of(failure)}") from failure
+
+
+def _named(record: tuple[Any, ...]) -> str:
+    """Name a record in an error, without its content."""
+    topic, value, key, partition = record[:4]
+    where = f"topic {topic!r}" if partition == -1 else f"topic {topic!r}, partition {partition}"
+    return f"a record of {len(value or b'') + len(key or b''):,} bytes for {where}"
