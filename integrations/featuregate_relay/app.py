@@ -15,9 +15,9 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from featuregate.errors import RequirementError
 from featuregate.sources.relay_responses import AGE_HEADER, EPOCH_HEADER, SEEN_AT_HEADER, freshness_of
 from featuregate_relay.access.authentication import Authentication, client_of
+from featuregate_relay.checks import asked_requirement, decision_json
 from featuregate_relay.clusters import Cluster, ServedCluster
 from featuregate_relay.flags.ofrep import Evaluations, FlagPaths
 from featuregate_relay.metrics import CONTENT_TYPE, ClusterNumbers, exposition
@@ -28,6 +28,7 @@ from featuregate_relay.views.event_stream import OpenStreams, open_stream
 from featuregate_relay.views.floors import FLOOR_SECONDS, Floors
 from featuregate_relay.views.view_answers import ViewPath
 from featuregate_relay.views.view_tags import UnchangedViews
+from featuregate_relay.waiting import ClientGone, ends_with_connection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -151,6 +152,8 @@ class _Relay:
         finally:
             for end in ends:
                 end()
+            for cluster in self._clusters.values():
+                cluster.worker.close()
             watching.cancel()
             with suppress(asyncio.CancelledError):
                 await watching
@@ -214,14 +217,17 @@ class _Relay:
     async def check(self, request: Request) -> Response:
         """Decide a requirement. The headers and the cluster id of the decision are the floor of the next request."""
         cluster = self.cluster_of(request)
+        text = request.query_params.get("require", "")
         await self.floors.reached(request, cluster)
         try:
-            decision = cluster.features.evaluate(request.query_params.get("require", ""))
-        except RequirementError as error:
-            raise Refused(400, f"require: {error}") from None
+            with ends_with_connection(request.scope):
+                content = await cluster.worker.run(lambda: _decided(cluster, text))
+        except ClientGone:
+            return Response(status_code=503)  # not read by any client
         view, age = cluster.features.view_and_age()  # not before: the client must not have seen more than this says
         fresh = {} if view is None else {AGE_HEADER: f"{age:.6f}", **freshness_of(view)}
-        return JSONResponse(decision.to_dict(), headers={"Cache-Control": "no-store", **fresh})
+        headers = {"Cache-Control": "no-store", **fresh}
+        return Response(content, media_type="application/json", headers=headers)
 
     async def live(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok"})
@@ -257,6 +263,11 @@ class _Relay:
         notifier = self._notifier if client_of(request).clusters is None else None
         webhooks = {} if notifier is None else notifier.deliveries()
         return Response(exposition(numbers, webhooks), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _decided(cluster: ServedCluster, text: str) -> bytes:
+    """Decide the requirement of a client, in the thread of the cluster; raises `Refused`."""
+    return decision_json(cluster.features.evaluate(asked_requirement(text)))
 
 
 def _health(clusters: Mapping[str, ServedCluster]) -> dict[str, dict[str, Any]]:

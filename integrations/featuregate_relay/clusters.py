@@ -12,6 +12,7 @@ from featuregate_relay.seen import latch_of
 from featuregate_relay.states import current_state
 from featuregate_relay.timeline.timeline import Timeline
 from featuregate_relay.waiting import NextChange
+from featuregate_relay.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +48,7 @@ class ServedCluster:
         self.next_view = NextChange(lambda: cluster.features.view_and_age()[0])
         self.next_state = NextChange(self.state)
         self.timeline = Timeline(cluster.timeline)
+        self.worker = Worker()
         self._poll_at = 0.0
         """When the last poll that a client has asked for begins, on the clock of the loop."""
         self._status = ""

@@ -1,0 +1,57 @@
+"""A thread for each cluster, for what takes longer the larger the cluster is. The event loop serves all clusters."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from featuregate_relay.refusals import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+MOST_CALLS: Final = 500
+"""Calls of requests that wait for the thread of one cluster."""
+
+
+class Worker:
+    """Runs calls one after the other in a thread, which starts with the first call. A cluster delays no other one."""
+
+    def __init__(self, *, most: int = MOST_CALLS) -> None:
+        self._most = most
+        self._waiting = 0
+        self._thread: ThreadPoolExecutor | None = None
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Return what the call returns. A request that is cancelled while the call waits takes the call with it.
+
+        Raises
+        ------
+        Refused
+            503: too many calls wait.
+        """
+        if self._waiting >= self._most:
+            raise Refused(503, f"{self._most} requests wait for this cluster, which is as many as may", retry_after=1)
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._started(), call)
+        finally:
+            self._waiting -= 1
+
+    def later(self, call: Callable[[], object]) -> None:
+        """Run a call for which nobody waits."""
+        self._started().submit(call)
+
+    def close(self) -> None:
+        """End the thread after the call that runs. A later call starts another thread."""
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
+            self._thread = None
+
+    def _started(self) -> ThreadPoolExecutor:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="featuregate-relay")
+        return self._thread

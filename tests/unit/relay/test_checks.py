@@ -1,0 +1,154 @@
+"""What a client may ask about in one check, and that no other request waits for the decision."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+import requests
+from relay_on_socket import serving
+
+from featuregate import Decision
+from featuregate.gating.verdicts import Reason
+from featuregate.requirements import parse
+from featuregate.testing import StaticFeatures, release_view
+from featuregate_relay.checks import (
+    LONGEST_REQUIREMENT,
+    MOST_CONDITIONS,
+    MOST_REASONS,
+    asked_requirement,
+    decision_json,
+)
+from featuregate_relay.refusals import Refused
+from featuregate_relay.worker import Worker
+
+if TYPE_CHECKING:
+    from featuregate.requirements import Requirement
+
+BOUND = 30.0
+
+
+def apis(number: int, between: str = "|") -> str:
+    return between.join(f"api:{key}>=0" for key in range(number))
+
+
+@pytest.mark.parametrize("between", ["|", "&"])
+def test_the_conditions_of_a_check_are_limited(between: str) -> None:
+    """The most that are allowed, and one more."""
+    assert asked_requirement(apis(MOST_CONDITIONS, between)) == parse(apis(MOST_CONDITIONS, between))
+    with pytest.raises(Refused, match=f"has {MOST_CONDITIONS + 1} conditions, and {MOST_CONDITIONS} are allowed"):
+        asked_requirement(apis(MOST_CONDITIONS + 1, between))
+
+
+def test_the_text_of_a_check_is_limited() -> None:
+    """Before it is parsed."""
+    text = "kip848" + " " * (LONGEST_REQUIREMENT - 6)
+    assert asked_requirement(text) == parse("kip848")
+    with pytest.raises(Refused, match=f"has {LONGEST_REQUIREMENT + 1} characters, and {LONGEST_REQUIREMENT} are"):
+        asked_requirement(text + " ")
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("|".join(["kip848"] * 142), "kip848"),
+        ("&".join(["Fetch>=0"] * 110), "Fetch>=0"),
+        ("Fetch>=0 | fetch>=0 | api:1>=0", "Fetch>=0"),
+        ("(Fetch>=1 & Fetch>=1) | Produce>=1 | (Fetch>=1)", "Fetch>=1 | Produce>=1"),
+        ("(kip848 | kip447) & (kip848 | kip447 | kip848)", "kip848 | kip447"),
+    ],
+)
+def test_duplicates_are_dropped(text: str, same: str) -> None:
+    """They cost an answer once, however they are spelled."""
+    assert asked_requirement(text) == parse(same)
+
+
+def test_conditions_of_presets_count() -> None:
+    """A preset in many parentheses is judged many times."""
+    text = "&".join(f"(kip447|api:{key}>=0)" for key in range(50))
+    assert len(text) <= LONGEST_REQUIREMENT
+    with pytest.raises(Refused, match="conditions, and 64 are allowed"):
+        asked_requirement(text)
+
+
+def decision(*reasons: Reason) -> Decision:
+    return Decision(verdict="closed", requirement="x", reasons=reasons, cluster_id="c", epoch=1)
+
+
+@pytest.mark.parametrize(("over", "more"), [(0, {}), (1, {"more_reasons": 1})])
+def test_the_reasons_of_an_answer_are_limited(over: int, more: dict[str, int]) -> None:
+    """With the number of those that are left out, and each once."""
+    reasons = [Reason("x", node, "b:9092", "closed", "lacks") for node in range(MOST_REASONS + over)]
+    content: dict[str, Any] = requests.compat.json.loads(decision_json(decision(*reasons, *reasons)))
+    assert len(content["reasons"]) == MOST_REASONS
+    assert {key: content[key] for key in content.keys() & {"more_reasons"}} == more
+
+
+class Blocking(StaticFeatures):
+    """Decides nothing before it may."""
+
+    def __init__(self) -> None:
+        super().__init__(release_view("4.2"))
+        self.asked = threading.Event()
+        self.may_answer = threading.Event()
+
+    def evaluate(self, requirement: Requirement | str) -> Decision:
+        self.asked.set()
+        assert self.may_answer.wait(BOUND)
+        return super().evaluate(requirement)
+
+
+def test_a_check_holds_up_no_other_request() -> None:
+    """It is decided beside the event loop, and those of another cluster in another thread."""
+    blocking = Blocking()
+    answers: list[requests.Response] = []
+    with serving({"slow": blocking, "other": StaticFeatures(release_view("4.2"))}) as url:
+
+        def check() -> None:
+            answers.append(requests.get(f"{url}/v1/clusters/slow/check?require=kip848", timeout=BOUND))
+
+        waits = threading.Thread(target=check)
+        waits.start()
+        try:
+            assert blocking.asked.wait(BOUND)
+            assert requests.get(f"{url}/healthz", timeout=BOUND).status_code == 200
+            other = requests.get(f"{url}/v1/clusters/other/check?require=kip848", timeout=BOUND)
+            assert other.json()["open"]
+        finally:
+            blocking.may_answer.set()
+            waits.join(BOUND)
+    assert answers[0].json()["open"]
+
+
+@pytest.mark.parametrize("text", ["|".join(["kip848"] * 1500), apis(MOST_CONDITIONS + 1)])
+def test_a_check_that_is_too_large_is_refused(text: str) -> None:
+    """With the reason."""
+    with serving({"default": StaticFeatures(release_view("4.2"))}) as url:
+        response = requests.get(f"{url}/v1/clusters/default/check?require={quote(text)}", timeout=BOUND)
+    assert response.status_code == 400
+    assert "are allowed" in response.json()["error"]
+
+
+def test_calls_that_wait_for_a_cluster_are_limited() -> None:
+    """A call that waits ends with its request, and makes room."""
+
+    async def many() -> int:
+        worker, may_end = Worker(most=2), threading.Event()
+        first = asyncio.ensure_future(worker.run(lambda: may_end.wait(BOUND)))
+        second = asyncio.ensure_future(worker.run(lambda: 2))
+        await asyncio.sleep(0)
+        with pytest.raises(Refused, match="2 requests wait for this cluster") as refused:
+            await worker.run(lambda: 3)
+        second.cancel()
+        await asyncio.wait([second])
+        third = asyncio.ensure_future(worker.run(lambda: 3))
+        may_end.set()
+        assert await first
+        assert await third == 3
+        worker.close()
+        return refused.value.status
+
+    assert asyncio.run(many()) == 503
