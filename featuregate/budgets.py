@@ -31,6 +31,18 @@ MOST_POLL_ELEMENTS: Final = 150_000
 """API ranges and features in the answers of one poll together. Brokers that answer alike count once, so it allows a
 thousand brokers of which no two are alike."""
 
+# ---------------------------------------------------------------------- relays, token endpoints, files
+MOST_RELAY_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of one response of a relay, decoded: a view of 3,000 brokers of one release."""
+MOST_RATIO: Final = 300
+"""How many times its size a response of a relay may expand to: views reach 130, and a stream of zeros 1,000."""
+MOST_TOKEN_BYTES: Final = 1024 * 1024
+"""Bytes of one response of a token endpoint."""
+MOST_FILE_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of a file of latches, of secrets or of settings."""
+MOST_JSON_VALUES: Final = 2_000_000
+"""Commas and opening brackets in one JSON document: each value takes up to a hundred bytes of memory."""
+
 # ---------------------------------------------------------------------- texts of peers
 LONGEST_TEXT: Final = 200
 """Characters of a peer's text in an error or a line of a log."""

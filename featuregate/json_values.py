@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from featuregate.budgets import MOST_JSON_VALUES
+from featuregate.printable import shown
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -12,26 +15,55 @@ T = TypeVar("T")
 S = TypeVar("S", bound=str)
 
 _PAIR: Final = 2
+_SURROGATE: Final = "\\ud"
+"""How JSON begins to escape a surrogate, and some other characters."""
 _LONGEST: Final = 60
+_DEPTH: Final = 6
 
 
 class JsonError(ValueError):
     """A document is not as expected: ``problem`` at ``where``, such as ``view.brokers[0].port``."""
 
     def __init__(self, where: str, problem: str) -> None:
+        where = shown(where)  # the names in it are a peer's
         super().__init__(f"{where}: {problem}")
         self.where = where
         self.problem = problem
 
 
 def parse_json(text: str | bytes, name: str) -> JsonValue:
-    """Parse a document, which errors call ``name``; raises `JsonError`."""
+    """Parse a document, which errors call ``name``.
+
+    Raises
+    ------
+    JsonError
+        It is no JSON, nested too deeply, larger than is believed, or has half a character: no text with one can be
+        encoded, so that whatever keeps or sends it would fail later.
+    """
     import json  # noqa: PLC0415 - only at the first use
 
     try:
-        return JsonValue(name, json.loads(text, parse_constant=_no_constant))
+        if isinstance(text, bytes | bytearray):
+            text = text.decode(json.detect_encoding(text))
+        _check_size(text)
+        if not text.isascii():
+            text.encode()
+        value = json.loads(text, parse_constant=_no_constant)
+        if _SURROGATE in text.lower():
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeError:
+        problem = "this is no JSON: it has bytes, or half a surrogate pair, that are no characters of Unicode"
+        raise JsonError(name, problem) from None
     except (ValueError, RecursionError) as error:
         raise JsonError(name, f"this is no JSON: {error}") from error
+    return JsonValue(name, value)
+
+
+def _check_size(text: str) -> None:
+    """Refuse a document that would take far more memory than its bytes."""
+    values = text.count(",") + text.count("[") + text.count("{")
+    if values > MOST_JSON_VALUES:
+        raise ValueError(f"it has {values} values, more than the {MOST_JSON_VALUES} that are believed")
 
 
 def _no_constant(name: str) -> None:
@@ -57,7 +89,7 @@ class JsonValue:
 
     def wrong(self, expected: str) -> JsonError:
         """Make the error for a value of another type."""
-        said = repr(self.value)
+        said = _start_of(self.value)
         return JsonError(
             self.where, f"expected {expected}, not {said if len(said) <= _LONGEST else said[:_LONGEST] + '...'}"
         )
@@ -122,3 +154,15 @@ class JsonValue:
         if lowest is self:
             raise self.wrong("the lowest and the highest level")
         return lowest.integer(), highest.integer()
+
+
+def _start_of(value: Any) -> str:
+    """Return a value as Python shows it; of a large one the beginning alone is made."""
+    from reprlib import Repr  # noqa: PLC0415 - only errors need it
+
+    if isinstance(value, str):
+        return repr(value[: _LONGEST + 1])
+    short = Repr()
+    short.maxlevel, short.maxstring = _DEPTH, _LONGEST
+    short.maxlist = short.maxdict = _LONGEST
+    return short.repr(value)

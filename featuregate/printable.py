@@ -10,10 +10,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+def printable(text: str) -> str:
+    """Escape line breaks and control characters: a peer's text must not steer a terminal, or forge a line of a log."""
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else f"\\x{ord(character):02x}" for character in text)
+
+
 def shown(text: str) -> str:
     """Cut a long text, and replace control characters, which a terminal would obey."""
-    printable = "".join(character if character.isprintable() else "?" for character in text[:LONGEST_TEXT])
-    return printable + ("..." if len(text) > LONGEST_TEXT else "")
+    start = "".join(character if character.isprintable() else "?" for character in text[:LONGEST_TEXT])
+    return start + ("..." if len(text) > LONGEST_TEXT else "")
 
 
 def some(names: Iterable[str], at_most: int = MOST_NAMED, separator: str = ", ") -> str:

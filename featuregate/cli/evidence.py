@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.cluster import discover_view
 from featuregate.cli.exit_codes import FAILED, CommandError
-from featuregate.cli.output import print_message, printable
+from featuregate.cli.output import print_message
+from featuregate.printable import printable
 
 if TYPE_CHECKING:
     import argparse

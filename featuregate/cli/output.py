@@ -9,6 +9,8 @@ import select
 import sys
 from typing import TYPE_CHECKING, Final
 
+from featuregate.printable import printable
+
 if TYPE_CHECKING:
     from typing import TextIO
 
@@ -50,11 +52,6 @@ def raise_if_unread() -> None:
     watched.register(descriptor, 0)
     if any(events & select.POLLERR for _, events in watched.poll(0)):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-
-
-def printable(text: str) -> str:
-    """Escape control characters: names and messages of brokers must not steer a terminal."""
-    return "".join(character if character.isprintable() else f"\\x{ord(character):02x}" for character in text)
 
 
 def hide_userinfo(message: str) -> str:

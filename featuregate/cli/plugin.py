@@ -19,7 +19,7 @@ from featuregate.cli.arguments.options import (
 from featuregate.cli.cluster import configuration, discover_view, excluded_apis, silence_log
 from featuregate.cli.exit_codes import FAILED, INTERNAL, INTERRUPTED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.gates import gate_requirements
-from featuregate.cli.output import print_message, printable
+from featuregate.cli.output import print_message
 from featuregate.cli.plugin_protocols import (
     Diagnosis,
     EvidenceCheck,
@@ -28,6 +28,7 @@ from featuregate.cli.plugin_protocols import (
     Plugin,
 )
 from featuregate.cli.tables import aligned
+from featuregate.printable import printable
 
 __all__ = [
     "FAILED",

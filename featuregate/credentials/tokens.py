@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 from cachetools import TLRUCache
 
 from featuregate.blocking import in_daemon_thread
+from featuregate.budgets import MOST_TOKEN_BYTES
 from featuregate.config import Secret
 from featuregate.config.oauthbearer import Callback, ClientCredentials, TokenProvider, TokenSource, UnsecuredToken
 from featuregate.errors import AuthenticationFailed, ConfigError, FeatureGateError, TimedOut
+from featuregate.json_values import JsonError, parse_json
 from featuregate.printable import shown
 
 if TYPE_CHECKING:
@@ -24,12 +26,15 @@ if TYPE_CHECKING:
 
     import requests
 
+    from featuregate.abortable import AbortableAdapter
+
 _KEPT: Final = 0.8
 _LONGEST_LIFE: Final = 24 * 3600
 """Seconds: a token with a longer lifetime is fetched again each day."""
 _YEAR_5138: Final = 1e11
 """Seconds since 1970. Signers of clouds give milliseconds, which are later."""
-_MOST_BYTES: Final = 1024 * 1024
+_GRACE: Final = 0.5
+"""Seconds before the whole exchange is ended, after the timeout of each of its steps, which says more."""
 _PIECE: Final = 64 * 1024
 _OK: Final = 200
 _REDIRECTS: Final = range(300, 400)
@@ -140,7 +145,7 @@ class TokenFetcher:
         """Request a token from the endpoint (RFC 6749, section 4.4)."""
         answer = _post(source, timeout)
         token = answer.get("access_token")
-        if not isinstance(token, str) or not token:
+        if not isinstance(token, str) or not (token.isascii() and token.isprintable() and token):
             raise AuthenticationFailed(source.place, "OAUTHBEARER", "the token endpoint's answer has no access_token")
         lifetime = answer.get("expires_in")
         known = isinstance(lifetime, int | float | str) and str(lifetime).isdecimal()
@@ -186,25 +191,46 @@ def _timed_out(source: TokenSource, seconds: float) -> TimedOut:
 
 
 def _post(source: ClientCredentials, timeout: float) -> dict[str, Any]:
+    """Ask the endpoint within ``timeout`` seconds: a timeout of `requests` begins again with each byte."""
     import requests  # noqa: PLC0415 - only a token endpoint needs it
 
+    from featuregate.abortable import AbortableAdapter  # noqa: PLC0415 - likewise
+
     form = {"grant_type": "client_credentials"} | ({"scope": source.scope} if source.scope else {})
+    adapter = AbortableAdapter()
     try:
-        with requests.post(
-            source.endpoint,
-            data=form,
-            auth=(_utf8(source.client_id), _utf8(source.client_secret.reveal())),
-            headers={"Accept": "application/json", "Accept-Encoding": "identity"},
-            timeout=timeout,
-            verify=source.ca_location or True,
-            allow_redirects=False,
-            stream=True,
-        ) as response:
+        with (
+            _session(adapter) as session,
+            adapter.limited(timeout + _GRACE),
+            session.post(
+                source.endpoint,
+                data=form,
+                auth=(_utf8(source.client_id), _utf8(source.client_secret.reveal())),
+                headers={"Accept": "application/json", "Accept-Encoding": "identity"},
+                timeout=timeout,
+                verify=source.ca_location or True,
+                allow_redirects=False,
+                stream=True,
+            ) as response,
+        ):
             return _answer(source, response)
     except (requests.RequestException, OSError) as error:
         problem = f"the token endpoint cannot be reached: {type(error).__name__}"
+    except AuthenticationFailed as error:  # also of an answer that the end of the exchange has cut
+        problem = error.problem
+    if adapter.aborted:
+        raise _timed_out(source, timeout)
     # Raised here, because the other error holds the address with its query, and would be the context of this one.
     raise AuthenticationFailed(source.place, "OAUTHBEARER", problem)
+
+
+def _session(adapter: AbortableAdapter) -> requests.Session:
+    import requests  # noqa: PLC0415 - see above
+
+    session = requests.Session()
+    session.mount("http://", adapter)
+    session.mount("https://", adapter)
+    return session
 
 
 def _utf8(text: str) -> str:
@@ -215,8 +241,8 @@ def _utf8(text: str) -> str:
 def _answer(source: ClientCredentials, response: requests.Response) -> dict[str, Any]:
     """Return the JSON of a response; raise the endpoint's own message where it refused."""
     try:
-        answer = json.loads(_body(response))
-    except (ValueError, RecursionError):  # RecursionError: deeply nested lists
+        answer = parse_json(_body(response), "answer").value
+    except JsonError:
         answer = None
     if response.status_code == _OK and isinstance(answer, dict):
         return answer
@@ -229,7 +255,7 @@ def _body(response: requests.Response) -> bytes:
     if response.headers.get("Content-Encoding", "identity") == "identity":
         for piece in response.iter_content(_PIECE):
             body += piece
-            if len(body) > _MOST_BYTES:
+            if len(body) > MOST_TOKEN_BYTES:
                 return b""
     return body
 
@@ -238,7 +264,8 @@ def _refused(source: ClientCredentials, status: int, answer: Any) -> FeatureGate
     if status in _REDIRECTS:
         what = "a redirect, which featuregate does not follow with a secret"
     elif isinstance(answer, dict) and "error" in answer:
-        what = ": ".join(shown(str(answer[name])) for name in ("error", "error_description") if answer.get(name))
+        said = [answer.get(name) for name in ("error", "error_description")]
+        what = ": ".join(shown(text) for text in said if text and isinstance(text, str)) or "no reason given"
     else:
         what = "no JSON object" if status == _OK else "no reason given"
     return AuthenticationFailed(source.place, "OAUTHBEARER", f"the token endpoint answered {status}: {what}")

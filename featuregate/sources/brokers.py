@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import BrokerError
 from featuregate.kafka_errors import NONE, kafka_error
+from featuregate.printable import printable
 from featuregate.sources.source import BrokerAnswers
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, FrozenMap, SupportedRange, above_zero
 
@@ -125,6 +126,7 @@ def broker_answers(broker_list: BrokerList, results: Iterable[ProbeResult], role
 def broker_answer(result: ProbeResult, answered_at: float) -> BrokerAnswer:
     """Translate the result of one broker. Nowhere else does a message become an answer.
 
+    Texts of the broker are escaped here, so that no terminal, log or page that shows them later obeys them.
     An answer that carries an error code is a failure.
     """
     silent = BrokerAnswer(
@@ -141,10 +143,12 @@ def broker_answer(result: ProbeResult, answered_at: float) -> BrokerAnswer:
     return replace(
         silent,
         api_ranges=FrozenMap((key, ApiRange._make(response.api_ranges[key])) for key in sorted(response.api_ranges)),
-        supported=FrozenMap((name, SupportedRange._make(said)) for name, said in sorted(response.supported.items())),
-        finalized=above_zero({name: highest for name, (_, highest) in sorted(response.finalized.items())}),
+        supported=FrozenMap(
+            (printable(name), SupportedRange._make(said)) for name, said in sorted(response.supported.items())
+        ),
+        finalized=above_zero({printable(name): highest for name, (_, highest) in sorted(response.finalized.items())}),
         finalized_min=FrozenMap(
-            (name, lowest) for name, (lowest, highest) in sorted(response.finalized.items()) if highest > 0
+            (printable(name), lowest) for name, (lowest, highest) in sorted(response.finalized.items()) if highest > 0
         ),
         epoch=max(response.epoch, -1),
         asked_version=result.version,
@@ -155,7 +159,7 @@ def _failure(result: ProbeResult) -> Failure | None:
     if result.failure is not None:
         named = result.failure.name if isinstance(result.failure, BrokerError) else type(result.failure).__name__
         # Without the address, so that brokers that fail in the same way say the same.
-        return Failure(named, str(result.failure).removeprefix(f"{result.address}: "))
+        return Failure(named, printable(str(result.failure).removeprefix(f"{result.address}: ")))
     if result.response is None:
         return Failure("NoAnswer", "the broker did not answer")
     code = result.response.error_code

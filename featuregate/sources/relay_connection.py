@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
+from featuregate.budgets import MOST_RELAY_BYTES
 from featuregate.errors import RelayError, ViewJsonError
+from featuregate.printable import shown
 from featuregate.sources.latched_json import latched_from_json
 from featuregate.sources.relay_responses import (
     AGE_HEADER,
@@ -21,6 +23,7 @@ from featuregate.sources.relay_responses import (
     retry_after,
 )
 from featuregate.view.cluster_view import View
+from featuregate.view.texts import with_printable_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -33,9 +36,7 @@ if TYPE_CHECKING:
     from featuregate.sources.floor import Floor
 
 
-_MOST_BYTES: Final = 64 * 1024 * 1024
-"""A view of 1,000 brokers has about 10 MB."""
-_PIECE: Final = 64 * 1024
+_MOST_BYTES: Final = MOST_RELAY_BYTES
 _OK: Final = 200
 _NOT_MODIFIED: Final = 304
 _BACKOFF_CAP: Final = 30.0
@@ -176,12 +177,14 @@ class RelayConnection:
         session, self._kept = self._kept, None
         if session is None or self._adapter(session).aborted:
             from featuregate.sources.abortable import AbortableAdapter  # noqa: PLC0415 - see above
+            from featuregate.sources.bodies import ACCEPTED  # noqa: PLC0415 - likewise
 
             session = requests.Session()
             adapter = AbortableAdapter()
             session.mount("http://", adapter)
             session.mount("https://", adapter)
             session.headers["Accept"] = "application/json"
+            session.headers["Accept-Encoding"] = ACCEPTED
             session.auth = self._identity
         self._in_use.add(session)
         return session
@@ -286,7 +289,7 @@ class RelayConnection:
             self._rests_until = self._clock() + retry_after(response) * (1 + self._chance())
             raise RelayError(self.url, f"the relay answered {response.status_code}: {error_of(body)}")
         try:
-            view, latched = View.from_json(body), latched_from_json(body)
+            view, latched = with_printable_texts(View.from_json(body)), latched_from_json(body)
         except ViewJsonError as error:
             raise RelayError(self.url, f"the response is not a view: {error}") from error
         # A cache on the way may send an earlier body with the current headers.
@@ -296,18 +299,18 @@ class RelayConnection:
         try:
             return renewed(view, response.headers)
         except ValueError as error:
-            raise RelayError(self.url, f"the response does not say which poll it is of: {error}") from None
+            problem = f"the response does not say which poll it is of: {shown(str(error))}"
+            raise RelayError(self.url, problem) from None
 
     def _body(self, response: requests.Response) -> str:
         """Read a body of limited size."""
-        import requests  # noqa: PLC0415 - see above
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415 - see above
 
-        body = bytearray()
+        from featuregate.sources.bodies import BodyError, read_body  # noqa: PLC0415 - likewise
+
         try:
-            for piece in response.iter_content(_PIECE):
-                body += piece
-                if len(body) > _MOST_BYTES:
-                    raise RelayError(self.url, f"the response has more than {_MOST_BYTES} bytes")
-        except (requests.RequestException, OSError) as error:
+            return read_body(response, _MOST_BYTES).decode(errors="replace")
+        except BodyError as error:
+            raise RelayError(self.url, f"the response is refused: {error}") from None
+        except (HTTPError, OSError) as error:
             raise RelayError(self.url, f"the response broke off: {reason_of(error)}") from error
-        return body.decode(errors="replace")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from featuregate.json_values import JsonError, parse_json
 from featuregate.printable import shown
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ _LONGEST_REST: Final = 300.0
 def error_of(body: str) -> str:
     """Return the text of a relay's error, ``{"error": "..."}``, or the start of another body."""
     try:
-        return shown(str(json.loads(body)["error"]))
-    except (ValueError, KeyError, TypeError, RecursionError):
+        return shown(parse_json(body, "error").field("error").text())
+    except JsonError:
         return shown(body)
 
 
@@ -104,4 +104,4 @@ def reason_of(error: Exception) -> str:
     cause: BaseException = error
     while (inner := cause.__cause__ or cause.__context__) is not None:
         cause = inner
-    return f"{type(cause).__name__}: {cause}" if isinstance(cause, OSError) else type(error).__name__
+    return shown(f"{type(cause).__name__}: {cause}") if isinstance(cause, OSError) else type(error).__name__

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
+from featuregate.budgets import MOST_APIS, MOST_NODES
 from featuregate.catalog import api_name
 from featuregate.errors import ViewJsonError
 from featuregate.json_values import JsonError, JsonValue, check_schema, parse_json
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, FrozenMap, SupportedRange
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 SCHEMA_VERSION: Final = 1
@@ -114,7 +115,7 @@ def _fields_from(whole: JsonValue) -> ViewFields:
         "cluster_id": whole.field("cluster_id").optional(JsonValue.text),
         "role": role,
         **_read_levels(whole, pool),
-        "brokers": tuple(_read_broker(broker, role, pool) for broker in whole.field("brokers").items()),
+        "brokers": tuple(_read_broker(broker, role, pool) for broker in _brokers(whole.field("brokers"))),
         "broker_list": whole.field("broker_list").one_of("cluster", "bootstrap"),
         "controller_id": whole.field("controller_id").optional(JsonValue.integer),
         "seen_at": whole.field("seen_at").seconds(),
@@ -123,13 +124,13 @@ def _fields_from(whole: JsonValue) -> ViewFields:
 
 def _read_levels(at: JsonValue, pool: _Pool) -> _Levels:
     """Read what views and answers have in common. Equal content becomes one object, as in a merged view."""
-    finalized = FrozenMap(at.field("finalized").integers())
+    finalized = FrozenMap(_integers(at.field("finalized")))
     # Documents of before have none.
-    finalized_min = FrozenMap(at.field("finalized_min").integers() if "finalized_min" in at.fields() else {})
+    finalized_min = FrozenMap(_integers(at.field("finalized_min")) if "finalized_min" in at.fields() else {})
     supported = FrozenMap(
-        {name: SupportedRange(*levels.pair()) for name, levels in at.field("supported").fields().items()}
+        {name: SupportedRange(*levels.pair()) for name, levels in _some_hundreds(at.field("supported"))}
     )
-    api_ranges = FrozenMap(dict(_read_api_range(*said) for said in at.field("api_ranges").fields().items()))
+    api_ranges = FrozenMap(dict(_read_api_range(*said) for said in _some_hundreds(at.field("api_ranges"))))
     return {
         "epoch": at.field("epoch").integer(),
         "finalized": pool.setdefault(("finalized", finalized), finalized),
@@ -137,6 +138,25 @@ def _read_levels(at: JsonValue, pool: _Pool) -> _Levels:
         "supported": pool.setdefault(("supported", supported), supported),
         "api_ranges": pool.setdefault(("api_ranges", api_ranges), api_ranges),
     }
+
+
+def _integers(at: JsonValue) -> dict[str, int]:
+    return {name: level.integer() for name, level in _some_hundreds(at)}
+
+
+def _some_hundreds(at: JsonValue) -> Iterable[tuple[str, JsonValue]]:
+    """Return the fields of an object that holds what one broker may have many of."""
+    fields = at.fields()
+    if len(fields) > MOST_APIS:
+        raise JsonError(at.where, f"{len(fields)} are more than the {MOST_APIS} that are believed")
+    return fields.items()
+
+
+def _brokers(at: JsonValue) -> list[JsonValue]:
+    brokers = at.items()
+    if len(brokers) > MOST_NODES:
+        raise JsonError(at.where, f"{len(brokers)} brokers are more than a cluster can have")
+    return brokers
 
 
 def _read_api_range(key: str, said: JsonValue) -> tuple[int, ApiRange]:

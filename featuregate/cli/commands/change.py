@@ -14,10 +14,11 @@ from featuregate.cli.cluster import common_cause, configuration, discover_view, 
 from featuregate.cli.commands.describe import newer_than_known
 from featuregate.cli.evidence import check_evidence_options, require_evidence
 from featuregate.cli.exit_codes import FAILED, OK, CommandError
-from featuregate.cli.output import print_message, printable
+from featuregate.cli.output import print_message
 from featuregate.cli.updates.report import advice, failure_count, kip_584_lines, left_out_lines, lines, to_json
 from featuregate.cli.updates.requested import DEPRECATION, UpdateOptions, updates_of
 from featuregate.errors import DiscoveryError, FeatureGateError, UpdateRefused
+from featuregate.printable import printable
 
 if TYPE_CHECKING:
     import argparse

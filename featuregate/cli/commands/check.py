@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.cluster import discover_view, doctor_advice, excluded_apis
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN
-from featuregate.cli.output import print_message, printable
+from featuregate.cli.output import print_message
 from featuregate.errors import DiscoveryError
 from featuregate.gating.decisions import Decision, Reason, evaluate
+from featuregate.printable import printable
 from featuregate.requirements import parse
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from featuregate.cli.diagnosis.configuration import configuration_findings, inva
 from featuregate.cli.diagnosis.connections import closing_findings, connection_findings, probe_bootstrap
 from featuregate.cli.diagnosis.findings import Finding, worst_first
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
-from featuregate.cli.output import printable
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.net.asked_versions import AskedVersions
+from featuregate.printable import printable
 from featuregate.sources.brokers import BrokerSource
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, CommandError
-from featuregate.cli.output import printable
 from featuregate.errors import ConfigError
 from featuregate.health.file import read_health
 from featuregate.health.responses import problem_of
+from featuregate.printable import printable
 
 if TYPE_CHECKING:
     import argparse

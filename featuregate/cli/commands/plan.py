@@ -13,12 +13,12 @@ from featuregate.cli.commands.change import options_of, request_of
 from featuregate.cli.evidence import check_evidence_options, evidence_lines, evidence_of, evidence_to_json
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.gates import gate_requirements
-from featuregate.cli.output import printable
 from featuregate.cli.updates.report import left_out_to_json
 from featuregate.cli.updates.requested import updates_of
 from featuregate.errors import ConfigError, FeatureGateError, LatchStoreError
 from featuregate.files import local_path
 from featuregate.gating.latch_store import FileLatchStore, read_latch_file
+from featuregate.printable import printable
 
 if TYPE_CHECKING:
     import argparse

@@ -16,10 +16,11 @@ from featuregate.catalog import level_name
 from featuregate.cli.cluster import configuration, doctor_advice, silence_log
 from featuregate.cli.exit_codes import OK, UNKNOWN
 from featuregate.cli.gates import gate_requirements
-from featuregate.cli.output import print_message, printable, raise_if_unread
+from featuregate.cli.output import print_message, raise_if_unread
 from featuregate.gating.events import Changed, GateMoved, Polled, PollFailed
 from featuregate.gating.gates import Gate
 from featuregate.polling.discoverer import Discoverer
+from featuregate.printable import printable
 
 if TYPE_CHECKING:
     import argparse

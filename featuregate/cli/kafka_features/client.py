@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from featuregate.cli.exit_codes import FAILED, CommandError
-from featuregate.cli.output import print_stderr, printable
+from featuregate.cli.output import print_stderr
 from featuregate.config.properties_file import read_properties
 from featuregate.errors import (
     AuthenticationFailed,
@@ -22,6 +22,7 @@ from featuregate.errors import (
     UnknownHost,
     UnsupportedVersion,
 )
+from featuregate.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

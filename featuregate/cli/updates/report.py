@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import close_to, features, level_name
-from featuregate.cli.output import printable
+from featuregate.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

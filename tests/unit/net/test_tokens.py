@@ -357,3 +357,47 @@ def test_an_expiry_in_milliseconds_is_refused_with_advice(clock):
     with pytest.raises(ConfigError, match="oauth_cb: gave an expiry in milliseconds: divide it by 1000") as caught:
         TokenFetcher(clock).fetch(source, 5)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "start"),
+    [
+        ("http", b""),
+        ("http", b"HTTP/1.1 200 OK\r\nX: "),
+        ("http", b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"),
+        ("https", b"\x16\x03\x03\x40\x00"),
+    ],
+    ids=["status line", "header", "body", "TLS handshake"],
+)
+async def test_invariant_7_an_endpoint_that_drips_has_one_bound_for_the_whole_exchange(serve, scheme, start):
+    """Each byte would begin the timeout again; the next fetch is not held up."""
+    gone = asyncio.Event()
+
+    async def drip(reader, writer):
+        await reader.read(1)
+        writer.write(start)
+        try:
+            while not gone.is_set():
+                writer.write(b"x")
+                await writer.drain()
+                await asyncio.wait({asyncio.ensure_future(gone.wait())}, timeout=0.02)
+        finally:
+            gone.set()
+
+    address = await serve(drip)
+    source = replace(SOURCE, endpoint=f"{scheme}://{address}/token")
+    fetcher = TokenFetcher()
+    with pytest.raises((TimedOut, AuthenticationFailed), match=r"no answer within 0\.3 s|ReadTimeout"):
+        await asyncio.to_thread(fetcher.fetch, source, 0.3)
+    async with asyncio.timeout(30):
+        await gone.wait()
+    with pytest.raises((TimedOut, AuthenticationFailed)):  # asked again, not waiting for the first one
+        await asyncio.to_thread(fetcher.fetch, source, 5)
+
+
+@pytest.mark.parametrize("token", ["a\ud800b", "a b\n", "t\u00f6ken", ""])
+def test_a_token_that_cannot_be_sent_is_no_token(endpoint, clock, token):
+    """RFC 6749 allows visible ASCII characters; half a surrogate pair could not be encoded later."""
+    endpoint.post(URL, body=json.dumps({"access_token": token, "expires_in": 100}))
+    with pytest.raises(AuthenticationFailed):
+        TokenFetcher(clock).fetch(SOURCE, 5)

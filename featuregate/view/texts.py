@@ -1,0 +1,46 @@
+"""The texts of a view that came from a peer: escaped, so that no terminal, log or page obeys them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from featuregate.printable import printable
+from featuregate.view.answers import BrokerAnswer, Failure, FrozenMap
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from featuregate.view.cluster_view import View
+
+V = TypeVar("V")
+
+
+def with_printable_texts(view: View) -> View:
+    """Return a view that a relay sent, with the texts that it would have if it came from brokers."""
+    return replace(
+        view,
+        cluster_id=None if view.cluster_id is None else printable(view.cluster_id),
+        supported=_names(view.supported),
+        finalized=_names(view.finalized),
+        finalized_min=_names(view.finalized_min),
+        brokers=tuple(_of_broker(broker) for broker in view.brokers),
+    )
+
+
+def _of_broker(broker: BrokerAnswer) -> BrokerAnswer:
+    failure = broker.failure
+    return replace(
+        broker,
+        host=printable(broker.host),
+        supported=_names(broker.supported),
+        finalized=_names(broker.finalized),
+        finalized_min=_names(broker.finalized_min),
+        failure=failure and Failure(printable(failure.kind), printable(failure.text)),
+    )
+
+
+def _names(content: Mapping[str, V]) -> Mapping[str, V]:
+    if all(map(str.isprintable, content)):
+        return content
+    return FrozenMap((printable(name), value) for name, value in content.items())
