@@ -59,7 +59,7 @@ LOG_LINES: Final = pa.schema(
         ("time_zone", pa.string()),
         ("at", pa.int64()),
         ("length", pa.int64()),  # bytes
-        ("hash", pa.string()),  # BLAKE2b of 8 bytes over the text, in hexadecimal
+        ("hash", pa.string()),  # BLAKE2b of 8 bytes over the text, in hexadecimal; keyed where names are hashed
         ("outcome", pa.string()),  # completed or refused; null for a line without a request of its own
         ("time", _TIME),  # as the line has it, as if its time zone were UTC
         ("level", pa.string()),

@@ -50,7 +50,8 @@ def _without_text(batch: pa.RecordBatch, name: str, _: Pseudonyms) -> pa.Array:
 _CHANGES: Final[dict[str, dict[str, Callable[[pa.RecordBatch, str, Pseudonyms], pa.Array]]]] = {
     "api_usage": {"principal": _hashed, "client_host": _hashed},
     "coordinator_records": {"members": _members},
-    "log_lines": {"principal": _hashed, "client_host": _hashed, "connection": _hashed},
+    # All else in a line is known or can be guessed: without the key its hash would tell the address.
+    "log_lines": {"principal": _hashed, "client_host": _hashed, "connection": _hashed, "hash": _hashed},
     "quarantine": {"raw": _without_text, "whole": _without_text},
 }
 

@@ -78,13 +78,14 @@ def forgetting(principal: str) -> Removal:
     its, in_text = f.col("principal") == principal, f.col("raw").rlike(pattern_of(principal))
     one_of_several = f.array_contains(f.split("principal", " or "), principal)  # of a connection, in a finding
     rows = {
-        "log_lines": _any(its, in_text, _refused_on_connections_of(its)),
+        "log_lines": _any(its, in_text, _refused_on_connections_of(its), _maybe_beside_refusal()),
         "api_usage": its,
         "quarantine": in_text,
         "readiness": _any(its, one_of_several),
     }
     values: dict[str, dict[str, object]] = {
-        "log_lines": nameless | {"connection": None, "raw": None},  # a connection has the address of the client
+        # A connection has the address of the client, and so has the line, of which a hash lets addresses be tried.
+        "log_lines": nameless | {"connection": None, "raw": None, "hash": None},
         "api_usage": nameless,
         "quarantine": {"raw": "", "whole": False},
         "readiness": {"principal": None, "client_id": None, "subject": "", "why": "", "do": ""},
@@ -100,6 +101,14 @@ def _refused_on_connections_of(its: Column) -> Column:
     connection = f.coalesce("connection", f.nullif(f.regexp_extract("raw", _CONNECTION, 1), f.lit("")))
     of_connection = f.max(its).over(Window.partitionBy("broker", connection))
     return f.isnull("principal") & f.isnotnull(connection) & of_connection
+
+
+def _maybe_beside_refusal() -> Column:
+    """Return whether a line without a request may be the one that has the address of a refused client.
+
+    Without its text that is unknown, and its hash is all that is left of it.
+    """
+    return f.isnull("outcome") & f.isnull("raw") & f.isnotnull("hash")
 
 
 def _any(*conditions: Column) -> Column:

@@ -136,7 +136,28 @@ def test_a_principal_whose_name_begins_another_one_is_forgotten_alone(tmp_path: 
             assert of_other <= set(left), table
             assert not any("10.0.0.7" in row or "User:bill'" in row for row in left if row not in of_other), table
         assert [row.raw for row in found.read("log_lines").orderBy("at").collect()] == [None] * 4 + others
+        assert [row.hash is None for row in found.read("log_lines").orderBy("at").collect()] == [True] * 4 + [False] * 4
     told = b"".join(path.read_bytes() for path in (tmp_path / "tables").rglob("_delta_log/*.json"))
     assert b"written_at" in told
     assert b"10.0.0.7" not in told, "Delta's log has the least and the greatest value of each file"
     assert b'User:bill"' not in told
+
+
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.proof("fleet")
+def test_no_hash_of_a_forgotten_line_is_left_without_its_text(tmp_path: Path) -> None:
+    """It lets an address be tried. Of lines without a request it is unknown which ones have the address."""
+    log = tmp_path / "logs" / "1" / "a.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("\n".join([*lines_of("User:bill", "10.0.0.7"), *lines_of("User:billing", "10.0.0.8"), ""]))
+    place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
+    assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place, "--keep-lines"]) == 0
+    with local_session() as spark:
+        found = DeltaTables(spark, tmp_path / "tables", "c")
+        remove(found, forgetting("User:bill"))
+        left = {row.at for row in found.read("log_lines").where("hash is not null").collect()}
+        others = {row.at for row in found.read("log_lines").where("principal = 'User:billing'").collect()}
+        assert others
+        assert others <= left
+        assert not left & {row.at for row in found.read("log_lines").where("outcome is null").collect()}
+        assert plan(found, forgetting("User:bill")).counts["log_lines"] == 0

@@ -14,7 +14,7 @@ from featuregate.cli.plugin import CommandError  # noqa: E402 - after the check 
 from featuregate_fleet import command  # noqa: E402 - likewise
 from featuregate_fleet.commands.options.principal_names import check_names, keep_names, pseudonyms  # noqa: E402 - likewise
 from featuregate_fleet.commands.upkeep import forget  # noqa: E402 - likewise
-from featuregate_fleet.evidence.columns import API_USAGE, COORDINATOR_RECORDS, QUARANTINE  # noqa: E402 - likewise
+from featuregate_fleet.evidence.columns import API_USAGE, COORDINATOR_RECORDS, LOG_LINES, QUARANTINE  # noqa: E402 - likewise
 from featuregate_fleet.evidence.hidden_names import hide_names  # noqa: E402 - likewise
 from featuregate_fleet.evidence.pseudonyms import Pseudonyms  # noqa: E402 - likewise
 
@@ -67,6 +67,14 @@ def test_members_of_groups_have_no_addresses():
     first, second = hidden("coordinator_records", COORDINATOR_RECORDS, rows)
     assert first["members"] == [member | {"client_host": NAMES.of("10.0.0.7")}, member | {"client_host": None}]
     assert second["members"] is None
+
+
+def test_the_hash_of_a_line_has_the_key():
+    """A line consists of what can be guessed and of an address, which could be tried otherwise."""
+    rows = [{"hash": "0f1e2d3c4b5a6978", "connection": "10.0.0.1:9092-10.0.0.7:5000-0"}, {"hash": None}]
+    first, second = hidden("log_lines", LOG_LINES, rows)
+    assert (first["hash"], second["hash"]) == (NAMES.of("0f1e2d3c4b5a6978"), None)
+    assert first["hash"] != OTHERS.of("0f1e2d3c4b5a6978")
 
 
 def test_the_quarantine_keeps_no_text_of_lines():
