@@ -26,7 +26,9 @@ _FIRST_LINE: Final = BEGINNING + " 1}"
 _OF_READER: Final = ("path", "uri", "broker", "size")
 _SCHEMAS: Final = {"api_usage": API_USAGE, "quarantine": QUARANTINE, "evidence_files": EVIDENCE_FILES}
 _COLUMNS: Final = {name: tuple(n for n in schema.names if n not in _OF_READER) for name, schema in _SCHEMAS.items()}
-_TIMES: Final = ("hour", "first_seen", "last_seen")
+_TIMES: Final = ("hour", "first_seen", "last_seen", "seen_at")
+_OF_HEADS: Final = ("seen_at", "forwarded", "client_id", "api_key", "version")
+"""The columns of quarantine that an older collector does not hand in."""
 
 
 def as_text(parsed: Iterable[pa.RecordBatch]) -> str:
@@ -71,9 +73,12 @@ def from_text(file: LogFile, lines: Sequence[str]) -> Iterator[pa.RecordBatch]:
 
 def _row(line: str) -> tuple[str, dict[str, Any]]:
     ((name, row),) = json.loads(line).items()
+    if name == "quarantine":
+        row = {**row, **{column: row.get(column) for column in _OF_HEADS}}
     if tuple(row) != _COLUMNS[name]:
         raise ValueError("other columns")
-    return name, {**row, **{column: datetime.fromisoformat(row[column]) for column in _TIMES if column in row}}
+    times = {column: row[column] for column in _TIMES if row.get(column) is not None}
+    return name, {**row, **{column: datetime.fromisoformat(time) for column, time in times.items()}}
 
 
 def _check(rows: dict[str, list[dict[str, Any]]]) -> None:

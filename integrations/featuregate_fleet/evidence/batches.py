@@ -6,7 +6,7 @@ of the lines about a refused request.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -15,36 +15,48 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from featuregate_fleet.evidence.columns import API_USAGE, EVIDENCE_FILES, QUARANTINE, parsed_rows
+from featuregate_fleet.evidence.lines.cut_lines import read_head
+from featuregate_fleet.evidence.lines.envelopes import Unwrapped, unwrap
 from featuregate_fleet.evidence.lines.fast_path import FIELDS, FastLines, nothing_read, read_lines
-from featuregate_fleet.evidence.lines.log_lines import KeptLines, line_rows
-from featuregate_fleet.evidence.lines.one_line import read_line
+from featuregate_fleet.evidence.lines.log_lines import KeptLines, connection_in, line_rows
+from featuregate_fleet.evidence.lines.one_line import read_unwrapped
+from featuregate_fleet.evidence.lines.partial_lines import Joined, Part, PartialLines
 from featuregate_fleet.evidence.lines.refusals import (
     Refusal,
     is_header,
     is_reason,
-    read_refusal,
+    lines_of_text,
+    refusal_of,
     repeats_refusal,
 )
 from featuregate_fleet.evidence.lines.request import Request
 from featuregate_fleet.evidence.paths import LogFile
-from featuregate_fleet.evidence.reasons import CUT, NO_REQUEST, PARSER, RAW_LENGTH, TOO_LONG, UNKNOWN_BROKER
+from featuregate_fleet.evidence.reasons import CUT, NO_REQUEST, PARSER, PART, RAW_LENGTH, TOO_LONG, UNKNOWN_BROKER
 from featuregate_fleet.evidence.sums import summed
 from featuregate_fleet.evidence.text import LINES, LONGEST, Unreadable, lines_before
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_SEEN: Final = pa.struct([*FIELDS, ("outcome", pa.string()), ("client_host", pa.string())])
+_SEEN: Final = pa.struct([*FIELDS, ("outcome", pa.string()), ("client_host", pa.string()), ("in_utc", pa.bool_())])
 _COMPLETED: Final = "completed"
 _REFUSED: Final = "refused"
+_HEAD: Final = 2**16
+"""Characters of a line that is too long."""
 
 
 def parse_file(
-    file: LogFile, parts: Iterable[pa.RecordBatch | Unreadable], kept: KeptLines = KeptLines.NONE, start: int = 0
+    file: LogFile,
+    parts: Iterable[pa.RecordBatch | Unreadable],
+    kept: KeptLines = KeptLines.NONE,
+    start: int = 0,
+    *,
+    goes_on: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Parse the lines of one file, or of a piece of it, which are batches of `LINES` in order; yield `PARSED`.
 
-    A line before ``start`` is of another piece: it counts there, and the next line may be the reason of its refusal.
+    A line before ``start`` is of another piece: it counts there, and the next line may be the reason of its refusal, or
+    another part of it. ``goes_on`` says that there is a next piece, which joins the parts of the last line.
     """
     parser = _Parser(file, kept)
     for part in parts:
@@ -55,6 +67,8 @@ def parse_file(
             parser.follow(part.slice(0, before))
         if before < part.num_rows:
             yield from parser.parse(part.slice(before))
+    if not goes_on:
+        yield from parser.end()
     yield parser.counted()
 
 
@@ -68,6 +82,7 @@ def parse_in_turns(
         parser.file = file
         yield from parser.parse(lines)
     for parser in parsers.values():
+        yield from parser.end()
         yield parser.counted()
 
 
@@ -85,7 +100,17 @@ def parse_quarantined(rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch
         )
         parser = _Parser(LogFile(uri, path, broker, 0, zone))
         yield from parser.parse(batch)
+        yield from parser.end()
         yield parser.counted(again=len(lines))
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the full parser has found."""
+
+    seen: list[dict[str, Any]] = field(default_factory=list)
+    """Requests and refusals."""
+    quarantined: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -97,33 +122,45 @@ class _Parser:
     previous: str = ""
     read: int = 0
     quarantined: int = 0
+    partial: PartialLines = field(default_factory=PartialLines)
 
     def parse(self, lines: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Parse the next lines."""
-        quarantined: list[dict[str, Any]] = []
         fast = read_lines(lines["value"]) if self.file.broker else nothing_read(lines.num_rows)
         others = pc.indices_nonzero(pc.invert(fast.read)).to_pylist()
-        seen = self._read_others(lines, others, quarantined)
-        if self.file.broker:
-            yield from _usage(self.file, fast, seen)
-        if quarantined:
-            yield parsed_rows("quarantine", pa.array(quarantined, pa.struct(list(QUARANTINE))))
+        found = self._read_others(lines, others)
+        yield from self._rows(found, fast)
         if self.kept is not KeptLines.NONE:
-            of_line = {row["line"]: row for row in seen}
+            of_line = {row["line"]: row for row in found.seen}
             others = [of_line.get(number) for number in range(lines.num_rows)]
             yield parsed_rows("log_lines", line_rows(self.file, lines, fast.rows(), others, self.kept))
         self.read += lines.num_rows
-        self.quarantined += len(quarantined)
-        self.follow(lines)
+        self.previous = lines["value"][-1].as_py()
 
     def follow(self, lines: pa.RecordBatch) -> None:
-        """Keep the last one of some lines, with which the next line may belong together."""
+        """Keep what the next line may belong together with: the last one of some lines, and those that have begun."""
+        for row in lines.to_pylist():
+            self.partial.add(unwrap(row["value"]), Part(row["at"], row["length"], row["value"]))
         self.previous = lines["value"][-1].as_py()
+
+    def end(self) -> Iterator[pa.RecordBatch]:
+        """Give up the lines of which the end did not come."""
+        found = _Found()
+        for begun in self.partial.without_end():
+            self._lost(begun, CUT, found)
+        yield from self._rows(found, nothing_read(0))
+
+    def _rows(self, found: _Found, fast: FastLines) -> Iterator[pa.RecordBatch]:
+        if self.file.broker:
+            yield from _usage(self.file, fast, found.seen)
+        if found.quarantined:
+            yield parsed_rows("quarantine", _quarantine(self.file, found.quarantined))
+        self.quarantined += len(found.quarantined)
 
     def give_up(self, rest: Unreadable) -> Iterator[pa.RecordBatch]:
         """Put the rest of the file into quarantine, as one line."""
         row = self._row(rest.at, rest.reason, rest.why, whole=False)
-        yield parsed_rows("quarantine", pa.array([row], pa.struct(list(QUARANTINE))))
+        yield parsed_rows("quarantine", _quarantine(self.file, [row]))
         self.read += 1
         self.quarantined += 1
 
@@ -140,27 +177,43 @@ class _Parser:
         }
         return parsed_rows("evidence_files", pa.array([counts], pa.struct(list(EVIDENCE_FILES))))
 
-    def _read_others(
-        self, lines: pa.RecordBatch, numbers: list[int], quarantined: list[dict[str, Any]]
-    ) -> list[dict[str, Any]]:
-        """Read the lines with these numbers, which the fast path has left. Return requests and refusals."""
-        seen, values, lengths = [], lines["value"], lines["length"]
+    def _read_others(self, lines: pa.RecordBatch, numbers: list[int]) -> _Found:
+        """Read the lines with these numbers, which the fast path has left."""
+        found, values = _Found(), lines["value"]
         for number in numbers:
-            line, previous = values[number].as_py(), values[number - 1].as_py() if number else self.previous
-            match TOO_LONG if lengths[number].as_py() > LONGEST else _understand(line, previous):
+            line, at, length = (lines[name][number].as_py() for name in LINES.names)
+            part = Part(at, length, line)
+            if length > LONGEST:
+                self._lost(Joined(unwrap(line[:_HEAD]), (part,)), TOO_LONG, found)
+                continue
+            unwrapped = unwrap(line)
+            whole, lost = self.partial.add(unwrapped, part) if self.file.broker else (Joined(unwrapped), None)
+            if lost:
+                self._lost(lost, CUT, found)
+            previous = values[number - 1].as_py() if number else self.previous
+            match _understand(whole.line, previous) if whole else None:
                 case Request() | Refusal() | None if self.file.broker is None:
-                    quarantined.append(self._quarantined(lines, number, UNKNOWN_BROKER))
+                    found.quarantined.append(self._quarantined(part, UNKNOWN_BROKER))
                 case Request() as request:
-                    seen.append(asdict(request) | {"outcome": _COMPLETED, "line": number})
+                    in_text = whole.line.text if whole and self.kept is not KeptLines.NONE else ""
+                    of_line = {"outcome": _COMPLETED, "line": number, "connection": connection_in(in_text)}
+                    found.seen.append(asdict(request) | of_line)
                 case Refusal() as refusal:
-                    seen.append(refusal._asdict() | {"outcome": _REFUSED, "line": number})
-                case str() as reason:
-                    quarantined.append(self._quarantined(lines, number, reason))
-        return seen
+                    found.seen.append(refusal._asdict() | {"outcome": _REFUSED, "line": number})
+                case str() as reason if whole:
+                    self._lost(Joined(whole.line, (*whole.parts, part)), reason, found)
+        return found
 
-    def _quarantined(self, lines: pa.RecordBatch, number: int, reason: str) -> dict[str, Any]:
-        line, at, length = (lines[name][number].as_py() for name in LINES.names)
-        return self._row(at, reason, line[:RAW_LENGTH], whole=len(line) <= RAW_LENGTH and length <= LONGEST)
+    def _lost(self, line: Joined, reason: str, found: _Found) -> None:
+        """Put a line into quarantine, with its parts, and keep what its head says."""
+        first, *others = line.parts
+        head = read_head(line.line) if reason in {CUT, TOO_LONG} else None
+        found.quarantined.append(self._quarantined(first, reason, whole=not others) | (head._asdict() if head else {}))
+        found.quarantined += [self._quarantined(part, PART, whole=False) for part in others]
+
+    def _quarantined(self, part: Part, reason: str, *, whole: bool = True) -> dict[str, Any]:
+        kept = len(part.raw) <= RAW_LENGTH and part.length <= LONGEST
+        return self._row(part.at, reason, part.raw[:RAW_LENGTH], whole=whole and kept)
 
     def _row(self, at: int, reason: str, raw: str, *, whole: bool) -> dict[str, Any]:
         return {
@@ -176,15 +229,23 @@ class _Parser:
         }
 
 
-def _understand(line: str, previous: str) -> Request | Refusal | str | None:
+def _understand(line: Unwrapped, previous: str) -> Request | Refusal | str | None:
     """Return what a line says, the reason why it is for the quarantine, or None for a line beside a refusal."""
-    found = read_line(line)
+    found = read_unwrapped(line)
     if found != NO_REQUEST:
         return found
-    if is_header(line) or repeats_refusal(line, previous):
-        return None
-    # Where a file or a micro-batch begins with a reason, the line before it with the time and the client is not here.
-    return read_refusal(line, previous) or (CUT if is_reason(line) else NO_REQUEST)
+    before: Unwrapped | None = None
+    understood: Refusal | str | None = NO_REQUEST
+    for one in lines_of_text(line):
+        if is_header(one.text):
+            before, understood = one, None
+        elif is_reason(one.text):
+            before = before or unwrap(previous)
+            if (refusal := refusal_of(one.text, before)) is not None:
+                return refusal
+            # Where a file or a micro-batch begins with a reason, the line before it with the time is not here.
+            understood = None if repeats_refusal(one.text, before.text) else CUT
+    return understood
 
 
 def _usage(file: LogFile, fast: FastLines, others: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
@@ -193,7 +254,7 @@ def _usage(file: LogFile, fast: FastLines, others: list[dict[str, Any]]) -> Iter
         yield parsed_rows("api_usage", _counted(file, fast))
     if others:
         table = pa.Table.from_struct_array(pa.array(others, _SEEN))
-        times = _in_utc(table["time"], file.time_zone)
+        times = _placed(table["time"], table["in_utc"], file.time_zone)
         columns = {
             "broker": pa.repeat(pa.scalar(file.broker), len(table)),
             "hour": pc.floor_temporal(times, unit="hour"),
@@ -227,6 +288,19 @@ def _counted(file: LogFile, fast: FastLines) -> pa.StructArray:
     for texts, numbers in ((fast.api, counted["api"]), (fast.client, counted["client"])):
         columns |= {name: texts.of(name, numbers) for name in texts.values.type.names}
     return pa.StructArray.from_arrays([columns[name] for name in API_USAGE.names], fields=list(API_USAGE))
+
+
+def _quarantine(file: LogFile, rows: list[dict[str, Any]]) -> pa.StructArray:
+    """Return rows of ``QUARANTINE``."""
+    table = pa.Table.from_struct_array(pa.array(rows, pa.struct([*QUARANTINE, ("in_utc", pa.bool_())])))
+    placed = _placed(table["seen_at"], table["in_utc"], file.time_zone)
+    whole = table.set_column(table.schema.get_field_index("seen_at"), "seen_at", placed).select(QUARANTINE.names)
+    return whole.to_struct_array().combine_chunks()
+
+
+def _placed(times: pa.ChunkedArray, in_utc: pa.ChunkedArray, time_zone: str) -> pa.ChunkedArray:
+    """Return times in UTC, of lines that say their zone, or of those that do not."""
+    return pc.if_else(pc.fill_null(in_utc, fill_value=False), times, _in_utc(times, time_zone))
 
 
 def _in_utc(times: pa.ChunkedArray, time_zone: str) -> pa.ChunkedArray:

@@ -47,6 +47,11 @@ QUARANTINE: Final = pa.schema(
         ("raw", pa.string()),  # the line, cut to RAW_LENGTH characters; why a file cannot be read
         ("whole", pa.bool_()),  # raw is the whole line, so that another parser can read it
         ("parser", pa.int32()),  # the version of the parser
+        ("seen_at", _TIME),  # what the head of a request says whose line was cut; null for other lines
+        ("forwarded", pa.bool_()),  # these as in API_USAGE
+        ("client_id", pa.string()),
+        ("api_key", pa.int32()),
+        ("version", pa.int32()),
     ]
 )
 """The lines that are no evidence: one row each, and one for the rest of a file that cannot be read."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-PARSER: Final = 4
+PARSER: Final = 5
 """The version of the parser. A newer one may read what this one put into quarantine."""
 
 RAW_LENGTH: Final = 16_384
@@ -12,6 +12,8 @@ RAW_LENGTH: Final = 16_384
 
 CUT: Final = "cut"
 """A request whose JSON does not parse, most often because the line was cut; or half of a refusal."""
+PART: Final = "part"
+"""A further part of a line that a container runtime has split. The first part has the reason."""
 EMPTY: Final = "empty"
 NO_REQUEST: Final = "no-request"
 """A line of another logger, or garbage."""
@@ -26,7 +28,7 @@ TOO_LONG: Final = "too-long"
 UNKNOWN_BROKER: Final = "unknown-broker"
 """The file is not in a folder whose name is a node id."""
 UNKNOWN_LAYOUT: Final = "unknown-layout"
-"""A request, but before it stand no time and no level, as Kafka's own layout has them."""
+"""A request, but neither the text before it nor its envelope has a time with a date that is understood."""
 UNREADABLE: Final = "unreadable"
 """The rest of a file, which counts as one line: a damaged gzip, an error of the disk, a file that was cut, or one that
 is neither text nor gzip."""
@@ -41,5 +43,5 @@ OF_FILES: Final = frozenset({UNREADABLE, VANISHED})
 OF_REPORTS: Final = frozenset({MALFORMED_REPORT, NEWER_REPORT, OTHER_CLUSTER})
 """The reasons of usage reports, which a replay leaves where they are."""
 
-NOTHING_MISSING: Final = OF_REPORTS | {NO_REQUEST, EMPTY}
+NOTHING_MISSING: Final = OF_REPORTS | {NO_REQUEST, EMPTY, PART}
 """The reasons of what is no request. Each other one is evidence that is missing, also one of another release."""

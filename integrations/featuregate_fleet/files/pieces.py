@@ -24,8 +24,9 @@ _PIECE: Final = 128 * 2**20
 _BLOCK: Final = 8 * 2**20
 _COMPRESSED_BLOCK: Final = 2**16
 """A block may grow a thousandfold when it is decompressed."""
-_HEADER: Final = 4096
-"""Bytes before a piece in which the line before it begins, if that is the header of a refusal."""
+_HEADER: Final = 2**20
+"""Bytes before a piece in which the line before it begins, if that is the header of a refusal, and those of a request
+that a container runtime has split."""
 _BATCH: Final = 8192
 """Lines: those that go to the quarantine become objects of Python."""
 _GZIP: Final = "gzip"
@@ -201,8 +202,9 @@ def _up_to_damage(decoder: zlib._Decompress, block: bytes) -> Iterator[bytes]:
 
 
 def _within(piece: Piece, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Leave out the lines that belong to other pieces, except for the last one before."""
-    first = max(lines_before(batch, piece.start) - 1, 0)
+    """Leave out the lines that belong to other pieces, except for the last one before, and those that may go on."""
+    last = max(lines_before(batch, piece.start) - 1, 0)
+    first = min(last, lines_before(batch, piece.start - _HEADER))
     end = batch.num_rows if piece.end is None else lines_before(batch, piece.end)
     if first < end:
         yield batch.slice(first, end - first)

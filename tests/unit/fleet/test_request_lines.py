@@ -251,7 +251,6 @@ def test_a_cut_line_and_the_next_one_make_no_request_together():
         ("\ufffd\x00 garbage", reasons.NO_REQUEST),
         ("[2026-11-22 21:08:39,958] INFO [GroupCoordinator 1]: Loaded (kafka.coordinator)", reasons.NO_REQUEST),
         (line_of(document())[:300], reasons.CUT),
-        (line_of(document()) + " and more", reasons.CUT),
         (line_of(document(), head="21:08 DEBUG"), reasons.UNKNOWN_LAYOUT),
         (line_of(document(), head="[2026-02-30 21:08:39,958] DEBUG"), reasons.WRONG_FIELDS),
         (line_of(document(requestApiVersion="16")), reasons.WRONG_FIELDS),

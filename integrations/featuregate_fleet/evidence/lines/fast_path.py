@@ -17,7 +17,6 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from featuregate_fleet.evidence.lines.one_line import LEVEL, TIME
 from featuregate_fleet.evidence.lines.request import MARKER
 
 FIELDS: Final = pa.struct(
@@ -48,16 +47,20 @@ _INTEGER: Final = r"-?(?:0|[1-9]\d*)"
 _NUMBER: Final = _INTEGER + r"(?:\.\d+)?(?:E-?\d+)?"
 _INT16: Final = r"(?P<{}>0|[1-9]\d{{0,3}})"
 
+_TIME: Final = r"20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[,.]\d\d\d)?"
+_CRI: Final = r"20\d\d-\d\d-\d\dT[0-9:.]+Z std(?:out|err) F "
 _HEAD: Final = (
-    TIME.replace("(", "(?P<time>", 1)
-    + rf'(?P<api> [^,]*,[^,]*,[^,]*,)"correlationId":{_INTEGER},"clientId":'
+    rf"\[?(?P<time>{_TIME})\]?"
+    r'(?P<api> [^,]*,[^,]*,[^,]*,)"correlationId":'
+    + _INTEGER
+    + ',"clientId":'
     + _TEXT.format("client_id")
     + r',"requestApiKeyName":"[A-Z_]+"(?:,"requestApiVersionDeprecated":true)?\},"request":\{'
 )
 """Up to the first body. RE2 is fast where no byte has two ways to go on, and with at most four groups."""
 _API: Final = (
-    "^"
-    + LEVEL.replace("(", "(?P<level>", 1)
+    r"^ +(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL) +"
+    r"(?:\[[a-zA-Z][a-zA-Z-]*-\d+\] )?(?:(?:kafka\.request\.logger|logger:\d+)(?: -|:) )?"  # Strimzi's, Cloudera's
     + MARKER
     + r'\{"isForwarded":(?P<forwarded>true|false),"requestHeader":\{"requestApiKey":'
     + _INT16.format("api_key")
@@ -77,7 +80,7 @@ _CLIENT: Final = (
     + _TEXT.format("software_name")
     + r',"softwareVersion":'
     + _TEXT.format("software_version")
-    + r"\}\}(?: \(kafka\.request\.logger\))?$"
+    + r"\}\}(?: \(kafka\.request\.logger\))?(?: \[[a-zA-Z-]+-\d+\])?$"
 )
 
 
@@ -117,7 +120,9 @@ class FastLines(NamedTuple):
 def read_lines(lines: pa.Array) -> FastLines:
     """Read the request of each line."""
     texts = pc.cast(lines, pa.binary())  # kernels for texts look for whole characters
-    head = pc.extract_regex(pc.binary_slice(texts, 0, _HEAD_LENGTH), _HEAD)
+    first = lines[0].as_py() if len(lines) else ""
+    pattern = f"^{_CRI}{_HEAD}" if re.match(_CRI, first or "", re.ASCII) else f"^{_HEAD}"
+    head = pc.extract_regex(pc.binary_slice(texts, 0, _HEAD_LENGTH), pattern)
     times, client_text = _halves(pc.binary_slice(texts, -_TAIL_LENGTH, None), _BEHIND_TIMES)
     api, client = _read_once(_API, pc.struct_field(head, "api")), _read_once(_CLIENT, client_text)
     try:

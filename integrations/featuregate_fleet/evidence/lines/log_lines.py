@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,7 +61,7 @@ def line_rows(
         "path": pa.repeat(pa.scalar(file.path), count),
         "uri": pa.repeat(pa.scalar(file.uri), count),
         "broker": pa.repeat(pa.scalar(file.broker, pa.string()), count),
-        "time_zone": pa.repeat(pa.scalar(file.time_zone), count),
+        "time_zone": pc.if_else(pc.fill_null(both["in_utc"], fill_value=False), "UTC", file.time_zone),
         "at": lines["at"],
         "length": lines["length"],
         "hash": pa.array([_hash(text) for text in texts.to_pylist()], pa.string()),
@@ -69,9 +70,23 @@ def line_rows(
     return pa.StructArray.from_arrays([columns[name] for name in LOG_LINES.names], fields=list(LOG_LINES))
 
 
-_SEEN: Final = pa.schema([*FIELDS, ("outcome", pa.string()), ("client_host", pa.string()), ("connection", pa.string())])
+_SEEN: Final = pa.schema(
+    [
+        *FIELDS,
+        ("outcome", pa.string()),
+        ("client_host", pa.string()),
+        ("connection", pa.string()),
+        ("in_utc", pa.bool_()),
+    ]
+)
 _CONNECTION: Final = r'(?:,"connection":"| from connection )(?P<connection>[^"\\;\s]+)(?:","totalTimeMs"|;totalTime):'
 """Behind the bodies, in which quotes have a backslash."""
+
+
+def connection_in(text: str) -> str | None:
+    """Return the connection of a request without its envelopes."""
+    found = re.search(_CONNECTION, text)
+    return found["connection"] if found else None
 
 
 def _hash(text: str) -> str:

@@ -1,61 +1,76 @@
-"""One line of the request log, read completely: slow, and the reference for the fast path. Pure."""
+"""One line of the request log, read completely: slow, and the reference for the fast path. Pure.
+
+A request begins with its marker. Before it stand a time and a level in any layout, or its envelope has them; behind its
+last brace anything may stand.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate_fleet.evidence.lines.request import ANSWERED, MARKER, Request, known
+from featuregate_fleet.evidence.lines.envelopes import Unwrapped, last_level, unwrap
+from featuregate_fleet.evidence.lines.request import (
+    ANSWERED,
+    DEPRECATED_ALONE,
+    EVERY_REQUEST,
+    MARKER,
+    Request,
+    known,
+)
 from featuregate_fleet.evidence.lines.text_format import TEXT_HEADERS, read_text
+from featuregate_fleet.evidence.lines.times import last_time
 from featuregate_fleet.evidence.reasons import CUT, EMPTY, NO_REQUEST, UNKNOWN_LAYOUT, WRONG_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-TIME: Final = r"^\[?(20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d[,.]\d\d\d)\]?"
-LEVEL: Final = r" +([A-Z]+) +"
-TIME_AND_LEVEL: Final = TIME + LEVEL
-"""Kafka's layouts: ``[%d] %p %m (%c)%n``, and %d{ISO8601} without brackets."""
+    from featuregate_fleet.evidence.lines.times import LineTime
 
-_HEAD: Final = re.compile(TIME_AND_LEVEL + MARKER, re.ASCII)
-_LOGGER: Final = re.compile(r"\s*(\([\w.]+\))?\s*", re.ASCII)
+_QUOTED: Final = re.compile(r'\{(?!["}\s]|$)')
+"""A request whose quotes are spelled in another way."""
 
 
 def read_line(line: str) -> Request | str:
     """Return the request of a line, or the reason why it has none (`featuregate_fleet.evidence.reasons`)."""
-    head = _HEAD.match(line)
-    if head is None:
-        return _without_head(line)
-    text = line[head.end() :]
-    time = read_time(head[1])
+    return read_unwrapped(unwrap(line))
+
+
+def read_unwrapped(line: Unwrapped) -> Request | str:
+    """Return the request of a line without its envelopes, or the reason why it has none."""
+    before, marker, text = line.text.partition(MARKER)
+    if not marker:
+        return _without_request(line)
+    before = before.rpartition("\n")[2]  # a text may have several lines
+    time = last_time(before) or line.time
+    if time is None or _is_quoted(line.text, text):
+        return UNKNOWN_LAYOUT
+    level = last_level(before) or line.level
     if text.startswith(TEXT_HEADERS):
-        return read_text(time, head[2], text) if time else WRONG_FIELDS
+        return read_text(time.time, level, text, in_utc=time.in_utc) if time.time else WRONG_FIELDS
     try:
         document, end = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):  # an integer of thousands of digits is a ValueError, too
         return CUT
-    if not _LOGGER.fullmatch(text, end):
+    if MARKER in text[end:]:
         return CUT
-    return (_request(time, head[2], document) if time else None) or WRONG_FIELDS
+    return _request(time, level, document) or WRONG_FIELDS
 
 
-def _without_head(line: str) -> str:
-    if MARKER in line:
-        return UNKNOWN_LAYOUT
-    return NO_REQUEST if line and not line.isspace() else EMPTY
+def _is_quoted(line: str, text: str) -> bool:
+    """Return whether an envelope is left around a request: one that is not known, rather than one that was cut."""
+    known_header = any(text.startswith(header) or header.startswith(text) for header in TEXT_HEADERS)
+    return bool(_QUOTED.match(text)) and not known_header and not line.startswith("{")
 
 
-def read_time(text: str) -> datetime | None:
-    """Return the time of a line, or None for one that does not exist, such as the 30th of February."""
-    try:
-        return datetime.fromisoformat(text.replace(",", ".")).replace(tzinfo=UTC)
-    except ValueError:
-        return None
+def _without_request(line: Unwrapped) -> str:
+    if line.lost:
+        return CUT
+    return NO_REQUEST if line.text and not line.text.isspace() else EMPTY
 
 
-def _request(time: datetime, level: str, document: Any) -> Request | None:
+def _request(time: LineTime, level: str | None, document: Any) -> Request | None:
     match document:
         case {
             "isForwarded": bool(forwarded),
@@ -68,11 +83,12 @@ def _request(time: datetime, level: str, document: Any) -> Request | None:
             "listener": str(listener),
             "clientInformation": {"softwareName": str(name), "softwareVersion": str(software_version)},
         } if not isinstance(api_key, bool) and not isinstance(version, bool):
-            if api_key not in ANSWERED or version not in ANSWERED or not _encodable(document):
+            if time.time is None or api_key not in ANSWERED or version not in ANSWERED or not _encodable(document):
                 return None
+            deprecated = document["requestHeader"].get("requestApiVersionDeprecated") is True
             return Request(
-                time=time,
-                level=level,
+                time=time.time,
+                level=level or (DEPRECATED_ALONE if deprecated else EVERY_REQUEST),
                 forwarded=forwarded,
                 api_key=api_key,
                 version=version,
@@ -81,6 +97,7 @@ def _request(time: datetime, level: str, document: Any) -> Request | None:
                 listener=listener,
                 software_name=known(name),
                 software_version=known(software_version),
+                in_utc=time.in_utc,
             )
     return None
 

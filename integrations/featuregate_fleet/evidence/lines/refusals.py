@@ -13,19 +13,25 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
-from featuregate_fleet.evidence.lines.one_line import TIME_AND_LEVEL, read_time
+from featuregate_fleet.evidence.lines.envelopes import last_level, unwrap
 from featuregate_fleet.evidence.lines.request import INT16
+from featuregate_fleet.evidence.lines.times import last_time
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-_LOGGER: Final = r" \(kafka\.network\.Processor\)$"
-_FIRST: Final = re.compile(TIME_AND_LEVEL + r"Closing socket for (\S+) because of error" + _LOGGER, re.ASCII)
-_SECOND: Final = re.compile(TIME_AND_LEVEL + r"Exception while processing request from (\S+)" + _LOGGER, re.ASCII)
+    from featuregate_fleet.evidence.lines.envelopes import Unwrapped
+
+_ERROR: Final = "ERROR"
+_FIRST: Final = re.compile(r"(?<!\S)Closing socket for (\S+) because of error(?!\S)", re.ASCII)
+_SECOND: Final = re.compile(r"(?<!\S)Exception while processing request from (\S+)(?!\S)", re.ASCII)
+_BREAK: Final = re.compile(r"\n|#012|\\n")
+"""Between the lines of one text: as it is, or as syslog and shippers write it."""
 _CLIENT_HOST: Final = re.compile(r"^\S+?:\d+-(\S+?):\d+(?:-\d+){0,2}$", re.ASCII)
 """``brokerhost:port-clienthost:port-index``; without an index on 0.11, and from 4.0 on with one number more."""
 
-_EXCEPTION: Final = r"^org\.apache\.kafka\.common\.errors\.\w+: "
+_EXCEPTION: Final = r"(?:^|.*?[\s\]|])org\.apache\.kafka\.common\.errors\.\w+: "
+"""Before it stands what Compose, syslog or kubectl write before each line."""
 _REASONS: Final = (
     # Releases from 4.0 on, 3.9, 2.x, and those before 1.0.
     re.compile(_EXCEPTION + r"Received request for api with key (\d+) \(\w+\) and unsupported version (-?\d+)$"),
@@ -36,7 +42,7 @@ _REASONS: Final = (
         + r"principal: (.+)$"  # the subject of a certificate may have spaces
     ),
     re.compile(
-        r"^(?:org\.apache\.kafka\.common\.errors|kafka\.network)\.InvalidRequestException: "
+        r"(?:^|.*?[\s\]|])(?:org\.apache\.kafka\.common\.errors|kafka\.network)\.InvalidRequestException: "
         r"Error getting request for apiKey: (\d+) and apiVersion: (-?\d+)$"
     ),
 )
@@ -52,11 +58,13 @@ class Refusal(NamedTuple):
     principal: str | None
     api_key: int
     version: int
+    in_utc: bool = False
+    """Whether the line says the zone of its time, which is in UTC then."""
 
 
 def is_header(line: str) -> bool:
     """Return whether this line announces the reason of a refusal."""
-    return bool(_FIRST.match(line) or _SECOND.match(line))
+    return bool(_FIRST.search(line) or _SECOND.search(line))
 
 
 def is_reason(line: str) -> bool:
@@ -66,19 +74,39 @@ def is_reason(line: str) -> bool:
 
 def repeats_refusal(line: str, previous: str) -> bool:
     """Return whether this is the second line about a refusal that `read_refusal` has returned."""
-    return bool(_SECOND.match(previous)) and is_reason(line)
+    return bool(_SECOND.search(previous)) and is_reason(line)
 
 
 def read_refusal(line: str, previous: str) -> Refusal | None:
     """Return the refusal of which ``previous`` and ``line`` are the first two lines, or None for any other lines."""
-    header, reason = _FIRST.match(previous), _reason(line)
+    return refusal_of(unwrap(line).text, unwrap(previous))
+
+
+def refusal_of(line: str, previous: Unwrapped) -> Refusal | None:
+    """Return the same of lines without their envelopes."""
+    header, reason = _FIRST.search(previous.text), _reason(line)
     if header is None or reason is None:
         return None
-    time, (key, version, principal) = read_time(header[1]), reason
-    if time is None or key not in INT16 or version not in INT16:
+    before, (key, version, principal) = previous.text[: header.start()], reason
+    found = last_time(before) or previous.time
+    if found is None or found.time is None or key not in INT16 or version not in INT16:
         return None
-    host = _CLIENT_HOST.match(header[3])
-    return Refusal(time, header[2], header[3], host[1] if host else None, principal, key, version)
+    host = _CLIENT_HOST.match(header[1])
+    return Refusal(
+        time=found.time,
+        level=last_level(before) or previous.level or _ERROR,
+        connection=header[1],
+        client_host=host[1] if host else None,
+        principal=principal,
+        api_key=key,
+        version=version,
+        in_utc=found.in_utc,
+    )
+
+
+def lines_of_text(line: Unwrapped) -> list[Unwrapped]:
+    """Return the lines of a text that a shipper has put together: an error with its reason and its stack."""
+    return [line._replace(text=text.strip()) for text in _BREAK.split(line.text)] if is_header(line.text) else [line]
 
 
 def _reason(line: str) -> tuple[int, int, str | None] | None:

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 MARKER: Final = "Completed request:"
 """What stands before the request (kafka.network.RequestChannel)."""
+EVERY_REQUEST: Final = "DEBUG"
+"""The level of a line that does not say it. At INFO brokers log deprecated requests alone, which say that."""
+DEPRECATED_ALONE: Final = "INFO"
 INT16: Final = range(-(2**15), 2**15)
 """Keys and versions of APIs that a client may send."""
 ANSWERED: Final = range(2**15)
@@ -23,7 +26,7 @@ class Request:
     """What a line of the request log says about the client, and nothing of the bodies."""
 
     time: datetime
-    """As the broker has logged it, as if its time zone were UTC: the log does not say it."""
+    """As the broker has logged it: as if its time zone were UTC, where the line does not say it."""
     level: str
     forwarded: bool
     api_key: int
@@ -34,6 +37,8 @@ class Request:
     """None of brokers before 0.10.2, whose listeners have no names (KIP-103)."""
     software_name: str | None
     software_version: str | None
+    in_utc: bool = False
+    """Whether the line says the zone of its time, which is in UTC then."""
 
 
 def known(software: str | None) -> str | None:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
-from featuregate_fleet.evidence.lines.request import ANSWERED, MARKER, Request, known
+from featuregate_fleet.evidence.lines.request import ANSWERED, EVERY_REQUEST, MARKER, Request, known
 from featuregate_fleet.evidence.reasons import CUT, WRONG_FIELDS
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 _VERSION: Final = r"(?P<version>-?\d{1,9})"
-_HEADS: Final = {
+HEADS: Final = {
     "RequestHeader(": (
         rf"RequestHeader\(apiKey=(?P<api>\w+), apiVersion={_VERSION}, clientId=(?P<client_id>.*?), "
         r"correlationId=-?\d+\) -- "
@@ -35,14 +35,15 @@ _HEADS: Final = {
     ),
 }
 """By the text with which they begin: from 1.0 on, before 1.0, and what is left of the Scala classes before 1.0."""
-TEXT_HEADERS: Final = tuple(_HEADS)
+TEXT_HEADERS: Final = tuple(HEADS)
 
 _CONNECTION: Final = " from connection "
 _LISTENER: Final = ",listener:"
 _TIMES: Final = (
     r" from connection \S+;totalTime:[\d.E-]+,(?:[a-zA-Z]+Time:[\d.E-]+,)*securityProtocol:[A-Z_]+,principal:"
 )
-_LOGGER: Final = r"(?:\s*\([\w.]+\))?\s*"
+_LOGGER: Final = r"(?:\s*\([\w.]+\))?(?:\s+\[[^\[\]{}]*\])?\s*"
+"""The name of the logger, and that of the thread: no text of a client stands behind them."""
 _TAIL: Final = re.compile(
     _TIMES
     + rf"(?P<principal>.*){_LISTENER}(?P<listener>[\w.-]+)"
@@ -55,10 +56,10 @@ _TAIL: Final = re.compile(
 _TAIL_WITHOUT_LISTENER: Final = re.compile(_TIMES + rf"(?P<principal>(?:(?!{_LISTENER})[^(])*?){_LOGGER}", re.ASCII)
 
 
-def read_text(time: datetime, level: str, text: str) -> Request | str:
+def read_text(time: datetime, level: str | None, text: str, *, in_utc: bool = False) -> Request | str:
     """Return the request, or the reason why there is none. ``text`` begins with one of `TEXT_HEADERS`."""
     begin = next(begin for begin in TEXT_HEADERS if text.startswith(begin))
-    head, tail = re.match(_HEADS[begin], text, re.ASCII), _tail(text, named_listener=begin == TEXT_HEADERS[0])
+    head, tail = re.match(HEADS[begin], text, re.ASCII), _tail(text, named_listener=begin == TEXT_HEADERS[0])
     # The head of a line that was cut, and the tail of the next one, would make a request that no client sent.
     if head is None or tail is None or MARKER in text:
         return CUT
@@ -72,7 +73,7 @@ def read_text(time: datetime, level: str, text: str) -> Request | str:
     said = tail.groupdict()
     return Request(
         time=time,
-        level=level,
+        level=level or EVERY_REQUEST,
         forwarded=False,  # brokers forward requests from 2.8 on (KIP-590)
         api_key=key,
         version=version,
@@ -81,6 +82,7 @@ def read_text(time: datetime, level: str, text: str) -> Request | str:
         listener=said.get("listener"),
         software_name=known(said.get("name")),
         software_version=known(said.get("software_version")),
+        in_utc=in_utc,
     )
 
 

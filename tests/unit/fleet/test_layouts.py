@@ -1,0 +1,329 @@
+"""Layouts and envelopes of request logs: each request is read, whatever a pattern or a shipper puts around it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pa = pytest.importorskip("pyarrow")
+
+from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
+
+from featuregate_fleet.evidence import reasons  # noqa: E402 - likewise
+from featuregate_fleet.evidence.batches import parse_file  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.fast_path import read_lines  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.log_lines import KeptLines  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.request import Request  # noqa: E402 - likewise
+from featuregate_fleet.evidence.paths import LogFile  # noqa: E402 - likewise
+from featuregate_fleet.files import pieces as pieces_module  # noqa: E402 - likewise
+from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
+from featuregate_fleet.files.pieces import lines_of, pieces_of  # noqa: E402 - likewise
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+REQUEST = "Completed request:" + json.dumps(document(), separators=(",", ":"))
+KAFKA = f"[2026-11-22 21:08:02,254] DEBUG {REQUEST} (kafka.request.logger)"
+HANDLER = "[data-plane-kafka-request-handler-3]"
+CRI_TIME = "2026-11-22T21:08:02.254123456Z"
+TIME = "2026-11-22T21:08:02.254Z"
+SECOND = datetime(2026, 11, 22, 21, 8, 2, tzinfo=UTC)
+EPOCH_MILLIS = 1795381682254
+
+IN_THE_ZONE_OF_THE_BROKER = {
+    "Kafka": KAFKA,
+    "Strimzi up to 0.45": f"2026-11-22 21:08:02,254 DEBUG {REQUEST} (kafka.request.logger) {HANDLER}",
+    "Strimzi from 0.46 on": f"2026-11-22 21:08:02 DEBUG {HANDLER} logger:279 - {REQUEST}",
+    "CRI": f"{CRI_TIME} stdout F {KAFKA}",
+    "Docker": json.dumps({"log": f"{KAFKA}\n", "stream": "stdout", "time": TIME}),
+    "kubectl --timestamps": f"{CRI_TIME} {KAFKA}",
+    "kubectl --prefix": f"[pod/my-cluster-kafka-0/kafka] {KAFKA}",
+    "stern": f"my-cluster-kafka-0 kafka {KAFKA}",
+    "Compose": f"kafka-1  | {KAFKA}",
+    "Compose in colours": f"\x1b[36mkafka-1  | \x1b[0m{KAFKA}",
+    "syslog": f"Nov 22 21:08:19 ip-10-0-0-4 docker[13089]: {KAFKA}",
+    "syslog of RFC 5424": f"<165>1 {TIME} host kafka 123 - - {KAFKA}",
+    "Fluent Bit": json.dumps(
+        {"stream": "stdout", "logtag": "F", "message": KAFKA, "@timestamp": "2026-11-23T00:00:00Z"}
+    ),
+    "Cloud Logging": json.dumps({"jsonPayload": {"message": KAFKA}, "timestamp": TIME}),
+    "Vector": json.dumps({"file": "/x", "message": KAFKA, "timestamp": TIME}),
+    "a byte order mark": f"\ufeff{KAFKA}",
+    "Cloudera": f"2026-11-22 21:08:02,254 DEBUG kafka.request.logger: {REQUEST}",
+    "Cloudera with the thread": f"2026-11-22 21:08:02,254 DEBUG kafka.request.logger: {HANDLER}: {REQUEST}",
+    "the thread first": f"{HANDLER} 2026-11-22 21:08:02,254 DEBUG kafka.request.logger - {REQUEST}",
+    "the level first": f"DEBUG 2026-11-22 21:08:02,254 [x] {REQUEST}",
+    "no level": f"2026-11-22 21:08:02,254 {REQUEST}",
+    "text behind the last brace": f"2026-11-22 21:08:02,254 DEBUG {REQUEST} {{}} and more",
+    "microseconds": f"2026-11-22 21:08:02,254123 DEBUG {REQUEST}",
+    "ISO8601_BASIC": f"20261122T210802,254 DEBUG {REQUEST}",
+    "COMPACT": f"20261122210802254 DEBUG {REQUEST}",
+    "DATE": f"22 Nov 2026 21:08:02,254 DEBUG {REQUEST}",
+    "slashes": f"2026/11/22 21:08:02.254 DEBUG {REQUEST}",
+    "java.util.logging": f"Nov 22, 2026 9:08:02 PM kafka DEBUG: {REQUEST}",
+    "the month first": f"11/22/2026 21:08:02 DEBUG {REQUEST}",
+    "the day first": f"22/11/2026 21:08:02 DEBUG {REQUEST}",
+    "dots": f"22.11.2026 21:08:02,254 DEBUG {REQUEST}",
+}
+IN_UTC = {
+    "journald's JSON": json.dumps({"__REALTIME_TIMESTAMP": f"{EPOCH_MILLIS}000", "MESSAGE": f"DEBUG {REQUEST}"}),
+    "journald's bytes": json.dumps({"__REALTIME_TIMESTAMP": f"{EPOCH_MILLIS}000", "MESSAGE": list(REQUEST.encode())}),
+    "journald's short-iso": f"2026-11-22T21:08:02+0000 host kafka[1]: DEBUG {REQUEST}",
+    "syslog of RFC 5424": f"<165>1 {TIME} host kafka 123 - - {REQUEST}",
+    "ECS": json.dumps({"@timestamp": TIME, "log.level": "DEBUG", "message": REQUEST, "ecs.version": "1.2.0"}),
+    "ECS with objects": json.dumps({"@timestamp": TIME, "log": {"level": "DEBUG", "logger": "x"}, "message": REQUEST}),
+    "Logstash": json.dumps({"@timestamp": TIME, "level": "DEBUG", "logger_name": "x", "message": REQUEST}),
+    "msg and ts": json.dumps({"ts": EPOCH_MILLIS / 1000, "lvl": "debug", "msg": REQUEST}),
+    "JsonLayout": json.dumps({"instant": {"epochSecond": 1795381682, "nanoOfSecond": 254}, "message": REQUEST}),
+    "JsonLayout in milliseconds": json.dumps({"timeMillis": EPOCH_MILLIS, "level": "DEBUG", "message": REQUEST}),
+    "a time of day within CRI": f"{CRI_TIME} stdout F 21:08:02,254 DEBUG {REQUEST}",
+    "JSON within CRI": f"{CRI_TIME} stdout F {json.dumps({'message': REQUEST, 'level': 'DEBUG'})}",
+    "JSON within Docker's": json.dumps(
+        {"log": json.dumps({"message": REQUEST, "@timestamp": TIME}) + "\n", "stream": "stdout"}
+    ),
+    "JSON behind syslog's prefix": f"Nov 22 21:08:19 h k[1]: {json.dumps({'@timestamp': TIME, 'message': REQUEST})}",
+    "JSON with other names": json.dumps({"@timestamp": TIME, "payload": {"inner": [REQUEST]}}),
+    "logfmt": f"time={TIME} level=debug msg={json.dumps(REQUEST)} more=1",
+    "CSV": f'{TIME},DEBUG,"' + REQUEST.replace('"', '""') + '",x',
+    "an offset": f"2026-11-22T22:08:02,254+0100 DEBUG {REQUEST}",
+    "hours of an offset": f"2026-11-22T15:08:02,254-06 DEBUG {REQUEST}",
+    "minutes of an offset": f"2026-11-23T02:38:02.254+05:30 DEBUG {REQUEST}",
+    "the name of a zone": f"2026-11-22 22:08:02.254 CET DEBUG {REQUEST}",
+    "httpd": f"[22/Nov/2026:21:08:02 +0000] DEBUG {REQUEST}",
+    "ctime": f"Sun Nov 22 21:08:02 UTC 2026 DEBUG {REQUEST}",
+    "UNIX_MILLIS": f"{EPOCH_MILLIS} DEBUG {REQUEST}",
+    "seconds since 1970": f"[1795381682.254] DEBUG {REQUEST}",
+}
+
+
+def tables_of(text: str, zone: str = "UTC", kept: KeptLines = KeptLines.NONE) -> dict[str, list[dict[str, Any]]]:
+    """Parse a file of broker 1, and return the rows of each table."""
+    rows = pa.Table.from_batches(parse_file(LogFile("file:/l/1/a", "1/a", "1", 9, zone), lines_of(text.encode()), kept))
+    return {name: rows[name].drop_null().to_pylist() for name in rows.column_names}
+
+
+@pytest.mark.parametrize("line", IN_THE_ZONE_OF_THE_BROKER.values(), ids=IN_THE_ZONE_OF_THE_BROKER)
+def test_a_time_without_a_zone_is_of_the_zone_of_the_broker(line: str):
+    """The time that is nearest to the request counts, as the broker wrote it, and not that of a shipper."""
+    for zone, hour in {"UTC": 21, "Europe/Berlin": 20}.items():
+        tables = tables_of(f"{line}\n", zone)
+        assert [(row["client_id"], row["api_key"], row["version"], row["level"]) for row in tables["api_usage"]] == [
+            ("audit", 1, 16, "DEBUG")
+        ]
+        assert tables["api_usage"][0]["last_seen"].replace(microsecond=0) == SECOND.replace(hour=hour)
+        assert tables["quarantine"] == []
+
+
+@pytest.mark.parametrize("line", IN_UTC.values(), ids=IN_UTC)
+def test_a_time_with_a_zone_is_in_utc_whatever_the_zone_of_the_broker(line: str):
+    """An offset, a Z, the name of a zone, and a count since 1970 say it."""
+    (row,) = tables_of(f"{line}\n", "Europe/Berlin")["api_usage"]
+    assert (row["client_id"], row["api_key"], row["version"], row["level"]) == ("audit", 1, 16, "DEBUG")
+    assert row["last_seen"].replace(microsecond=0) == SECOND
+    assert row["hour"] == SECOND.replace(minute=0, second=0)
+
+
+@pytest.mark.parametrize("name", ["Kafka", "Strimzi up to 0.45", "Strimzi from 0.46 on", "CRI", "Cloudera"])
+def test_the_most_frequent_layouts_are_read_by_the_fast_path(name: str):
+    """Also where lines of one container begin with other lines of it."""
+    line = IN_THE_ZONE_OF_THE_BROKER[name]
+    assert [Request(**row) for row in read_lines(pa.array([line, line])).rows().to_pylist()] == [read_line(line)] * 2
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (f"Nov 22 21:08:19 host kafka[1]: DEBUG {REQUEST}", reasons.UNKNOWN_LAYOUT),
+        (f"05/11/2026 21:08:02 DEBUG {REQUEST}", reasons.UNKNOWN_LAYOUT),
+        (f"26/11/22 21:08:02 DEBUG {REQUEST}", reasons.UNKNOWN_LAYOUT),
+        (f"[21:08:02,254] DEBUG {REQUEST}", reasons.UNKNOWN_LAYOUT),
+        (f"1234567890123 DEBUG {REQUEST}".replace("1234", "9234"), reasons.UNKNOWN_LAYOUT),
+        (json.dumps({"message": REQUEST, "time": "yesterday", "ts": True}), reasons.UNKNOWN_LAYOUT),
+        (f"{TIME} DEBUG {REQUEST}".replace('"', "&quot;"), reasons.UNKNOWN_LAYOUT),
+        (f"2026-11-31 21:08:02 DEBUG {REQUEST}", reasons.WRONG_FIELDS),
+        (f"2026-11-22 21:08:61 DEBUG {REQUEST}", reasons.WRONG_FIELDS),
+        (json.dumps({"log": f"{KAFKA}\n", "stream": "stdout"})[:400], reasons.CUT),
+        (json.dumps({"MESSAGE": None, "__REALTIME_TIMESTAMP": "1"}), reasons.CUT),
+        (json.dumps({"message": "started", "@timestamp": TIME}), reasons.NO_REQUEST),
+        (json.dumps({"level": "INFO", "nested": {"message": "started"}}), reasons.NO_REQUEST),
+        (json.dumps({"MESSAGE": [300, "x"]}), reasons.NO_REQUEST),
+        (json.dumps([1]), reasons.NO_REQUEST),
+        ('{"a": ' + "9" * 9999 + "}", reasons.NO_REQUEST),
+        (f"{CRI_TIME} stdout F ", reasons.EMPTY),
+    ],
+)
+def test_a_line_that_is_not_understood_has_a_reason(line: str, reason: str):
+    """A time without a year, or with a day that may be the month, is none: its hour would be a guess."""
+    assert read_line(line) == reason
+    assert [row["reason"] for row in tables_of(f"{line}\n")["quarantine"]] == [reason]
+
+
+DEPRECATED = ',"requestApiVersionDeprecated":true'
+
+
+@pytest.mark.parametrize(("deprecated", "level"), [(DEPRECATED, "INFO"), ("", "DEBUG")])
+def test_a_line_without_a_level_is_of_debug_unless_its_version_is_deprecated(deprecated: str, level: str):
+    """At INFO brokers log deprecated requests alone, so that such a line does not show that all are logged."""
+    line = line_of(document(), head="[2026-11-22 21:08:02,254]")
+    header = '"requestApiKeyName":"FETCH"'
+    found = read_line(line.replace(header, header + deprecated))
+    assert isinstance(found, Request)
+    assert found.level == level
+
+
+# ---------------------------------------------------------------- lines that a runtime has split
+
+
+def in_cri(text: str, size: int, stream: str = "stdout") -> list[str]:
+    """Split a line as containerd and CRI-O do."""
+    parts = [text[at : at + size] for at in range(0, len(text), size)]
+    return [f"{CRI_TIME} {stream} {'F' if part is parts[-1] else 'P'} {part}" for part in parts]
+
+
+def in_docker(text: str, size: int) -> list[str]:
+    """Split a line as Docker does."""
+    parts = [text[at : at + size] for at in range(0, len(text) + 1, size)]
+    return [
+        json.dumps({"log": part + ("\n" if part is parts[-1] else ""), "stream": "stdout", "time": TIME})
+        for part in parts
+    ]
+
+
+LONG = line_of(document(clientId="long", request={"topics": "x" * 40_000}), head="[2026-11-22 21:08:02,254] DEBUG")
+
+
+@pytest.mark.parametrize("split", [in_cri, in_docker])
+def test_the_parts_of_a_line_are_one_request(split: Any):
+    """Each part counts as a line that was understood. Lines of another stream, and other requests, are around them."""
+    lines = [*split(KAFKA, 16_384), *split(LONG, 16_384), *split(KAFKA, 16_384)]
+    lines.insert(2, f"{CRI_TIME} stderr F a warning of the JVM")
+    tables = tables_of("\n".join([*lines, ""]))
+    found = sorted((row["client_id"], row["count"]) for row in tables["api_usage"])
+    assert found == [("audit", 2), ("long", 1)]
+    assert [row["reason"] for row in tables["quarantine"]] == ["no-request"]
+    assert tables["evidence_files"][0]["rows"] == len(lines) - 1
+
+
+def test_a_line_of_docker_may_have_lost_its_line_break():
+    """Shippers strip it, and the next line is another one."""
+    lines = [json.dumps({"log": text, "stream": "stdout"}) for text in (KAFKA, "started", KAFKA)]
+    tables = tables_of("\n".join([*lines, ""]))
+    assert [(row["client_id"], row["count"]) for row in tables["api_usage"]] == [("audit", 2)]
+    assert [row["reason"] for row in tables["quarantine"]] == ["no-request"]
+
+
+@pytest.mark.parametrize("split", [in_cri, in_docker])
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_line_without_its_end_is_cut_and_hides_no_other_one(split: Any, lost: int):
+    """The first part has the reason, and says which client used which version."""
+    parts = split(LONG, 16_384)
+    tables = tables_of("\n".join([*parts[:-lost], *split(KAFKA, 16_384)]))
+    assert [(row["client_id"], row["count"]) for row in tables["api_usage"]] == [("audit", 1)]
+    assert [row["reason"] for row in tables["quarantine"]] == ["cut", *["part"] * (len(parts) - lost - 1)]
+    head = tables["quarantine"][0]
+    assert (head["client_id"], head["api_key"], head["version"], head["whole"]) == ("long", 1, 16, len(parts) == 1)
+    assert head["seen_at"].replace(microsecond=0) == SECOND
+    files = tables["evidence_files"][0]
+    assert files["read"] == files["rows"] + files["quarantined"] == len(parts) - lost + 1
+
+
+@pytest.mark.parametrize("split", [in_cri, in_docker])
+def test_parts_that_do_not_belong_together_make_no_request(split: Any):
+    """The head of one request and the end of another."""
+    other = split(LONG.replace('"long"', '"other"').replace("x", '","'), 16_384)
+    tables = tables_of("\n".join([split(LONG, 16_384)[0], other[-1], ""]))
+    assert tables["api_usage"] == []
+    assert [row["reason"] for row in tables["quarantine"]] == ["cut", "part"]
+
+
+@pytest.mark.parametrize("at", [-1, 0, 1, 20_000, 40_000])
+def test_parts_are_joined_across_the_pieces_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int):
+    """Each piece is a task of its own: the second one reads what the first one has begun."""
+    before, parts = in_cri(KAFKA, 16_384) * 3, in_cri(LONG, 16_384)
+    monkeypatch.setattr(pieces_module, "_PIECE", len("\n".join(before)) + 1 + at)
+    log = tmp_path / "1" / "log"
+    log.parent.mkdir()
+    log.write_text("\n".join([*before, *parts, *before, ""]))
+    pieces = pieces_of(LogFile(log.as_uri(), "1/log", "1", log.stat().st_size))
+    assert len(pieces) > 1
+    numbers = pa.RecordBatch.from_pylist([{"id": number} for number in range(len(pieces))])
+    rows = [row for batch in parse_pieces([numbers], pieces=pieces) for row in batch.to_pylist()]
+    assert not any(row["quarantine"] for row in rows)
+    usage = sorted((row["api_usage"]["client_id"], row["api_usage"]["count"]) for row in rows if row["api_usage"])
+    assert usage == [("audit", 6), ("long", 1)]
+
+
+def test_a_line_of_a_split_request_is_kept_with_its_last_part():
+    """The connection is there, too, which joins a refused request."""
+    lines = [*in_cri(LONG, 16_384), IN_UTC["ECS"]]
+    rows = tables_of("\n".join(lines), "Europe/Berlin", kept=KeptLines.TYPED)["log_lines"]
+    assert [row["time_zone"] for row in rows] == [*["Europe/Berlin"] * 3, "UTC"]  # the last line says it
+    assert [row["outcome"] for row in rows] == [None, None, "completed", "completed"]
+    assert {row["connection"] for row in rows[2:]} == {"127.0.0.1:9092-127.0.0.1:50000-0-1"}
+
+
+# ---------------------------------------------------------------- refused requests
+
+CLOSED = "Closing socket for 1.2.3.4:9092-10.0.0.7:48912-8 because of error"
+FAILED = "Exception while processing request from 1.2.3.4:9092-10.0.0.7:48912-8"
+WHY = "Received request for api with key 3 (Metadata) and unsupported version 99"
+EXCEPTION = "org.apache.kafka.common.errors.UnsupportedVersionException"
+
+
+def lines_of_error(begin: str, *, logger: str = " (kafka.network.Processor)", prefix: str = "") -> list[str]:
+    """Return what a broker logs of a refused request, in lines."""
+    texts = [f"{begin}{CLOSED}{logger}", f"{EXCEPTION}: {WHY}", f"{begin}{FAILED}{logger}", f"{EXCEPTION}: {WHY}"]
+    return [f"{prefix}{text}" for text in texts]
+
+
+def in_json(**names: Any) -> list[str]:
+    """Return the same as two JSON objects."""
+    return [json.dumps({"@timestamp": TIME, "level": "ERROR", "message": text, **names}) for text in (CLOSED, FAILED)]
+
+
+STACK = f"{EXCEPTION}: {WHY}\n\tat kafka.network.Processor.parse(SocketServer.scala)"
+REFUSED = {
+    "Kafka": lines_of_error("[2026-11-22 21:08:02,254] ERROR "),
+    "Strimzi": lines_of_error(f"2026-11-22 21:08:02 ERROR {HANDLER} Processor:1 - ", logger=""),
+    "CRI": lines_of_error("[2026-11-22 21:08:02,254] ERROR ", prefix=f"{CRI_TIME} stdout F "),
+    "Compose": lines_of_error("[2026-11-22 21:08:02,254] ERROR ", prefix="kafka-1  | "),
+    "syslog": lines_of_error("[2026-11-22 21:08:02,254] ERROR ", prefix="Nov 22 21:08:19 host kafka[1]: "),
+    "kubectl": lines_of_error("[2026-11-22 21:08:02,254] ERROR ", prefix="[pod/kafka-0/kafka] "),
+    "no level": lines_of_error("[2026-11-22 21:08:02,254] "),
+    "Docker": [
+        json.dumps({"log": f"{line}\n", "stream": "stdout", "time": TIME})
+        for line in lines_of_error("[2026-11-22 21:08:02,254] ERROR ")
+    ],
+    "a stack in JSON": in_json(stack_trace=STACK),
+    "an ECS error": in_json(error={"type": EXCEPTION, "message": WHY}),
+    "JsonLayout": in_json(thrown={"name": EXCEPTION, "message": WHY}),
+    "one text": [json.dumps({"@timestamp": TIME, "message": f"{text}\n{STACK}"}) for text in (CLOSED, FAILED)],
+    "rsyslog": [
+        f"2026-11-22 21:08:02,254 ERROR {text} (kafka.network.Processor)#012{EXCEPTION}: {WHY}"
+        for text in (CLOSED, FAILED)
+    ],
+}
+
+
+@pytest.mark.parametrize("lines", REFUSED.values(), ids=REFUSED)
+def test_a_refused_request_counts_once_in_each_layout(lines: list[str]):
+    """The broker logs it twice, with the reason behind."""
+    tables = tables_of("\n".join([*lines, ""]))
+    (row,) = tables["api_usage"]
+    assert (row["outcome"], row["client_host"], row["api_key"], row["version"], row["count"]) == (
+        "refused", "10.0.0.7", 3, 99, 1,
+    )  # fmt: skip
+    assert row["last_seen"].replace(microsecond=0) == SECOND
+    assert row["level"] == "ERROR"
+    assert tables["quarantine"] == []
+
+
+def test_a_refusal_without_a_time_is_cut():
+    """Its hour is not known."""
+    tables = tables_of("\n".join(lines_of_error("ERROR ")[:2]))
+    assert tables["api_usage"] == []
+    assert [row["reason"] for row in tables["quarantine"]] == ["cut"]
