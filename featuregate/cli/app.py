@@ -86,6 +86,11 @@ def _message_of(error: Exception, args: argparse.Namespace) -> str:
         from featuregate.cli.cluster import doctor_advice, has_cluster  # noqa: PLC0415 - only commands with a cluster need it
 
         return f"{error}; {doctor_advice(args)}" if has_cluster(args) else str(error)
+    if isinstance(error, ConfigError):
+        from featuregate.config.missing import in_words_of  # noqa: PLC0415 - only errors need it
+
+        listed = args.command in COMMANDS and COMMANDS[args.command].module != "change"
+        return str(in_words_of(error, "--broker-list bootstrap" if listed else None))
     if isinstance(error, CommandError | FeatureGateError):
         return str(error)
     return f"this is a bug: {type(error).__name__}: {error} (--verbose shows where)"

@@ -196,7 +196,12 @@ KEYS: tuple[Key, ...] = (
         "text",
         "a Java class, which is not run; errors about a missing token name it",
     ),
-    Key(("oauth_cb",), "callable", "confluent-kafka's: takes sasl.oauthbearer.config, gives (token, expiry[, ...])"),
+    Key(
+        ("oauth_cb",),
+        "callable",
+        "confluent-kafka's: takes sasl.oauthbearer.config, gives (token, expiry[, ...]); a file names the function as "
+        "`module:function`, which is imported",
+    ),
     Key(
         ("sasl_oauth_token_provider",),
         "object",
@@ -218,7 +223,11 @@ KEYS: tuple[Key, ...] = (
         ("client_credentials",),
         default="client_credentials",
     ),
-    Key(("sasl.oauthbearer.token.endpoint.url",), "text", "the address of the token endpoint"),
+    Key(
+        ("sasl.oauthbearer.token.endpoint.url",),
+        "text",
+        "the address of the token endpoint; or `file:///...`, a file with a token, read for each connection",
+    ),
     Key(
         ("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.credentials.client.id"),
         "text",

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from featuregate.config.missing import MissingCredentials
-from featuregate.config.secrets import Secret
+from featuregate.config.secrets import Secret, is_path
 from featuregate.errors import ConfigError
+from featuregate.files import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +76,17 @@ class TokenProvider:
     """Not shown, since it may hold a secret."""
 
 
-TokenSource = Callback | ClientCredentials | TokenProvider | UnsecuredToken
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenFile:
+    """A file with a token, such as one that Kubernetes mounts and renews; it is read for each connection."""
+
+    key: str
+    """The property, in the app's spelling."""
+    path: str
+    extensions: Pairs = ()
+
+
+TokenSource = Callback | ClientCredentials | TokenFile | TokenProvider | UnsecuredToken
 
 
 def read_token_source(properties: Properties, login: Login | None) -> TokenSource:
@@ -90,8 +101,12 @@ def read_token_source(properties: Properties, login: Login | None) -> TokenSourc
         return Callback(function=function, config=config)
     if provider is not None:
         return TokenProvider(provider=provider)
-    if properties.text("sasl.oauthbearer.token.endpoint.url"):
-        return _client_credentials(properties, options)
+    if endpoint := properties.text("sasl.oauthbearer.token.endpoint.url"):
+        return (
+            _token_file(properties, endpoint, options)
+            if endpoint.lower().startswith("file:")
+            else _client_credentials(properties, options)
+        )
     if properties.choice("sasl.oauthbearer.method") == "oidc":
         raise ConfigError(properties.spelling("sasl.oauthbearer.token.endpoint.url"), "is missing, and oidc needs it")
     if properties.flag("enable.sasl.oauthbearer.unsecure.jwt"):
@@ -103,7 +118,8 @@ def read_token_source(properties: Properties, login: Login | None) -> TokenSourc
     because = f" ({named} is a Java class, which Python cannot run)" if handler else ""
     raise MissingCredentials(
         properties.spelling("sasl.mechanism"),
-        f"OAUTHBEARER has no token{because}: give oauth_cb or sasl.oauthbearer.token.endpoint.url",
+        f"OAUTHBEARER has no token{because}: give oauth_cb, which a file has as oauth_cb=MODULE:FUNCTION, or "
+        "sasl.oauthbearer.token.endpoint.url",
     )
 
 
@@ -116,6 +132,21 @@ def _oauth_options(properties: Properties, login: Login | None) -> dict[str, str
     return login.options
 
 
+def _token_file(properties: Properties, endpoint: str, options: dict[str, str]) -> TokenFile:
+    """Read a ``file:`` URL, as Java's ``FileJwtRetriever`` does."""
+    key = properties.spelling("sasl.oauthbearer.token.endpoint.url")
+    try:
+        path = local_path(key, endpoint)
+    except ConfigError:
+        path = None
+    if path is None or not path.is_absolute():
+        raise ConfigError(key, "is not the URL of a file on this machine: write file:///var/run/secrets/token")
+    if not path.is_file():
+        raise ConfigError(key, f"there is no file {str(path)!r}" if is_path(str(path)) else "there is no such file")
+    extensions = _extensions(properties) + _options_after("extension_", options)
+    return TokenFile(key=key, path=str(path), extensions=extensions)
+
+
 def _client_credentials(properties: Properties, options: dict[str, str]) -> ClientCredentials:
     properties.choice("sasl.oauthbearer.grant.type")
     url_key = properties.spelling("sasl.oauthbearer.token.endpoint.url")
@@ -126,7 +157,7 @@ def _client_credentials(properties: Properties, options: dict[str, str]) -> Clie
             "holds a user name or a password: give sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret",
         )
     if not _ENDPOINT.fullmatch(endpoint):
-        raise ConfigError(url_key, "is not an http or https address")
+        raise ConfigError(url_key, "is not an address with http, https or file")
     client_id = properties.text("sasl.oauthbearer.client.id") or options.get("clientId")
     secret = properties.secret("sasl.oauthbearer.client.secret") or Secret(options.get("clientSecret", ""))
     if not client_id:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from featuregate.config.functions import imported
 from featuregate.config.keys import KEYS, KEYWORDS, Key, misspelt
 from featuregate.config.properties_file import read_properties
 from featuregate.config.providers import Placeholders
@@ -170,10 +171,12 @@ class Properties:
         return milliseconds / 1000
 
     def function(self, name: str) -> Callable[..., Any] | None:
-        """Return a function; None where it is not set."""
+        """Return a function, also one that a text names as ``module:function``; None where it is not set."""
         value = self._value(name)
         if value is None:
             return None
+        if isinstance(value, str):
+            value = imported(self.spelling(name), value.strip())
         if not callable(value):
             raise ConfigError(self.spelling(name), f"must be a function, not a {type(value).__name__}")
         function: Callable[..., Any] = value

@@ -33,12 +33,6 @@ class Sasl:
     """Whether the user name is the id of a delegation token, and the password its HMAC (KIP-48)."""
 
 
-_WAYS_OUT = (
-    'or set broker_list="bootstrap" if the bootstrap list names every broker: then featuregate sends only ApiVersions, '
-    "which brokers answer before authentication"
-)
-
-
 def read_sasl(properties: Properties, *, bootstrap_only: bool) -> Sasl | None:
     """Read the ``sasl.`` properties of either spelling.
 
@@ -47,10 +41,10 @@ def read_sasl(properties: Properties, *, bootstrap_only: bool) -> Sasl | None:
     """
     try:
         return _read(properties)
-    except MissingCredentials as missing:
+    except MissingCredentials:
         if bootstrap_only:
             return None
-        raise ConfigError(missing.key, f"{missing.problem}, {_WAYS_OUT}") from None
+        raise
 
 
 def _read(properties: Properties) -> Sasl:
@@ -59,7 +53,8 @@ def _read(properties: Properties) -> Sasl:
     mechanism = (said or _default(properties)).upper()
     if mechanism == _OF_MSK:
         problem = (
-            f"{_OF_MSK} is not supported: use OAUTHBEARER, which the same port takes, and give oauth_cb MSK's signer"
+            f"{_OF_MSK} is not supported: use OAUTHBEARER, which the same port takes, and give oauth_cb a function "
+            "that calls MSK's signer; a file has it as oauth_cb=MODULE:FUNCTION"
         )
         raise MissingCredentials(key, problem)
     if mechanism not in MECHANISMS:

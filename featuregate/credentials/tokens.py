@@ -9,6 +9,7 @@ import json
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cachetools import TLRUCache
@@ -16,7 +17,14 @@ from cachetools import TLRUCache
 from featuregate.blocking import in_daemon_thread
 from featuregate.budgets import MOST_TOKEN_BYTES
 from featuregate.config import Secret
-from featuregate.config.oauthbearer import Callback, ClientCredentials, TokenProvider, TokenSource, UnsecuredToken
+from featuregate.config.oauthbearer import (
+    Callback,
+    ClientCredentials,
+    TokenFile,
+    TokenProvider,
+    TokenSource,
+    UnsecuredToken,
+)
 from featuregate.errors import AuthenticationFailed, ConfigError, FeatureGateError, TimedOut
 from featuregate.json_values import JsonError, parse_json
 from featuregate.printable import shown
@@ -35,6 +43,8 @@ _YEAR_5138: Final = 1e11
 """Seconds since 1970. Signers of clouds give milliseconds, which are later."""
 _GRACE: Final = 0.5
 """Seconds before the whole exchange is ended, after the timeout of each of its steps, which says more."""
+_NO_TOKEN: Final = frozenset(range(0x21)) | {0x7F}
+"""Bytes that no token has: blanks and control characters."""
 _PIECE: Final = 64 * 1024
 _OK: Final = 200
 _REDIRECTS: Final = range(300, 400)
@@ -95,6 +105,8 @@ class TokenFetcher:
                 return self._call(source)
             case ClientCredentials():
                 return self._ask(source, timeout)
+            case TokenFile():
+                return BearerToken(Secret(_token_in(source)), self._now(), source.extensions)
             case TokenProvider():
                 return self._provided(source)
             case UnsecuredToken():
@@ -179,10 +191,25 @@ async def _awaited(given: Awaitable[object]) -> object:
     return await given
 
 
+def _token_in(source: TokenFile) -> str:
+    """Return the token of a file, without the white space around it, as Java does."""
+    try:
+        with Path(source.path).open("rb") as file:
+            content = file.read(MOST_TOKEN_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(source.key, f"{source.path!r} cannot be read: {error.strerror}") from None
+    token = content.strip()
+    if not token or len(content) > MOST_TOKEN_BYTES or not token.isascii() or any(byte in _NO_TOKEN for byte in token):
+        raise ConfigError(source.key, f"{source.path!r} holds no token: it must have one word and nothing else")
+    return token.decode("ascii")
+
+
 def _timed_out(source: TokenSource, seconds: float) -> TimedOut:
     match source:
         case ClientCredentials():
             where = source.place
+        case TokenFile():
+            where = source.path
         case TokenProvider():
             where = "sasl_oauth_token_provider"
         case _:

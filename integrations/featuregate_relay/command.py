@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         tls = relay.certificates(anonymous=args.allow_anonymous)
         access = relay.access(anonymous=args.allow_anonymous)
         notifier = relay.notifier()
-        discoverers = relay.discoverers()
+        discoverers = relay.discoverers(options=args.config is None)
     except config.ConfigMistakes as error:
         for line in error.lines:
             print_message(f"{args.config}: {line}" if args.config else line)

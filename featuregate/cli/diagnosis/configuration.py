@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from featuregate.cli.diagnosis.findings import Finding
 from featuregate.config.keys import misspelt
+from featuregate.config.missing import in_words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,6 +57,7 @@ def configuration_findings(properties: Mapping[str, str], settings: Settings) ->
 
 def invalid_configuration(error: ConfigError) -> Finding:
     """Return the finding for a property that is not valid."""
+    error = in_words_of(error, "--broker-list bootstrap")
     return Finding(
         severity="error",
         code="configuration",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from featuregate.cli.exit_codes import FAILED, CommandError
 from featuregate.cli.output import print_stderr
+from featuregate.config.missing import in_words_of
 from featuregate.config.properties_file import read_properties
 from featuregate.errors import (
     AuthenticationFailed,
@@ -78,7 +79,7 @@ def _require_ports(name: str, addresses: str) -> None:
 
 def client_not_created(error: FeatureGateError) -> CommandError:
     """Return the error of a client that Kafka does not create, after printing the cause."""
-    log(error)
+    log(in_words_of(error, None) if isinstance(error, ConfigError) else error)
     return CommandError("Failed to create new KafkaAdminClient", FAILED)
 
 

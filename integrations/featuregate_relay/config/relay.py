@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationError
 
+from featuregate.config.missing import in_words_of
 from featuregate.config.properties_file import read_properties
 from featuregate.errors import ConfigError, FeatureGateError, RequirementError
 from featuregate.polling.discoverer import Discoverer
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 
 _SECRET_BYTES: Final = 32
+_KEYS: Final = {"broker_list": "broker-list", "cluster_id": "cluster-id", "latch_store": "latches"}
+"""Keys of the file, for parameters of the discoverer."""
 
 
 class ConfigMistakes(FeatureGateError):
@@ -181,8 +184,8 @@ class RelayConfig(Table):
         except OSError as error:  # of the file, or of its content
             raise ConfigMistakes([f"tls: the certificate, the key or client-ca cannot be used: {error}"]) from None
 
-    def discoverers(self) -> dict[str, Discoverer]:
-        """Return a discoverer for each cluster.
+    def discoverers(self, *, options: bool = False) -> dict[str, Discoverer]:
+        """Return a discoverer for each cluster. ``options``: the configuration comes from options, not from a file.
 
         Raises
         ------
@@ -194,10 +197,18 @@ class RelayConfig(Table):
             try:
                 made[name] = cluster.discoverer()
             except ConfigError as error:
-                mistakes.append(f"clusters.{name}: {error}")
+                mistakes.append(f"clusters.{name}: {_line_of(error, options=options)}")
         if mistakes:
             raise ConfigMistakes(mistakes)
         return made
+
+
+def _line_of(error: ConfigError, *, options: bool) -> str:
+    """Return the line in the words of the file, or in those of the options."""
+    said = in_words_of(error, "--broker-list bootstrap" if options else 'broker-list = "bootstrap"')
+    key = _KEYS.get(said.key, said.key)
+    only = "; only the file of --config has this key" if options and key == "cluster-id" else ""
+    return f"{key}: {said.problem}{only}"
 
 
 def read_config(path: Path) -> RelayConfig:

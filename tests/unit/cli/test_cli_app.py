@@ -268,3 +268,28 @@ def test_an_interrupted_command_prints_nothing(run: Run, monkeypatch: pytest.Mon
     """The user pressed Ctrl-C."""
     monkeypatch.setitem(sys.modules, "featuregate.cli.commands.explain", command_that_raises(KeyboardInterrupt()))
     assert run("explain", "kip447") == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        ("describe", "or set --broker-list bootstrap if the bootstrap list names every broker"),
+        ("check kip447", "or set --broker-list bootstrap if the bootstrap list names every broker"),
+        ("doctor", "or set --broker-list bootstrap if the bootstrap list names every broker"),
+        ("upgrade --feature group.version=1", None),
+        ("serve --check-config", "or set --broker-list bootstrap if the bootstrap list names every broker"),
+    ],
+)
+def test_missing_credentials_get_advice_that_the_command_has(
+    run: Run, tmp_path: Path, command: str, advice: str | None
+) -> None:
+    """An argument of Python is none of a command, and an update needs the credentials."""
+    (tmp_path / "c.properties").write_text(
+        "bootstrap.servers=a\nsecurity.protocol=SASL_SSL\nsasl.mechanism=AWS_MSK_IAM\n"
+    )
+    ended = run(*command.split(), "--command-config", str(tmp_path / "c.properties"))
+    said = " ".join((ended.out + ended.err).split())
+    assert "AWS_MSK_IAM is not supported" in said
+    assert "oauth_cb=MODULE:FUNCTION" in said
+    assert "broker_list" not in said
+    assert advice in said if advice else "--broker-list" not in said

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,12 +21,10 @@ from featuregate.testing import FakeCluster
 from featuregate_relay.access.authentication import DEFAULT_RATE
 from featuregate_relay.config.access import ClientTable, TlsTable, TokensTable
 from featuregate_relay.config.addresses import Address
-from featuregate_relay.config.relay import ClusterConfig, ConfigMistakes, RelayConfig, read_config
+from featuregate_relay.config.relay import ClusterConfig, ConfigMistakes, RelayConfig, checked, read_config
 from featuregate_relay.config.webhooks import WebhookTable
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from featuregate_relay.config.tables import Table
 
 BOUND = 60.0
@@ -283,3 +282,32 @@ def test_the_name_of_a_cluster_is_a_part_of_a_path(name: str) -> None:
     parser.set_defaults(broker_list="cluster", command="serve")
     command.add_options(parser)
     assert command.run(parser.parse_args([f"--name={name}", "--check-config"])) == (64 if name else 0)
+
+
+def test_advice_is_in_the_words_of_the_file(tmp_path: Path) -> None:
+    """Keys of the file have hyphens, where the discoverer's parameters have underscores."""
+    first, second = mistakes(
+        tmp_path,
+        """
+        [clusters.a.properties]
+        bootstrap.servers = "a:1"
+        security.protocol = "SASL_SSL"
+        sasl.mechanism = "OAUTHBEARER"
+        [clusters.b]
+        properties.bootstrap.servers = "a:1"
+        broker-list = "bootstrap"
+        latches = "latches"
+        """,
+    )
+    assert 'or set broker-list = "bootstrap" if the bootstrap list names every broker' in first
+    assert second.startswith("clusters.b: cluster-id: is missing: listed brokers report no cluster id")
+
+
+def test_a_relay_of_options_says_which_key_only_a_file_has() -> None:
+    """There is no option for the id of a cluster."""
+    config = checked(
+        {"clusters": {"a": {"properties": {"bootstrap.servers": "a:1"}, "broker-list": "bootstrap", "latches": "x"}}},
+        Path(),
+    )
+    with pytest.raises(ConfigMistakes, match=r"cluster-id: is missing.*only the file of --config has this key"):
+        config.discoverers(options=True)
