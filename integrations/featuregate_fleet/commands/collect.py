@@ -7,18 +7,40 @@ from __future__ import annotations
 import argparse
 from contextlib import closing
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.plugin import OK, UNKNOWN, CommandError, local_path_argument, positive_seconds, print_message
+from featuregate.cli.plugin import (
+    OK,
+    UNKNOWN,
+    CommandError,
+    local_path_argument,
+    positive_seconds,
+    print_message,
+    printable,
+)
 from featuregate_fleet.commands.options.tables import alone
 from featuregate_fleet.commands.options.time_zones import time_zone
 from featuregate_fleet.commands.stop_signals import stop_signals
+from featuregate_fleet.commands.unread_files import nothing_read
+from featuregate_fleet.evidence.lines.one_line import read_line
+from featuregate_fleet.evidence.lines.request import MARKER
 from featuregate_fleet.evidence.paths import broker_of
+from featuregate_fleet.evidence.reasons import UNKNOWN_LAYOUT, WRONG_FIELDS
+from featuregate_fleet.evidence.unread import NothingRead
 from featuregate_fleet.files.bodies import cut_bodies
 from featuregate_fleet.files.segments import Segmenter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
+
+_NOT_UNDERSTOOD: Final = frozenset({UNKNOWN_LAYOUT, WRONG_FIELDS})
+"""A line that was cut may go on in the next one."""
+_LOOKED_AT: Final = 20
+"""Lines of each segment."""
+_HEAD: Final = 160
+"""Characters of a line."""
 
 DESCRIPTION: Final = """\
 Cut the live log of a broker on this host into files below DIR/ID, whole lines each, until SIGTERM or Ctrl-C. The log
@@ -72,12 +94,32 @@ def _change(args: argparse.Namespace) -> Callable[[bytes], bytes]:
     return cut_bodies if args.cut_bodies else bytes
 
 
+class _Watched:
+    """Changes the lines of segments, and names a log of which no request would be read."""
+
+    def __init__(self, log: Path, change: Callable[[bytes], bytes]) -> None:
+        self._log, self._change = log, change
+        self.nothing_read = False
+
+    def __call__(self, text: bytes) -> bytes:
+        """Return the changed lines, after a look at the first ones with a request."""
+        lines = islice((line for line in text.split(b"\n") if MARKER.encode() in line), _LOOKED_AT)
+        texts = [line.decode(errors="replace") for line in lines]
+        reasons = [found for line in texts if isinstance(found := read_line(line), str) and found in _NOT_UNDERSTOOD]
+        if texts and len(reasons) == len(texts) and not self.nothing_read:
+            self.nothing_read = True
+            file = NothingRead(str(self._log), reasons[0], len(texts), texts[0][:_HEAD])
+            print_message(printable(f"{file.path}: {nothing_read(file)}"))
+        return self._change(text)
+
+
 def run(args: argparse.Namespace) -> int:
     """Collect until the interrupt, or once."""
     folder = args.logs / args.broker
+    watched = _Watched(args.log, _change(args))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        segmenter = Segmenter(args.log, folder, _change(args))
+        segmenter = Segmenter(args.log, folder, watched)
         with alone(folder / ".lock", f"another process collects into {folder}: end it first"), closing(segmenter):
             if not args.log.is_file():
                 print_message(f"{args.log}: there is no such file yet")
@@ -86,6 +128,6 @@ def run(args: argparse.Namespace) -> int:
                     for name in segmenter.collect():
                         print(folder / name, flush=True)
                     if args.once or stop.wait(args.interval):
-                        return OK
+                        return UNKNOWN if watched.nothing_read else OK
     except OSError as error:
         raise CommandError(f"the log cannot be collected: {error}", UNKNOWN) from error

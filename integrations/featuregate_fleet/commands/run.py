@@ -7,7 +7,7 @@ import threading
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.plugin import OK, CommandError, add_cluster_options, local_path_argument, positive_seconds
+from featuregate.cli.plugin import OK, UNKNOWN, CommandError, add_cluster_options, local_path_argument, positive_seconds
 from featuregate_fleet.commands.options.cluster_evidence import (
     add_topic_options,
     check_same_cluster,
@@ -21,7 +21,7 @@ from featuregate_fleet.commands.options.time_zones import time_zone
 from featuregate_fleet.commands.options.usage_reports import add_usage_topic, read_usage
 from featuregate_fleet.commands.progress import Progress, add_progress_option
 from featuregate_fleet.commands.stop_signals import stop_signals
-from featuregate_fleet.commands.unread_files import UnreadFiles
+from featuregate_fleet.commands.unread_files import NothingUnderstood, UnreadFiles
 from featuregate_fleet.evidence.paths import IN_UTC, OTHERS, broker_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 DESCRIPTION: Final = """\
 Read each file below DIR once, and count the requests in it, until SIGTERM or Ctrl-C. On the brokers, set the logger
 kafka.request.logger to DEBUG, and copy files here once they are rolled: a file is read once, and what is appended to it
-later is not. Files may be gzipped. A run that was killed is finished by the next one.\
+later is not. Files may be gzipped. A run that was killed is finished by the next one. A file of which no line is
+understood is named, and the exit code is 2.\
 """
 
 _BROKEN: Final = "the tables cannot be read or written, and the next run continues"
@@ -110,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     from featuregate_fleet.tables.line_counts import read_line_counts  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.record_reader import last_view  # noqa: PLC0415 - likewise
 
-    progress, failures = Progress(args), one_line_failures(_BROKEN)
+    progress, failures, nothing_understood = Progress(args), one_line_failures(_BROKEN), NothingUnderstood()
     # SIGTERM kills a run with --once, so that its exit code does not say that all was read.
     stopping = nullcontext(threading.Event()) if args.once else stop_signals()
     with one_writer(folder, args.cluster), local_session() as spark, stopping as stop, failures:
@@ -121,12 +122,12 @@ def run(args: argparse.Namespace) -> int:
         before = last_view(tables) if view else None
         while True:
             check_same_cluster(args.cluster, before, view)
-            _read(args, spark, view, tables, stop, files)
+            _read(args, spark, view, tables, stop, files, nothing_understood)
             if unread:
                 unread.look()
             progress.show(read_line_counts(tables))
             if args.once or stop.wait(args.interval):
-                return OK
+                return UNKNOWN if nothing_understood.any else OK
             before, view = view or before, cluster_view(args)
 
 
@@ -137,6 +138,7 @@ def _read(
     tables: Tables,
     stop: threading.Event,
     files: ReadFiles | None,
+    nothing_understood: NothingUnderstood,
 ) -> None:
     """Read what was not read before."""
     from featuregate_fleet.stream.request_logs import drain  # noqa: PLC0415 - Spark
@@ -145,9 +147,9 @@ def _read(
     folders = _folders(args.logs) if args.logs else ()
     tables.expect(folders, {str(broker.node_id) for broker in view.brokers} if view else None)
     if args.logs:
-        drain(spark, args.logs, tables, zones, stop, _kept(args), files)
+        drain(spark, args.logs, tables, zones, stop, _kept(args), files, nothing_understood.report)
     if args.logs_topic and not stop.is_set():
-        read_log_topic(args, spark, tables, zones, stop, _kept(args))
+        read_log_topic(args, spark, tables, zones, stop, _kept(args), nothing_understood.report)
     if view and not stop.is_set():
         read_cluster(args, spark, view, tables)
         read_usage(args, spark, tables, view.cluster_id)

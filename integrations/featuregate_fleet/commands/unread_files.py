@@ -4,14 +4,40 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from featuregate.cli.plugin import print_message
+from featuregate.cli.plugin import print_message, printable
+from featuregate_fleet.evidence.reasons import LAYOUTS, UNKNOWN_BROKER, UNKNOWN_LAYOUT
 from featuregate_fleet.evidence.unread import CHANGED, UNLISTED, is_being_written, some_of, unread_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from featuregate_fleet.evidence.unread import NothingRead
     from featuregate_fleet.stream.read_files import ReadFiles
     from featuregate_fleet.tables.folder import Tables
+
+
+class NothingUnderstood:
+    """The files of which no line was understood: each is named at once, and the run does not end with 0."""
+
+    def __init__(self) -> None:
+        self.any = False
+
+    def report(self, file: NothingRead) -> None:
+        """Name a file."""
+        self.any = True
+        print_message(printable(f"{file.path}: {nothing_read(file)}"))
+
+
+def nothing_read(file: NothingRead) -> str:
+    """Say why no line of a file was understood, and what to do."""
+    what = f"none of its lines with a request is read ({file.lines} {file.reason})"
+    if file.reason == UNKNOWN_BROKER:
+        return f"{what}: put it into a folder of logs whose name is the node id of the broker"
+    return (
+        f"{what}. The first one begins with {file.head!r}. Layouts that are read: {LAYOUTS}. "
+        "Log a time with a date before the request"
+        + ("." if file.reason == UNKNOWN_LAYOUT else ", and hand in whole lines.")
+    )
 
 
 class UnreadFiles:

@@ -45,3 +45,6 @@ OF_REPORTS: Final = frozenset({MALFORMED_REPORT, NEWER_REPORT, OTHER_CLUSTER})
 
 NOTHING_MISSING: Final = OF_REPORTS | {NO_REQUEST, EMPTY, PART}
 """The reasons of what is no request. Each other one is evidence that is missing, also one of another release."""
+
+LAYOUTS: Final = "Kafka's, Strimzi's, other Log4j patterns with a date, CRI, Docker, kubectl, Compose, syslog and JSON"
+"""What is read, in the words of messages."""

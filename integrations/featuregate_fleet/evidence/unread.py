@@ -28,6 +28,17 @@ class UnreadFile(NamedTuple):
     reason: str
 
 
+class NothingRead(NamedTuple):
+    """A file that has requests, and of which no line was understood."""
+
+    path: str
+    reason: str
+    """Of the first line with a request."""
+    lines: int
+    head: str
+    """How that line begins."""
+
+
 def unread_file(path: str, reason: str) -> UnreadFile:
     """Return a file with the broker in whose folder it is."""
     return UnreadFile(path, broker_of(path), reason)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.checks import api_checks as checks
-from featuregate_fleet.readiness.checks import gate_checks, level_checks, record_checks
+from featuregate_fleet.readiness.checks import coverage_checks, gate_checks, level_checks, record_checks
 from featuregate_fleet.readiness.evidence import AppUsage
 from featuregate_fleet.readiness.hours import logged_hours
 from featuregate_fleet.readiness.inter_broker import tell_apart
@@ -89,8 +89,8 @@ def _findings(evidence: Evidence, move: Move, now: datetime, oldest: datetime) -
         yield from checks.api_versions(evidence, move.apis)
         yield from checks.inter_broker(evidence, move.apis)
         yield from checks.refused_requests(evidence, move.apis)
-        yield from checks.quarantine(evidence)
-        yield from checks.coverage(evidence, now, oldest)
+        yield from coverage_checks.quarantine(evidence)
+        yield from coverage_checks.coverage(evidence, now, oldest)
         yield from record_checks.models(evidence, move.apis)
     yield from gate_checks.app_gates(evidence, move)
     yield from gate_checks.usage_reports(evidence, move, now, oldest)

@@ -22,10 +22,11 @@ from featuregate_fleet.stream.topic_identity import same_topic
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from featuregate_fleet.evidence.unread import NothingRead
     from featuregate_fleet.stream.internal_topics import TopicEnds
     from featuregate_fleet.tables.folder import BatchId, Tables
 
@@ -42,12 +43,14 @@ def drain_log_topic(
     time_zones: Mapping[str, str] = IN_UTC,
     stop: threading.Event | None = None,
     kept: KeptLines = KeptLines.NONE,
+    report: Callable[[NothingRead], None] = lambda _: None,
 ) -> None:
     """Read all records of a topic that were not read before into the tables.
 
     ``config`` has the properties of a client, with Java's names or Spark's. The node id of the broker that wrote a line
     is in the ``header`` of its record, or where there is none in its key. ``stop`` ends the stream after the
     micro-batch that is being written. ``kept`` says what is kept of each line.
+    ``report`` is called with each partition of which no line of a micro-batch was understood.
 
     Raises
     ------
@@ -72,7 +75,8 @@ def drain_log_topic(
         new = _behind(records, done) if done else records
         parse = ReusedWorkerTask(partial(parse_records, time_zones=dict(time_zones), kept=kept))
         parsed = new.select(*RECORDS.names).mapInArrow(parse, from_arrow_schema(PARSED))
-        write_parsed(parsed, tables, batch, kept)
+        for one in write_parsed(parsed, tables, batch, kept):
+            report(one)
 
     read = _parts_read(tables)
     _check(found, _read_up_to(read))

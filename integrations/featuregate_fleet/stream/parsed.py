@@ -11,18 +11,23 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.evidence.columns import KEYS, PARSED
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
+from featuregate_fleet.evidence.reasons import NOTHING_MISSING, OF_FILES
+from featuregate_fleet.evidence.unread import NothingRead
 from featuregate_fleet.files.parsing import parse_pieces
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from featuregate_fleet.files.pieces import Piece
     from featuregate_fleet.tables.folder import BatchId, Tables
 
 _TASKS_A_CORE: Final = 8
+_HEAD: Final = 160
+"""Characters of a line that a message shows: its layout, and not yet who sent the request."""
 
 
 def parse_files(spark: SparkSession, pieces: Sequence[Piece], kept: KeptLines = KeptLines.NONE) -> DataFrame:
@@ -33,8 +38,12 @@ def parse_files(spark: SparkSession, pieces: Sequence[Piece], kept: KeptLines = 
     return numbers.mapInArrow(parse, from_arrow_schema(PARSED))
 
 
-def write_parsed(parsed: DataFrame, tables: Tables, batch: BatchId, kept: KeptLines = KeptLines.NONE) -> None:
+def write_parsed(
+    parsed: DataFrame, tables: Tables, batch: BatchId, kept: KeptLines = KeptLines.NONE
+) -> list[NothingRead]:
     """Append the rows of `featuregate_fleet.evidence.columns.PARSED` to the tables, once.
+
+    Return the files with requests of which no line was understood.
 
     A transaction takes more than half a second of processor time, so the quarantine has none where no line is in it.
     Then it does not know that it had this batch: do not call this for one that ``evidence_files`` has.
@@ -50,8 +59,21 @@ def write_parsed(parsed: DataFrame, tables: Tables, batch: BatchId, kept: KeptLi
         _append_to_all(tables, written, batch)
         done = parsed.sparkSession.createDataFrame(files)
         tables.append("evidence_files", done, batch)  # last, because it says that the files are done
+        return _nothing_read(parsed, files)
     finally:
         parsed.unpersist()
+
+
+def _nothing_read(parsed: DataFrame, files: pa.Table) -> list[NothingRead]:
+    """Return the files without a row that have a line in quarantine which is missing in the evidence."""
+    without_rows = [file["uri"] for file in files.to_pylist() if not file["rows"] and file["quarantined"]]
+    if not without_rows:
+        return []
+    lines = quarantine_rows(parsed).where(f.col("uri").isin(without_rows))
+    missing = lines.where(~f.col("reason").isin(*NOTHING_MISSING, *OF_FILES))
+    first = [f.min_by(name, "at").alias(name) for name in ("reason", "raw")]
+    found = missing.groupBy("path").agg(*first, f.count("*").alias("lines")).orderBy("path")
+    return [NothingRead(row["path"], row["reason"], row["lines"], row["raw"][:_HEAD]) for row in found.collect()]
 
 
 def _append_to_all(tables: Tables, written: Mapping[str, DataFrame], batch: BatchId) -> None:

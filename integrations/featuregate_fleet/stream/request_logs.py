@@ -24,12 +24,13 @@ from featuregate_fleet.tables.failures import cause_of
 from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
     from featuregate_fleet.evidence.paths import LogFile
+    from featuregate_fleet.evidence.unread import NothingRead
     from featuregate_fleet.tables.folder import Tables
 
 _FILES_IN_A_BATCH: Final = 256
@@ -46,12 +47,14 @@ def drain(
     stop: threading.Event | None = None,
     kept: KeptLines = KeptLines.NONE,
     files: ReadFiles | None = None,
+    report: Callable[[NothingRead], None] = lambda _: None,
 ) -> None:
     """Read all files below ``logs`` that were not read before into the tables.
 
     ``time_zones`` are those in which brokers log, as for `featuregate_fleet.evidence.paths.log_file`. ``stop`` ends the
     stream after the micro-batch that is being written. ``kept`` says what is kept of each line. ``files`` are those
     that were read, which a caller that goes on keeps from one call to the next; by default the tables are asked.
+    ``report`` is called with each file of which no line was understood, once its micro-batch is in the tables.
 
     A run that was killed is finished by the next one: Spark runs its last micro-batch again with the same files, and
     each table takes a micro-batch once.
@@ -68,9 +71,11 @@ def drain(
     just_read: list[str] = []
 
     def parse(found: Sequence[LogFile], pieces: Sequence[Piece], batch: BatchId) -> None:
-        write_parsed(parse_files(spark, pieces, kept), tables, batch, kept)
+        nothing_read = write_parsed(parse_files(spark, pieces, kept), tables, batch, kept)
         for file in found:
             read.add(batch, file.uri, file.path, file.size)
+        for one in nothing_read:
+            report(one)
 
     def write(rows: DataFrame, batch: BatchId) -> None:
         if stop is not None and stop.is_set():

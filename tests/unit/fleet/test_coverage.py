@@ -133,3 +133,13 @@ def test_the_report_has_the_hours_of_each_broker():
     first = {"start": TEN.isoformat(), "hours": 2, "level": "DEBUG", "requests": 10}
     assert coverage["hours"]["1"][0] == first
     assert coverage["log_levels"] == {"1": {"level": "WARN", "taken_at": (TEN + 5 * HOUR).isoformat()}}
+
+
+def test_lines_in_a_layout_that_is_not_read_are_no_reason_to_turn_the_log_on():
+    """The log is on: what helps is another layout."""
+    evidence = Evidence(expected=frozenset({"1"}), quarantined={("1", "unknown-layout"): 9}, view=UPGRADED)
+    rows = {row.subject: row for row in assess(evidence, ToRelease(captured()["4.2"]), TEN, timedelta(days=7)).rows}
+    for subject in ("broker 1", "requests of broker 1"):
+        assert rows[subject].verdict is Verdict.UNKNOWN
+        assert "Layouts of lines that are read: Kafka's, Strimzi's" in rows[subject].do
+        assert "logging on" not in rows[subject].do

@@ -12,6 +12,7 @@ pa = pytest.importorskip("pyarrow")
 
 from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
 
+from featuregate.cli import main  # noqa: E402 - likewise
 from featuregate_fleet.evidence import reasons  # noqa: E402 - likewise
 from featuregate_fleet.evidence.batches import parse_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.fast_path import read_lines  # noqa: E402 - likewise
@@ -327,3 +328,25 @@ def test_a_refusal_without_a_time_is_cut():
     tables = tables_of("\n".join(lines_of_error("ERROR ")[:2]))
     assert tables["api_usage"] == []
     assert [row["reason"] for row in tables["quarantine"]] == ["cut"]
+
+
+# ---------------------------------------------------------------- a collector
+
+UNKNOWN = f"Nov 22 21:08:19 host kafka[1]: DEBUG {REQUEST}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [(UNKNOWN * 30, 2), (f"{KAFKA}\n" + UNKNOWN, 0), ("started\n", 0), (f"{in_cri(LONG, 16_384)[0]}\n", 0)],
+)
+def test_a_collector_names_a_log_of_which_no_request_is_understood(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, code: int
+):
+    """It hands the lines in anyway, and does not end with 0. A line that goes on is none of these."""
+    log = tmp_path / "request.log"
+    log.write_text(text)
+    place = ["--log", str(log), "--broker", "1", "--logs", str(tmp_path / "logs")]
+    assert main(["fleet", "collect", "--once", *place]) == code
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 1
+    assert said.err.count("none of its lines with a request is read") == (code == 2)

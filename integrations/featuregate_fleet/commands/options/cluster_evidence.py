@@ -11,12 +11,13 @@ from featuregate_fleet.errors import ClusterUnread
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
     from featuregate.view.cluster_view import View
     from featuregate_fleet.evidence.lines.log_lines import KeptLines
+    from featuregate_fleet.evidence.unread import NothingRead
     from featuregate_fleet.tables.folder import Tables
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -91,10 +92,13 @@ def read_log_topic(
     time_zones: Mapping[str, str],
     stop: threading.Event,
     kept: KeptLines,
+    report: Callable[[NothingRead], None],
 ) -> None:
     """Read the logs in the topic."""
     from featuregate_fleet.stream.log_topic import drain_log_topic  # noqa: PLC0415 - Spark
 
     topic, header = args.logs_topic, args.broker_header
     config = configuration(args)
-    drain_log_topic(spark, config, topic, tables, header=header, time_zones=time_zones, stop=stop, kept=kept)
+    drain_log_topic(
+        spark, config, topic, tables, header=header, time_zones=time_zones, stop=stop, kept=kept, report=report
+    )

@@ -1,0 +1,182 @@
+"""The checks of the evidence itself: what is missing, too old, or was not understood. Pure."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+from featuregate_fleet.evidence.reasons import LAYOUTS, NOTHING_MISSING, OF_FILES, UNKNOWN_BROKER, UNKNOWN_LAYOUT
+from featuregate_fleet.evidence.unread import CHANGED, some_of
+from featuregate_fleet.readiness.hours import hours_ahead, lost_hours
+from featuregate_fleet.readiness.rows import Row, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from featuregate_fleet.readiness.evidence import Evidence
+
+_UNREADABLE: Final = 0.01
+"""The share of a broker's requests in quarantine from which on the others say too little. A client that sends ten
+requests is missed with a probability of one to 10^20, if lines are damaged at random."""
+_AT_ONCE: Final = OF_FILES | {UNKNOWN_BROKER}
+"""The reasons for which lines are missing together: those of a file, or of all files of a broker. Nothing is random."""
+_LOG_AGAIN: Final = (
+    "Log requests again, and run 'featuregate fleet run'. If the broker has left the cluster, delete its folder of "
+    "logs, run 'featuregate fleet run', and delete what is that old with 'featuregate fleet retain'."
+)
+
+
+def coverage(evidence: Evidence, now: datetime, oldest: datetime) -> Iterator[Row]:
+    """Check that there is evidence of each broker, and that it is not older than ``oldest``.
+
+    Lines of hours that are still to come at ``now`` make no evidence fresh. Without other lines its age is not known.
+    """
+    if not evidence.brokers_known:
+        yield _missing("the cluster", "There is no evidence of this cluster.")
+    yield from _unread(evidence)
+    told = {one.broker: one for one in evidence.log_levels}
+    for broker in evidence.brokers_known:
+        log = evidence.brokers.get(broker)
+        if log is None:
+            why = "There is no request log of this broker at DEBUG."
+            last = told.get(broker)
+            at = f" At {last.taken_at:%Y-%m-%d %H:%M} UTC its level was {last.level}." if last and last.level else ""
+            if (broker, UNKNOWN_LAYOUT) in evidence.quarantined:
+                yield _missing(f"broker {broker}", f"No request of this broker is read.{at}", _OTHER_LAYOUT)
+            else:
+                yield _missing(f"broker {broker}", why + at)
+            continue
+        yield from _lost(evidence, broker)
+        newest = log.last_seen
+        if ahead := hours_ahead(evidence, broker, now):
+            others = evidence.hourly[broker].keys() - set(ahead)
+            newest = max(others, default=now)
+            yield _ahead(broker, ahead, Verdict.WARN if others else Verdict.UNKNOWN)
+        stale = newest < oldest
+        yield Row(
+            check="coverage",
+            verdict=Verdict.STALE if stale else Verdict.OK,
+            subject=f"broker {broker}",
+            why=f"The evidence has {log.hours} {'hour' if log.hours == 1 else 'hours'} of this broker"
+            + (", and all of them are too old." if stale else "."),
+            do=_LOG_AGAIN if stale else "",
+            count=log.requests,
+            first_seen=log.first_seen,
+            last_seen=log.last_seen,
+        )
+
+
+def _unread(evidence: Evidence) -> Iterator[Row]:
+    """Say which files the last run has left unread: of these nothing is in quarantine."""
+    files = sorted((file.broker or "", file.reason, file.path) for file in evidence.unread_files)
+    for (broker, reason), found in groupby(files, itemgetter(0, 1)):
+        paths = [path for *_, path in found]
+        have = "has" if len(paths) == 1 else "have"
+        changed = reason == CHANGED
+        yield Row(
+            check="coverage",
+            verdict=Verdict.WARN if changed else Verdict.UNKNOWN,
+            subject=f"files of broker {broker}" if broker else "files of an unknown broker",
+            why=f"{some_of(paths)} {have} {_CHANGED if changed else _NOT_LISTED}",
+            do=_HAND_IN_ROLLED_FILES if changed else _RENAME_FILES,
+            count=len(paths),
+        )
+
+
+_CHANGED: Final = "changed since the last reading, and what is new is not in the tables."
+_NOT_LISTED: Final = (
+    "not been read: Spark lists neither names that begin with '_' nor links to files that are not there."
+)
+_HAND_IN_ROLLED_FILES: Final = (
+    "Give 'featuregate fleet run' rolled files under names that do not change, or those of 'featuregate fleet collect'."
+)
+_RENAME_FILES: Final = (
+    "Rename the files and their folders, bring back what links name, and run 'featuregate fleet run' again."
+)
+
+
+def _lost(evidence: Evidence, broker: str) -> Iterator[Row]:
+    """Say that lines are missing of hours in which the broker logged: a client may have run in these alone."""
+    if lost := lost_hours(evidence, broker):
+        hours = f"{len(lost)} {'hour' if len(lost) == 1 else 'hours'}, from {lost[0]:%Y-%m-%d %H:%M} UTC on"
+        yield Row(
+            check="coverage",
+            verdict=Verdict.UNKNOWN,
+            subject=f"hours of broker {broker}",
+            why=f"The broker logged at DEBUG, and not a line is here of {hours}.",
+            do="Give the files of these hours to 'featuregate fleet run'. Brokers in another zone need --time-zone.",
+            last_seen=lost[-1],
+        )
+
+
+def _ahead(broker: str, ahead: list[datetime], verdict: Verdict) -> Row:
+    """Say that lines are of hours that have not come yet in any time zone."""
+    hours = f"{len(ahead)} {'hour' if len(ahead) == 1 else 'hours'}, up to {ahead[-1]:%Y-%m-%d %H:%M} UTC"
+    return Row(
+        check="coverage",
+        verdict=verdict,
+        subject=f"clock of broker {broker}",
+        why=f"Its log has lines of {hours}, which are still to come: they do not show how new the evidence is.",
+        do="Set the clock of the broker, and look for damaged lines.",
+        last_seen=ahead[-1],
+    )
+
+
+def _missing(subject: str, why: str, do: str = "") -> Row:
+    return Row(check="coverage", verdict=Verdict.UNKNOWN, subject=subject, why=why, do=do or _TURN_ON)
+
+
+_TURN_ON: Final = "Turn its log on by 'featuregate fleet logging on', and give its files to 'featuregate fleet run'."
+
+
+def quarantine(evidence: Evidence) -> Iterator[Row]:
+    """Check of each broker how many requests could not be read.
+
+    A few damaged lines hide no client, because a client sends many requests. A file that is missing may hide one, and
+    so may a log whose broker is unknown: a large cluster does without it, and counts of it are a single line.
+    """
+    brokers = {broker or "": broker for broker, _ in evidence.quarantined}
+    for name in sorted(brokers, key=lambda name: (len(name), name)):
+        broker = brokers[name]
+        missing = {
+            reason: count
+            for (where, reason), count in sorted(evidence.quarantined.items(), key=lambda item: item[0][1])
+            if where == broker and reason not in NOTHING_MISSING
+        }
+        log = evidence.brokers.get(broker or "")
+        read = evidence.rows if broker is None else log.requests if log else 0
+        if not (lost := sum(missing.values())):
+            continue
+        unknown = lost > _UNREADABLE * (lost + read) or not _AT_ONCE.isdisjoint(missing)
+        yield Row(
+            check="quarantine",
+            verdict=Verdict.UNKNOWN if unknown else Verdict.WARN,
+            subject="requests of an unknown broker" if broker is None else f"requests of broker {broker}",
+            why=f"Lines or files could not be read: {', '.join(f'{reason} {missing[reason]}' for reason in missing)}.",
+            do=next((do for reason, do in _ADVICE.items() if reason in missing), _CUT_LINES),
+            count=lost,
+        )
+
+
+_RESTORE_FILES: Final = (
+    "Look at the table 'quarantine', restore files that are missing, and run 'featuregate fleet replay'."
+)
+_NAME_BROKERS: Final = (
+    "Look at the table 'quarantine'. Read the logs again for another --cluster, with the node id of each broker as the "
+    "name of the folder of its files, or in the header of its records."
+)
+
+
+_OTHER_LAYOUT: Final = (
+    f"Layouts of lines that are read: {LAYOUTS}. Log a time with a date before each request, look at the table "
+    "'quarantine', and read such logs for another --cluster."
+)
+_CUT_LINES: Final = "Look at the table 'quarantine', and collect whole lines: shippers and runtimes cut long ones."
+_ADVICE: Final = {
+    UNKNOWN_BROKER: _NAME_BROKERS,
+    **dict.fromkeys(sorted(OF_FILES), _RESTORE_FILES),
+    UNKNOWN_LAYOUT: _OTHER_LAYOUT,
+}
+"""What to do about lines that are missing, by reason: the first one counts."""

@@ -1,0 +1,47 @@
+"""A log in a layout that is not read is named by the run, and never passes for one that was read."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from fleet_lines import document, line_of
+
+from featuregate.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600), pytest.mark.proof("fleet")]
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_file_of_which_nothing_is_understood_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the head of a line and what is read. A file of another logger, or with some requests, is not."""
+    logs = tmp_path / "logs" / "1"
+    logs.mkdir(parents=True)
+    good, other = line_of(document()), line_of(document(), head="Nov 22 21:08:39 host DEBUG")
+    (logs / "request.log").write_text(f"{good}\n{other}\n")
+    (logs / "server.log").write_text("[2026-11-22 21:08:39,958] INFO started (kafka.server.KafkaServer)\n")
+    place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
+    run = ["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]
+    assert main(run) == 0
+    assert "none of its lines" not in capsys.readouterr().err
+
+    (logs / "new.log").write_text(f"started\n{other}\n{other}\n")
+    (tmp_path / "logs" / "kafka-1").mkdir()
+    (tmp_path / "logs" / "kafka-1" / "request.log").write_text(f"{good}\n")
+    assert main(run) == 2
+    said = capsys.readouterr().err
+    assert "1/new.log: none of its lines with a request is read (2 unknown-layout)" in said
+    assert "'Nov 22 21:08:39 host DEBUG Completed request:" in said
+    assert "Strimzi" in said
+    assert "kafka-1/request.log: none of its lines with a request is read (1 unknown-broker)" in said
+    assert "server.log" not in said
+
+    assert main(["fleet", "readiness", "--to", "4.2", "--output", "json", *place]) != 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert any(
+        "Layouts of lines that are read" in row["do"] for row in rows if row["subject"] == "requests of broker 1"
+    )
