@@ -81,6 +81,13 @@ class CommitsBlocked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InputMissing:
+    """A topic to consume does not exist, or topics could not be looked for: the member waits for it."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLettered:
     """A message that could not be processed was sent to the dead-letter topic, and the transaction is committed."""
 
@@ -143,6 +150,7 @@ SwitchEvent = (
     | TransactionAborted
     | Fenced
     | CommitsBlocked
+    | InputMissing
     | DeadLettered
     | RoundExceededLimit
     | RoundResized
@@ -158,6 +166,7 @@ _LEVELS: dict[type, int] = {
     TransactionAborted: logging.WARNING,
     Fenced: logging.WARNING,
     CommitsBlocked: logging.WARNING,
+    InputMissing: logging.WARNING,
     DeadLettered: logging.WARNING,
     RoundExceededLimit: logging.WARNING,
     RoundResized: logging.WARNING,

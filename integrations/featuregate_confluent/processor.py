@@ -187,7 +187,7 @@ class ExactlyOnceProcessor:
             It would block the event loop that runs the transform: await :meth:`aclose` there.
         """
         self.stop()
-        if not self._began:
+        if not (self._began and self._switch.in_own_process):
             self._switch.close()
         elif self._runner != threading.get_ident() and not self._ended.is_set():
             if self._loop is not None and self._loop.is_here:
@@ -207,21 +207,22 @@ class ExactlyOnceProcessor:
     def health(self) -> dict[str, Any]:
         """Return the state for a periodic health check, as plain JSON-able values.
 
-        ``status`` is ``starting``, ``ok``, ``waiting`` (nothing may be committed for now: see ``why``),
-        ``aborting`` (transaction after transaction is aborted, and none is committed: the log says why),
+        ``status`` is ``starting``, ``ok``, ``waiting`` (nothing may be committed for now, or no input topic exists:
+        see ``why``), ``aborting`` (transaction after transaction is aborted, and none is committed: the log says why),
         ``rejoining``, ``stopping``, ``stopped`` or ``failed`` (see ``error``). The rest is as
         :meth:`ProducerSwitch.health <featuregate_confluent.ProducerSwitch.health>` says.
         """
         found = self._switch.health()
         rounds = self._rounds
         status = rounds.state
-        if status == "ok" and found["waiting"]:
+        if status in {"starting", "ok", "rejoining"} and found["waiting"]:
             status = "waiting"
         elif status == "ok" and found["aborting"]:
             status = "aborting"
         return {"status": status, "error": rounds.error, "rejoins": rounds.rejoins, **found}
 
     def _require_new(self) -> None:
+        self._switch.require_own_process()
         if self._began:
             raise ClosedError("a processor runs once; make a new one")
 

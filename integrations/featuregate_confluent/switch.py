@@ -151,10 +151,7 @@ class ProducerSwitch:
             The switch was made before a fork: its clients have no threads here, and its name is the parent's. Or
             ``features`` discovers another cluster than the one that this consumer is connected to.
         """
-        if self._pid != os.getpid():
-            raise SwitchFatal(
-                "this switch was made in another process: make it in the one that runs it, after the fork"
-            )
+        self.require_own_process()
         self.leave()
         self._producers.close()  # a new member begins with new producers: the last failure may be theirs
         self._features.wait(FIRST_VIEW_SECONDS)
@@ -178,6 +175,7 @@ class ProducerSwitch:
         ModelRefused, UnknownMark, LatchTopicError, SwitchFatal
             This member must not take part as it is.
         """
+        self.require_own_process()
         self._conclusions.leave_behind()
         consumer = self._subscribed()
         self.rounds.end(self.aborted)
@@ -242,13 +240,19 @@ class ProducerSwitch:
         A static member (``group.instance.id``) keeps its place until its session times out: no other member takes over,
         and it comes back to its own partitions. A transaction that is open is aborted when its producer is closed.
         """
-        self._membership.leave()
+        if self.in_own_process:
+            self._membership.leave()
 
     def close(self) -> None:
-        """Leave the group, and close everything. Closing twice is closing once."""
+        """Leave the group, and close everything. Closing twice is closing once.
+
+        A process that was forked closes nothing: everything is its parent's.
+        """
         if self._closed:
             return
         self._closed = True
+        if not self.in_own_process:
+            return
         with ExitStack() as at_end:
             at_end.callback(lambda: self.emit(Stopped(committed=self.committed, aborted=self.aborted)))
             if self._own_features:
@@ -296,16 +300,16 @@ class ProducerSwitch:
         ``message_seconds`` the seconds that a message is expected to take.
         """
         group = self._state.group  # one value: it does not change while it is read
-        discovery = self._features.health()
+        discovery, partitions = self._features.health(), len(self._state.partitions)
         return {
             "model": group.model.label,
             "why": group.why,
-            "waiting": group.commit_blocker is not None,
+            "waiting": group.commit_blocker is not None or (group.missing is not None and not partitions),
             "gate": self._gate.open,
             "gate_why": self._gate.decision.summary,
             "latch": None if group.latch is None else group.latch.label,
             "generation": group.generation,
-            "partitions": len(self._state.partitions),
+            "partitions": partitions,
             "producers": len(self._producers),
             "process": self.process.name,
             "process_is_stable": self.process.stable,
@@ -316,6 +320,24 @@ class ProducerSwitch:
             "discovery": discovery["status"],
             "usage": discovery["usage"],
         }
+
+    def require_own_process(self) -> None:
+        """Return in the process that has made this switch.
+
+        Raises
+        ------
+        SwitchFatal
+            This process was forked from it: the clients have no threads here, and the process name is the parent's.
+        """
+        if not self.in_own_process:
+            raise SwitchFatal(
+                "this switch was made in another process: make it in the one that runs it, after the fork"
+            )
+
+    @property
+    def in_own_process(self) -> bool:
+        """Whether this is the process that has made this switch, and not one that was forked from it."""
+        return self._pid == os.getpid()
 
     def _subscribed(self) -> Consumer:
         if self._closed:

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from eos.pipes import BOUND, provenance
 from featuregate_confluent.client.leaving import leave_group
+from featuregate_confluent.config.transactional_ids import partition_transactional_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -182,7 +183,7 @@ class NaiveApp:
                 self._producers.pop(each.partition, None)
 
     def _take_id(self, id_: int | str) -> None:
-        name = id_ if isinstance(id_, str) else f"{self.pipe.group}-{self.pipe.source}-{id_}"
+        name = id_ if isinstance(id_, str) else partition_transactional_id(self.pipe.group, (self.pipe.source, id_))
         config = {"transactional.id": name, "transaction.timeout.ms": 30_000, "linger.ms": 0}
         self._producers[id_] = Producer({**self.pipe.client, **config})
         self._producers[id_].init_transactions(BOUND)
@@ -209,7 +210,9 @@ def late_heir(pipe: Pipe, partition: int) -> int:
     """
     place = TopicPartition(pipe.source, partition)
     config = {"group.id": pipe.group, "isolation.level": "read_committed", "enable.auto.commit": False}
-    producer = Producer({**pipe.client, "transactional.id": f"{pipe.group}-{pipe.source}-{partition}"})
+    producer = Producer(
+        {**pipe.client, "transactional.id": partition_transactional_id(pipe.group, (pipe.source, partition))}
+    )
     with Consumer({**pipe.client, **config}) as consumer:
         producer.init_transactions(BOUND)
         (committed,) = consumer.committed([place], BOUND)

@@ -83,7 +83,8 @@ class GroupReader:
     def __init__(self, config: Mapping[str, Any], group_id: str) -> None:
         self._group_id = group_id
         self._config = config
-        self._admin: AdminClient | None = clients.admin(config)
+        self._admin: AdminClient | None = None  # made when it is needed, so that no forked process inherits its threads
+        self._closed = False
         self._offsets = OffsetsReader(config, group_id, isolation="read_uncommitted")
         self._asked: list[PendingAnswer[Any]] = []
 
@@ -178,15 +179,15 @@ class GroupReader:
 
     def close(self) -> None:
         """Close the clients. Requests under way may stay unanswered; another request raises `ClosedError`."""
-        self._admin = None
+        self._admin, self._closed = None, True
         for asked in self._asked:
             asked.release_client()
         self._offsets.close()
 
     def _client(self) -> AdminClient:
-        if self._admin is None:
+        if self._closed:
             raise ClosedError("this GroupReader is closed")
-        if any(asked.late or asked.misdirected for asked in self._asked):
+        if self._admin is None or any(asked.late or asked.misdirected for asked in self._asked):
             # Requests that have timed out end with the old client. So does the coordinator that librdkafka remembers:
             # its admin client asks that broker again and again, although the broker has answered NOT_COORDINATOR.
             self._admin = clients.admin(self._config)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _CONSUMER_DEFAULTS: Final = {
     "isolation.level": "read_committed",
     "enable.auto.commit": False,
+    # Else Consumer.commit() without arguments commits whatever was consumed, and wipes the group's latch.
+    "enable.auto.offset.store": False,
 }
 _PRODUCER_DEFAULTS: Final = {
     "enable.idempotence": True,
@@ -60,6 +62,12 @@ _CONSUMER_RULES: Final = (
         lambda value: text(value) not in {"true", "t", "1"},
         "but offsets are committed in the transaction of the outputs, or a crash loses or repeats messages, and an "
         "automatic commit wipes the group's latch. Remove it, or set false",
+    ),
+    _Rule(
+        ("enable.auto.offset.store",),
+        lambda value: text(value) not in {"true", "t", "1"},
+        "but Consumer.commit() would then commit what was consumed, processed or not, and wipe the group's latch. "
+        "Remove it, or set false",
     ),
 )
 _PRODUCER_RULES: Final = (

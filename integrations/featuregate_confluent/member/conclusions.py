@@ -143,6 +143,7 @@ class Conclusions:
         """
         state = self._state
         state.aborted += 1
+        name = self._producers.id_of(transaction.producer)
         in_time = transaction.seconds < self.rounds.limits.transaction
         why = outcome.why if in_time or not outcome.fenced else self._timed_out(transaction, outcome)
         in_use = transaction.in_use or any(
@@ -150,6 +151,8 @@ class Conclusions:
         )
         left_open = in_use or outcome.unanswered
         (self._producers.abandon if left_open else self._producers.discard)(transaction.producer)
+        if outcome.fenced and in_time:
+            why = f"{why}; the transactional id is {name!r}"
         error = (SwitchFatal if outcome.fatal else MustRejoin)(why)
         if state.lost is not None:
             return error
@@ -160,8 +163,9 @@ class Conclusions:
             state.failures = state.failures.after_taken(time.monotonic())
             if state.failures.too_many_taken:
                 return SwitchFatal(
-                    f"transactional ids of this process were taken {TAKEN_AT_MOST} times within {TAKEN_SECONDS:g} s. "
-                    f"Another process has its name {self._process!r}, or another group its app_id: {why}"
+                    f"transactional ids of this process were taken {TAKEN_AT_MOST} times within {TAKEN_SECONDS:g} s, "
+                    f"the last one {name!r}. Another process has its name {self._process!r}, or another group or app "
+                    f"makes the same ids: give each its own app_id, and see name_of if you have set it: {why}"
                 )
         if state.failures.too_many_lost:
             return SwitchFatal(f"{LOST_AT_MOST} transactions in a row were lost, the last one so: {why}")

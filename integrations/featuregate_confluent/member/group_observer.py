@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from featuregate_confluent.client.cluster import read_cluster_id
+from featuregate_confluent.client.patterns import matcher
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.latch.protocol import latch, require_same_cluster
 from featuregate_confluent.models import Model
 from featuregate_confluent.producing.offsets import uncontradicted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from confluent_kafka import Consumer
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("featuregate.confluent")
 
 ASK_SECONDS: Final = 30.0
+TOPICS_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class GroupObserver:
         self._every = every
         self._cluster_id: str | None = None
         self._identified = False
+        self._topics_at: float | None = None
         self._looking: _Look | None = None
         self._ask_at = 0.0
 
@@ -93,6 +96,19 @@ class GroupObserver:
         self._identified = True
         _ = self._decision
 
+    def look_for_topics(self) -> None:
+        """Look every few seconds whether a topic is missing, while nothing is assigned: brokers do not say so."""
+        now = time.monotonic()
+        if self._topics_at is None:
+            self._topics_at = now + self._every
+        elif now >= self._topics_at:
+            self._topics_at = now + max(self._every, TOPICS_SECONDS)
+            try:
+                missing = _missing(self._topics, self._reader.input_partitions(self._topics, TOPICS_SECONDS))
+            except GroupUnreadable as unread:
+                missing = str(unread)
+            self._update(replace(self._state.group, missing=missing))
+
     def assigned(self, generation: int) -> dict[Partition, CommittedOffset]:
         """Choose the model for a new generation by the marks of all input partitions (R3), and return their offsets.
 
@@ -110,7 +126,9 @@ class GroupObserver:
         self._looking, self._ask_at = None, 0.0
         self._update(replace(self._state.group, generation=generation))
         partitions = self._reader.input_partitions(self._topics, ASK_SECONDS)
-        self._update(replace(self._state.group, input_partitions=partitions))
+        self._update(
+            replace(self._state.group, input_partitions=partitions, missing=_missing(self._topics, partitions))
+        )
         offsets = self._reader.offsets(partitions, ASK_SECONDS)
         self._update(self._state.group.latched(latch({}, _marks(offsets), None), "all marks"))
         if self._latch_topic is not None and self._state.group.latch is not Model.V2:
@@ -201,3 +219,17 @@ class GroupObserver:
 
 def _marks(offsets: Mapping[Partition, CommittedOffset]) -> dict[Partition, Mark]:
     return {key: mark for key, (_, mark) in offsets.items()}
+
+
+def _missing(topics: Sequence[str], partitions: Collection[Partition]) -> str | None:
+    names = {name for name, _ in partitions}
+    absent = [
+        f"no topic that this user may describe matches {topic!r}"
+        if topic.startswith("^")
+        else f"no topic {topic!r} exists"
+        for topic in topics
+        if topic not in names and not (topic.startswith("^") and any(map(matcher(topic), names)))
+    ]
+    if not absent:
+        return None
+    return f"{', '.join(absent)}: create it, or correct 'topics'; the member takes it up by itself"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from featuregate_confluent.events import CommitsBlocked, LatchRead, ModelChanged
+from featuregate_confluent.events import CommitsBlocked, InputMissing, LatchRead, ModelChanged
 from featuregate_confluent.latch.protocol import LATCHED, Observation, decide
 from featuregate_confluent.models import Model
 
@@ -29,6 +29,8 @@ class GroupState:
     """The generation that this member was last seen in; -1 before the first."""
     input_partitions: tuple[Partition, ...] = ()
     """All partitions that the group consumes, as of this member's last assignment."""
+    missing: str | None = None
+    """Which topics of the subscription do not exist, as a sentence; None: each is there, or was not looked for yet."""
     latch: Model | None = None
     """The highest model that the group is known to have committed in."""
     latch_source: str = ""
@@ -53,8 +55,11 @@ class GroupState:
 
     @property
     def why(self) -> str:
-        """A sentence: why this model, or why nothing may be committed."""
-        return self.commit_blocker or (self.choice.why if self.choice is not None else "not assigned yet")
+        """A sentence: why this model, or why nothing may be committed; and which topics are missing."""
+        if self.commit_blocker is not None:
+            return self.commit_blocker
+        choice = self.choice.why if self.choice is not None else "not assigned yet"
+        return choice if self.missing is None else f"{choice}; {self.missing}"
 
     def latched(self, found: Model | None, source: str) -> GroupState:
         """Apply a latch that was read: the latch of a group never falls by itself."""
@@ -140,5 +145,7 @@ def events_between(before: GroupState, after: GroupState) -> Iterator[SwitchEven
             why=after.choice.why,
             generation=after.generation,
         )
+    if after.missing is not None and after.missing != before.missing:
+        yield InputMissing(why=after.missing)
     if after.commit_blocker is not None and after.commit_blocker != before.commit_blocker:
         yield CommitsBlocked(why=after.commit_blocker)

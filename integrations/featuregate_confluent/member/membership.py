@@ -111,6 +111,8 @@ class Membership:
                 # The group moved on before the first commit in v2: decide again (R5).
                 self._takeover.take(consumer, [], generation)
             self._takeover.look(consumer, generation)
+        if state.group.generation < 0:
+            self._observer.look_for_topics()
         waiting = self._observer.commit_blocker() is not None
         assignment = state.assignment
         found = consumer.consume(1 if waiting else max_messages, timeout)  # also where it waits: it has to be polled

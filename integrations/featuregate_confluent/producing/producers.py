@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaException, Producer
 
+from featuregate_confluent.client.committed import named
 from featuregate_confluent.config import settings
 from featuregate_confluent.config.transactional_ids import partition_transactional_id, process_transactional_id
 from featuregate_confluent.error_actions import ErrorAction, action_for
@@ -75,6 +76,13 @@ class Producers:
         if self._for_process is None:
             self._for_process = self._make(process_transactional_id(self._app_id, self._process))
         return self._for_process
+
+    def id_of(self, producer: Producer) -> str:
+        """Return the transactional id of a producer, for an error."""
+        found = next((key for key, kept in self._by_partition.items() if kept is producer), None)
+        if found is None:
+            return process_transactional_id(self._app_id, self._process)
+        return self._name_of(self._app_id, found)
 
     def poll(self) -> None:
         """Serve callbacks and logs of every producer, also of idle ones.
@@ -147,15 +155,27 @@ class Producers:
     def _make_all(self, partitions: Collection[Partition]) -> dict[Partition, Producer]:
         if not partitions:
             return {}
+        ids = self._ids(partitions)
         with ThreadPoolExecutor(min(_AT_ONCE, len(partitions)), thread_name_prefix="featuregate-take") as pool:
-            pending = {
-                partition: pool.submit(self._make, self._name_of(self._app_id, partition)) for partition in partitions
-            }
+            pending = {partition: pool.submit(self._make, ids[partition]) for partition in partitions}
         made = {key: future.result() for key, future in pending.items() if future.exception() is None}
         if len(made) < len(pending):
             _close_all(made.values())
             raise next(error for future in pending.values() if (error := future.exception()) is not None)
         return made
+
+    def _ids(self, partitions: Collection[Partition]) -> dict[Partition, str]:
+        """Return the transactional ids of partitions, with those that are open already: each has its own."""
+        names = {key: self._name_of(self._app_id, key) for key in (*self._by_partition, *partitions)}
+        owners: dict[str, Partition] = {}
+        for key, name in names.items():
+            first = owners.setdefault(name, key)
+            if first != key:
+                raise SwitchFatal(
+                    f"name_of gives {named([first, key])} one transactional id, {name!r}, so that their producers "
+                    "would fence each other: make it from the topic and the partition"
+                )
+        return names
 
     def _make(self, transactional_id: str) -> Producer:
         config = settings.producer_config(self._config, transactional_id=transactional_id)

@@ -33,6 +33,7 @@ from featuregate_confluent import (
 )
 from featuregate_confluent.client.latch_topic import LatchTopic
 from featuregate_confluent.client.leaving import leave_group
+from featuregate_confluent.config.transactional_ids import partition_transactional_id, process_transactional_id
 from featuregate_confluent.errors import UnknownMark
 from featuregate_confluent.events import Fenced, LatchRead, PartitionsTakenOver, Stopped, TransactionAborted
 from featuregate_confluent.latch.marks import Mark
@@ -308,7 +309,7 @@ def test_an_app_that_owns_its_loop_replaces_its_consumer_on_must_rejoin(kafka: L
             with ledger.load(200):
                 _turn_until(app, "it is in v2", lambda: app.switch.latch is Model.V2)
                 before = ledger.different
-                thief = Producer({**pipe.client, "transactional.id": f"{pipe.group}-process:own"})
+                thief = Producer({**pipe.client, "transactional.id": process_transactional_id(pipe.group, "own")})
                 thief.init_transactions(BOUND)
                 _turn_until(app, "it was told", lambda: _of(app, Fenced))
                 _turn_until(app, "it goes on", lambda: ledger.different >= before + 200)
@@ -365,7 +366,8 @@ def test_what_an_error_leaves_of_a_round_comes_again(kafka: LocalKafka) -> None:
 def test_an_app_that_goes_on_with_a_consumer_that_was_replaced_gets_nowhere(kafka: LocalKafka, model: str) -> None:
     """Its messages may be committed, or another member's: no producer is opened before it has joined again (R10)."""
     pipe = Pipe.on(kafka, "nowhere", partitions=1)
-    id_ = f"{pipe.group}-{pipe.source}-0" if model == "bridge" else f"{pipe.group}-process:nowhere"
+    of_process, of_partition = process_transactional_id, partition_transactional_id
+    id_ = of_process(pipe.group, "nowhere") if model == "v2" else of_partition(pipe.group, (pipe.source, 0))
     with Ledger(pipe) as ledger, GatedApp("nowhere", pipe, model=model, consumer=PATIENT) as app:
         ledger.feed_now(10)
         _turn_until(app, "it has begun", lambda: ledger.different == 10)

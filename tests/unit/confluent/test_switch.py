@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_confluent import Model, MustRejoin, ProducerSwitch, SwitchFatal
@@ -100,7 +100,7 @@ def test_a_fenced_producer_costs_the_member_its_place(kafka: MockKafka) -> None:
     """The member owns nothing until another consumer is subscribed, which begins at the committed offsets."""
     kafka.answer(END_TXN, [KafkaError.INVALID_PRODUCER_EPOCH])
     with app_on(kafka) as app:
-        with pytest.raises(MustRejoin):
+        with pytest.raises(MustRejoin, match=r"^_FENCED: .* transactional id is 'billing:orders-[01]'"):
             app.turn_until(lambda: app.switch.committed == 2)
         assert len(app.seen(Fenced)) == 1
         assert app.switch.health()["partitions"] == 0
@@ -128,7 +128,7 @@ def test_aborts_without_an_end_are_told(kafka: MockKafka) -> None:
     with app_on(kafka) as app:
         app.partition = 7
         app.switch._state.failures = Failures(aborted=ABORTED_AT_MOST - 1, lost=LOST_AT_MOST - 1)
-        with pytest.raises(SwitchFatal, match=r"^50 transactions in a row were aborted, .* not delivered"):
+        with pytest.raises(SwitchFatal, match=r"^50 transactions in a row were aborted, .* not (delivered|taken)"):
             app.turn_until(lambda: False)
         assert app.switch.committed == 0
 
@@ -146,13 +146,16 @@ def test_a_round_that_was_not_given_to_transactions_comes_again(kafka: MockKafka
 
 
 def test_a_switch_that_was_made_before_a_fork_says_so(kafka: MockKafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its clients have no threads in the child, and would time out for ever."""
+    """Its clients have no threads in the child, and would time out for ever; what it closes is its parent's."""
     with app_on(kafka) as app:
+        app.turn_until(lambda: app.switch.committed == 2)
         with monkeypatch.context() as forked:
             forked.setattr("os.getpid", lambda: 1)
-            with pytest.raises(SwitchFatal, match="made in another process"):
-                app.subscribe()
-        app.subscribe()
+            for call in (app.subscribe, app.switch.consume):
+                with pytest.raises(SwitchFatal, match="made in another process"):
+                    call()
+            app.switch.leave()
+        app.turn_until(lambda: app.switch.health()["partitions"] == 2)
 
 
 def test_a_missing_right_ends_the_member(kafka: MockKafka) -> None:
@@ -198,3 +201,15 @@ def test_features_that_come_to_show_another_cluster_end_the_member(kafka: MockKa
         late.show(release_view("4.2"))
         with pytest.raises(SwitchFatal, match="decided for cluster 'static'"):
             app.turn_until(lambda: False)
+
+
+def test_a_commit_of_the_app_s_own_consumer_commits_nothing(kafka: MockKafka) -> None:
+    """Without arguments it would commit what was consumed, without the mark that latches the group."""
+    with app_on(kafka) as app:
+        app.turn_until(lambda: app.switch.committed == 2)
+        consumer = app.switch._membership.consumer
+        with pytest.raises(KafkaException, match="No offset stored"):
+            consumer.commit(asynchronous=False)
+        places = [TopicPartition("orders", number) for number in range(2)]
+        # The mock cluster does not apply the offsets of transactions.
+        assert [place.offset for place in consumer.committed(places, BOUND)] == [OFFSET_INVALID] * 2

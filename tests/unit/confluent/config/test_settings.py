@@ -49,6 +49,7 @@ def test_the_consumer_reads_committed_and_commits_nothing_by_itself() -> None:
     config = consumer()
     assert config["isolation.level"] == "read_committed"
     assert config["enable.auto.commit"] is False
+    assert config["enable.auto.offset.store"] is False
 
 
 def test_a_static_member_shows_its_tag_in_its_instance_id_too() -> None:
@@ -238,3 +239,11 @@ def test_no_value_raises_anything_but_an_error_of_ours(value: object) -> None:
     for name in ("acks", "max.in.flight", "message.timeout.ms", "enable.idempotence", "transaction.timeout.ms"):
         with contextlib.suppress(SettingsContradict):
             assert settings.producer_config({"bootstrap.servers": NOWHERE, name: value}, transactional_id="t")
+
+
+@pytest.mark.parametrize("value", [True, "true", "T", 1])
+def test_a_consumer_that_stores_offsets_is_refused(value: object) -> None:
+    """Consumer.commit() would commit them, and wipe the group's latch."""
+    with pytest.raises(SettingsContradict, match="wipe the group's latch"):
+        consumer(enable__auto__offset__store=value)
+    assert consumer(enable__auto__offset__store="false")["enable.auto.offset.store"] == "false"

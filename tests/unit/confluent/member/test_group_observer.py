@@ -9,6 +9,7 @@ from fake_group import LEGACY, V2, A, B, FakeGroup, FakeMember, member
 from featuregate.testing import release_view
 from featuregate_confluent import Model, SwitchFatal
 from featuregate_confluent.client.pending import GroupUnreadable
+from featuregate_confluent.events import InputMissing
 
 UPGRADED = "4.2"
 
@@ -136,3 +137,33 @@ def test_a_consumer_whose_cluster_did_not_answer_decides_nothing_yet() -> None:
     with pytest.raises(GroupUnreadable):
         seen.observer.identify(group.consumer)
     assert seen.observer.commit_blocker() is None
+
+
+@pytest.mark.parametrize(
+    ("topic", "why"),
+    [
+        ("bills", "no topic 'bills' exists: create it, or correct 'topics'; the member takes it up by itself"),
+        ("^bill.*", "no topic that this user may describe matches '^bill.*': create it, or"),
+    ],
+)
+def test_a_topic_that_is_missing_is_said(topic: str, why: str) -> None:
+    """Brokers assign nothing, and do not say why."""
+    seen = FakeMember(FakeGroup({A: LEGACY}))
+    seen.observer._topics = ["orders", "^ord.*", topic]
+    for _ in range(3):
+        seen.observer.look_for_topics()
+    assert seen.state.group.why.startswith(f"not assigned yet; {why}")
+    assert [type(event) for event in seen.events] == [InputMissing]
+    seen.observer._topics = ["orders", "^ord.*"]
+    seen.observer.assigned(3)
+    assert seen.state.group.missing is None
+
+
+def test_topics_that_cannot_be_looked_for_are_said() -> None:
+    """No broker answers: the member would start for ever, without a word."""
+    group = FakeGroup({A: LEGACY})
+    group.refuses = GroupUnreadable("the topics of this cluster", KafkaError(KafkaError._TRANSPORT))
+    seen = FakeMember(group)
+    for _ in range(2):
+        seen.observer.look_for_topics()
+    assert "the topics of this cluster: _TRANSPORT" in seen.state.group.why

@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from featuregate.errors import ConfigError
@@ -147,10 +147,26 @@ def test_long_names_that_differ_at_their_end_stay_apart() -> None:
     )
 
 
-def test_no_process_has_the_id_of_a_partition() -> None:
-    """A topic may be called ``process``. Both ids begin with the app id, so that one ACL covers them."""
-    assert process_transactional_id("app", "0") != partition_transactional_id("app", ("process", 0))
-    assert all(
-        id_.startswith("app-")
-        for id_ in (process_transactional_id("app", "0"), partition_transactional_id("app", ("process", 0)))
-    )
+APPS = st.text("X:/-e", min_size=1, max_size=6)
+TOPICS = st.text("X-e._", min_size=1, max_size=6)
+
+
+@given(APPS, TOPICS, st.integers(0, 20), APPS, TOPICS, st.integers(0, 20))
+@example("X", "eu-t", 0, "X-eu", "t", 0)
+def test_no_two_apps_have_an_id_in_common(app: str, topic: str, number: int, other: str, t: str, n: int) -> None:
+    """One app id may begin the other, and topics may have hyphens."""
+    same = (app, topic, number) == (other, t, n)
+    assert (partition_transactional_id(app, (topic, number)) == partition_transactional_id(other, (t, n))) is same
+    assert (process_transactional_id(app, topic) == process_transactional_id(other, t)) is ((app, topic) == (other, t))
+
+
+@given(APPS, TOPICS, APPS, TOPICS)
+def test_no_process_has_the_id_of_a_partition(app: str, process: str, other: str, topic: str) -> None:
+    """A process may be called like a topic, and an app like the ids of another."""
+    assert process_transactional_id(app, f"{process}-0") != partition_transactional_id(other, (topic, 0))
+
+
+def test_all_ids_of_an_app_begin_with_its_app_id() -> None:
+    """One ACL for the prefix covers them."""
+    assert process_transactional_id("app", "0") == "app/0"
+    assert partition_transactional_id("app", ("orders", 3)) == "app:orders-3"

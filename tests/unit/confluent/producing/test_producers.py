@@ -84,3 +84,14 @@ def test_a_producer_that_failed_while_it_was_idle_does_not_end_the_loop(
         while "a producer has failed" not in caplog.text:
             assert time.monotonic() < until
             producers.poll()
+
+
+def test_two_partitions_with_one_transactional_id_are_refused(kafka: MockKafka) -> None:
+    """The producer of one would fence that of the other, time and again; both are named."""
+    config = {"bootstrap.servers": kafka.bootstrap, "log_level": 0}
+    with closing(Producers(config, app_id="billing", process="one", name_of=lambda app, key: f"{app}-{key[1]}")) as own:
+        own.open([A])
+        with pytest.raises(SwitchFatal, match=r"bills\[0\], orders\[0\] one transactional id, 'billing-0'"):
+            own.open([("bills", 0)])
+        assert own.id_of(own.for_partition(A)) == "billing-0"
+        assert own.id_of(own.for_process) == "billing/one"
