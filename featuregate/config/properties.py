@@ -54,7 +54,7 @@ class Properties:
             for name, value in values.items()
             if value is not None and (not self.prefix or _is_spark(name))
         }
-        placeholders = Placeholders(said)
+        placeholders = Placeholders(said, self.prefix)
         self._said = {
             spelling: placeholders.replace(
                 self.prefix + spelling, _joined(said[spelling]) if key.kind == "addresses" else said[spelling]

@@ -34,9 +34,13 @@ class _Provider(NamedTuple):
 
 
 class Placeholders:
-    """Replaces placeholders by the values of the configured providers."""
+    """Replaces placeholders by the values of the configured providers.
 
-    def __init__(self, properties: Mapping[str, object]) -> None:
+    ``prefix`` is what the app has before the names of properties, for errors.
+    """
+
+    def __init__(self, properties: Mapping[str, object], prefix: str = "") -> None:
+        self._prefix = prefix
         said = {name: str(value) for name, value in properties.items() if name.startswith(_PROVIDERS)}
         names = [name.strip() for name in said.get(_PROVIDERS, "").split(",")]
         self._providers = {name: _provider(name, said) for name in names if f"{_PROVIDERS}.{name}.class" in said}
@@ -63,7 +67,7 @@ class Placeholders:
         name, path, wanted = found[1], found[2] or "", found[3]
         provider = self._providers.get(name)
         if provider is None:
-            raise ConfigError(key, _undeclared(name))
+            raise ConfigError(key, _undeclared(name, f"{self._prefix}{_PROVIDERS}"))
         read = _READERS.get(provider.java_class)
         if read is None:
             ours = ", ".join(each.removeprefix(_PACKAGE) for each in _READERS)
@@ -90,12 +94,12 @@ def without_placeholders(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _undeclared(name: str) -> str:
+def _undeclared(name: str, names: str) -> str:
     usual = _USUAL.get(name)
     of_provider = f" of the provider {name}" if usual else " of a provider"
-    ways = f"set {_PROVIDERS}={name} and {_PROVIDERS}.{name}.class={usual}" if usual else f"set {_PROVIDERS}"
+    ways = f"set {names}={name} and {names}.{name}.class={usual}" if usual else f"set {names}"
     return (
-        f"holds a placeholder{of_provider} that {_PROVIDERS} does not configure, so that Kafka's clients send the "
+        f"holds a placeholder{of_provider} that {names} does not configure, so that Kafka's clients send the "
         f"placeholder itself: {ways}, or put the value in"
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
+from featuregate.config.providers import without_placeholders
 from featuregate.errors import ConfigError
 from featuregate_confluent.config.transactional_ids import partition_transactional_id
 
@@ -97,6 +98,8 @@ _KINDS: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
 def complete(given: SwitchOptions) -> SwitchOptions:
     """Return all options, with the defaults of those that are not given.
 
+    Placeholders of ``config.providers`` have their values, since librdkafka would send the placeholders.
+
     Raises
     ------
     TypeError
@@ -122,7 +125,8 @@ def complete(given: SwitchOptions) -> SwitchOptions:
     if given.get("usage_topic") and given.get("features"):
         raise ConfigError("usage_topic", "is for a discoverer of the switch's own: give 'features' a UsageReporter")
     require_seconds("group_interval", given.get("group_interval", 1))
-    return {**DEFAULTS, **given}  # type: ignore[typeddict-item]  # mypy does not see that both together are complete
+    clients = {name: without_placeholders(given[name]) for name in ("consumer", "producer")}
+    return {**DEFAULTS, **given, **clients}  # type: ignore[typeddict-item]  # mypy does not see that these are complete
 
 
 def require_seconds(name: str, value: object) -> None:

@@ -220,7 +220,7 @@ def read_config(path: Path) -> RelayConfig:
         The file cannot be read, is no TOML, or has mistakes.
     """
     try:
-        tables = tomllib.loads(path.read_text())
+        tables = tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as error:
         raise ConfigMistakes([f"cannot be read: {error.strerror}"]) from None
     except ValueError as error:  # of the encoding, or of TOML, which says the line

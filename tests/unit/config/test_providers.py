@@ -172,3 +172,11 @@ def test_every_door_replaces_placeholders(tmp_path: Path) -> None:
     assert str(settings.bootstrap[0]) == "a:1"
     with pytest.raises(ConfigError, match="holds a placeholder"):
         Settings.parse("${env:HOSTS_OF_KAFKA}:9092")
+
+
+def test_advice_on_providers_has_the_prefix_of_spark() -> None:
+    """Spark passes on only what begins with the prefix."""
+    with pytest.raises(
+        ConfigError, match=r"set kafka\.config\.providers=env and kafka\.config\.providers\.env\.class="
+    ):
+        Settings.parse({"kafka.bootstrap.servers": "${env:HOSTS_OF_KAFKA}", "config.providers": "env"})

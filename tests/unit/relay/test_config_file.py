@@ -311,3 +311,24 @@ def test_a_relay_of_options_says_which_key_only_a_file_has() -> None:
     )
     with pytest.raises(ConfigMistakes, match=r"cluster-id: is missing.*only the file of --config has this key"):
         config.discoverers(options=True)
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+    """Editors of Windows write one."""
+    file = tmp_path / "relay.toml"
+    file.write_text("clusters.a.properties.bootstrap.servers = 'b\u00fccher:1'\n", "utf-8-sig")
+    assert read_config(file).clusters["a"].properties == {"bootstrap.servers": "b\u00fccher:1"}
+
+
+def test_a_relay_replaces_placeholders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The provider may be in the file of properties, and the placeholder in either file."""
+    monkeypatch.setenv("HOSTS_OF_KAFKA", "a:1")
+    (tmp_path / "client.properties").write_text(
+        "config.providers=env\n"
+        "config.providers.env.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
+    )
+    file = tmp_path / "relay.toml"
+    text = "[clusters.a]\nproperties.bootstrap.servers = '${env:HOSTS_OF_KAFKA}'\n"
+    file.write_text(f"{text}command-config = 'client.properties'\n")
+    assert list(read_config(file).discoverers()) == ["a"]
+    assert "set config.providers=env" in mistakes(tmp_path, text)[0]

@@ -203,3 +203,17 @@ def test_stop_may_be_called_from_a_signal_handler_at_any_time() -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             stuck.wait(3)
         stuck.send_signal(signal.SIGKILL)
+
+
+def test_no_placeholder_reaches_librdkafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    """librdkafka knows no config.providers, and would send the placeholder as the password."""
+    monkeypatch.setenv("KPW", "hush")
+    env = {
+        "config.providers": "env",
+        "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+    }
+    secret = {**NOWHERE, "sasl.password": "${env:KPW}"}
+    found = complete(SwitchOptions(**{**NEEDED, "consumer": secret | env, "producer": secret | env}))
+    assert found["consumer"] == found["producer"] == {**NOWHERE, "sasl.password": "hush"}
+    with pytest.raises(ConfigError, match=r"sasl\.password: .* set config\.providers=env"):
+        switch(producer=secret)
