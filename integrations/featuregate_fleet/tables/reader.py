@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
+from featuregate_fleet.evidence.lines.request import lasting
 from featuregate_fleet.evidence.reasons import OF_REPORTS
 from featuregate_fleet.evidence.unread import UnreadFile
 from featuregate_fleet.readiness.evidence import Evidence, Usage
@@ -56,7 +57,8 @@ def _read(tables: Tables) -> Evidence:
     logged = logged_requests(tables)
     usages = tuple(
         Usage(
-            **{name: row[name] for name in (*_WHO, "count")},
+            **{name: row[name] for name in (*_WHO, "count")}
+            | {"principal": row["principal"] and lasting(row["principal"])},  # an older release kept the whole name
             first_seen=from_micros(row["first_seen"]),
             last_seen=from_micros(row["last_seen"]),
         )

@@ -325,3 +325,28 @@ def test_the_report_as_json_has_the_documented_fields():
     assert (first["last_seen"], bool(first["why"]), bool(first["do"])) == ("2026-11-22T12:00:00+00:00", True, True)
     assert printed["coverage"]["brokers"]["1"]["hours"] == 3
     assert printed["move"] == {"kind": "to", "target": "4.2"}
+
+
+def test_a_client_that_uses_the_newest_version_of_the_brokers_may_have_newer_ones():
+    """Brokers of 2.4 serve Fetch 0 to 11: a client that uses 11 is unknown, and one that uses 10 has nothing newer."""
+    drop, of_2_4 = DropApi(FETCH, 12), view("2.4")
+    assert only(report(usage(FETCH, 11), move=drop, view=of_2_4), "api-versions").verdict is Verdict.UNKNOWN
+    assert only(report(usage(FETCH, 10), move=drop, view=of_2_4), "api-versions").verdict is Verdict.BLOCK
+    found = only(report(usage(FETCH, 11), move=drop, view=of_2_4), "api-versions")
+    assert (
+        found.why
+        == "The client uses Fetch 11. Brokers may serve nothing newer, so that it may have newer versions, too."
+    )
+    assert only(report(usage(FETCH, 2), view=view("0.10.0")), "api-versions").verdict is Verdict.UNKNOWN
+
+
+def test_without_an_answer_of_the_brokers_releases_say_what_may_be_the_newest_version():
+    """No release serves Fetch up to 4, some serve it up to 11; a client that used 12 shows that these serve more."""
+    drop = DropApi(FETCH, 12)
+    assert only(report(usage(FETCH, 4), move=drop, view=None), "api-versions").verdict is Verdict.BLOCK
+    assert only(report(usage(FETCH, 11), move=drop, view=None), "api-versions").verdict is Verdict.UNKNOWN
+    both = report(usage(FETCH, 11), usage(FETCH, 12, client_id="new"), move=drop, view=None)
+    assert {row.client_id: row.verdict for row in both.rows if row.check == "api-versions"} == {
+        "audit": Verdict.BLOCK,
+        "new": Verdict.OK,
+    }

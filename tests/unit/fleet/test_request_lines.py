@@ -296,3 +296,20 @@ def test_a_day_that_does_not_exist_leaves_the_other_lines_readable():
     bad = line_of(document(), head="[2026-02-30 21:08:39,958] DEBUG")
     assert fast(good, bad) == [None, None]
     assert isinstance(read_line(good), Request)
+
+
+@pytest.mark.parametrize("prefix", ["", "User:"])
+def test_a_principal_of_iam_on_msk_is_one_client_on_all_its_connections(prefix: str):
+    """Its name goes on with the connection and a UUID, in each format of a line."""
+    name = f"{prefix}[IAM]:[arn:aws:sts::1:assumed-role/app/x]"
+    whole = f"{name}:[INTERNAL_IP-10.0.0.1:9098-13]:[0b7c2a6e-7c5f-4a0e-9c1d-3a1e5b7f9d11]"
+    for line in (line_of(document(principal=whole)), text_line(principal=whole), line_before_1(principal=whole)):
+        found = read_line(line)
+        assert isinstance(found, Request)
+        assert found.principal == name
+        assert fast(line) in ([found], [None])
+    assert fast(line_of(document(principal=whole))) != [None]
+    other = f"{prefix}[IAM]:[a"
+    found = read_line(line_of(document(principal=other)))
+    assert isinstance(found, Request)
+    assert found.principal == other

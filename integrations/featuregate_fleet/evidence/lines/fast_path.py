@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from featuregate_fleet.evidence.lines.request import MARKER
+from featuregate_fleet.evidence.lines.request import MARKER, OF_CONNECTION
 
 FIELDS: Final = pa.struct(
     [
@@ -158,6 +158,8 @@ def _read_once(pattern: str, texts: pa.Array) -> SharedTexts:
     for name in groups.type.names:
         text = pc.cast(pc.struct_field(groups, name), pa.string())
         known = pc.if_else(pc.equal(text, "unknown"), None, text) if name.startswith("software") else text
+        if name == "principal":
+            known = pc.replace_substring_regex(text, OF_CONNECTION, r"\1")
         columns.append(pc.cast(known, FIELDS.field(name).type))
     fields = [FIELDS.field(name) for name in groups.type.names]
     return SharedTexts(shared.indices, pa.StructArray.from_arrays(columns, fields=fields, mask=pc.is_null(groups)))

@@ -18,6 +18,7 @@ from featuregate_fleet.evidence.lines.request import (
     MARKER,
     Request,
     known,
+    lasting,
 )
 from featuregate_fleet.evidence.lines.text_format import TEXT_HEADERS, read_text
 from featuregate_fleet.evidence.lines.times import last_time
@@ -93,7 +94,7 @@ def _request(time: LineTime, level: str | None, document: Any) -> Request | None
                 api_key=api_key,
                 version=version,
                 client_id=client_id,
-                principal=principal,
+                principal=principal and lasting(principal),
                 listener=listener,
                 software_name=known(name),
                 software_version=known(software_version),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
 from featuregate_fleet.evidence.lines.envelopes import last_level, unwrap
-from featuregate_fleet.evidence.lines.request import INT16
+from featuregate_fleet.evidence.lines.request import INT16, lasting
 from featuregate_fleet.evidence.lines.times import last_time
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def refusal_of(line: str, previous: Unwrapped) -> Refusal | None:
         level=last_level(before) or previous.level or _ERROR,
         connection=header[1],
         client_host=host[1] if host else None,
-        principal=principal,
+        principal=principal and lasting(principal),
         api_key=key,
         version=version,
         in_utc=found.in_utc,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,11 @@ ANSWERED: Final = range(2**15)
 """Those of completed requests: brokers refuse all others."""
 _UNKNOWN: Final = "unknown"
 """The name and the version of a client that did not say them (ClientInformation.EMPTY)."""
+
+
+OF_CONNECTION: Final = r"^((?:User:)?\[IAM\]:\[[^\]]+\])(?::\[[^\]]*\])+$"
+"""A principal of IAM on Amazon MSK, with the connection and a UUID behind it, which are others on each connection."""
+_OF_CONNECTION: Final = re.compile(OF_CONNECTION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +45,11 @@ class Request:
     software_version: str | None
     in_utc: bool = False
     """Whether the line says the zone of its time, which is in UTC then."""
+
+
+def lasting(principal: str) -> str:
+    """Return the name of a principal without what changes with each connection."""
+    return _OF_CONNECTION.sub(r"\1", principal)
 
 
 def known(software: str | None) -> str | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
-from featuregate_fleet.evidence.lines.request import ANSWERED, EVERY_REQUEST, MARKER, Request, known
+from featuregate_fleet.evidence.lines.request import ANSWERED, EVERY_REQUEST, MARKER, Request, known, lasting
 from featuregate_fleet.evidence.reasons import CUT, WRONG_FIELDS
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def read_text(time: datetime, level: str | None, text: str, *, in_utc: bool = Fa
         api_key=key,
         version=version,
         client_id=None if head["client_id"] == "null" else head["client_id"],
-        principal=said["principal"],
+        principal=lasting(said["principal"]),
         listener=said.get("listener"),
         software_name=known(said.get("name")),
         software_version=known(said.get("software_version")),

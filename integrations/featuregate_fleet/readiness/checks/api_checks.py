@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import METADATA_VERSION, api_name, captured
 from featuregate_fleet.readiness.api_ranges import API_VERSIONS, OLDER_API
+from featuregate_fleet.readiness.checks.newest_served import NewestServed
 from featuregate_fleet.readiness.evidence import Refused
 from featuregate_fleet.readiness.rows import Row, Verdict
 
@@ -36,11 +37,13 @@ def api_versions(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     """Check what each client uses against what the brokers serve then.
 
     A version below the lowest blocks: a client uses the newest version that it shares with the broker, so it has no
-    newer one. A version above the highest is no more than a warning for a client that negotiates, because that client
-    may have an older one, too. The same is true of an API that replaced an older one.
+    newer one. Where brokers serve no newer one themselves, that is unknown. A version above the highest is no more than
+    a warning for a client that negotiates, because that client may have an older one, too. The same is true of an API
+    that replaced an older one.
     """
     seen = evidence.usage + evidence.node_usage if apis.among_nodes else evidence.usage
     completed = [usage for usage in seen if usage.outcome == "completed"]
+    newest = NewestServed.of(evidence, completed, apis)
     for (*names, _), of_client in _grouped(completed, _client_key):
         # Clients without any name may be several: that one of them negotiates says nothing of the others.
         negotiates = any(usage.software_name or (any(names) and usage.api_key == API_VERSIONS) for usage in of_client)
@@ -49,7 +52,7 @@ def api_versions(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
         findings = [
             _client_row(apis, key, same, verdict, software)
             for key, of_api in _grouped(used, lambda usage: usage.api_key)
-            for verdict, same in _grouped(of_api, partial(_judge, apis, negotiates))
+            for verdict, same in _grouped(of_api, partial(_judge, apis, newest, negotiates))
             if verdict is not Verdict.OK
         ]
         yield from findings or ([_ok_row(apis, used, software)] if used else [])
@@ -61,15 +64,18 @@ def _client_key(usage: Usage) -> tuple[str, str, str]:
     return (*names, "" if any(names) else usage.software)
 
 
-def _judge(apis: ServedApis, negotiates: bool, usage: Usage) -> Verdict:  # noqa: FBT001 - bound by partial
+def _judge(apis: ServedApis, newest: NewestServed, negotiates: bool, usage: Usage) -> Verdict:  # noqa: FBT001 - bound by partial
     has = apis.served(usage.api_key)
     if has is None:
         return Verdict.WARN if negotiates and usage.api_key in OLDER_API else Verdict.BLOCK
     if usage.version < has.lowest:
-        return Verdict.BLOCK
+        return Verdict.UNKNOWN if newest.may_be(usage) else Verdict.BLOCK
     if usage.version > has.highest:
         return Verdict.WARN if negotiates else Verdict.BLOCK
     return Verdict.OK
+
+
+_NOTHING_NEWER: Final = " Brokers may serve nothing newer, so that it may have newer versions, too."
 
 
 def _client_row(apis: ServedApis, key: int, used: list[Usage], verdict: Verdict, software: str | None) -> Row:
@@ -78,13 +84,15 @@ def _client_row(apis: ServedApis, key: int, used: list[Usage], verdict: Verdict,
     if verdict is Verdict.WARN:
         older = f"use {OLDER_API[key]} instead" if apis.served(key) is None else "have older versions, too"
         do = f"Try {client} with {apis.brokers}: it negotiates, and may {older}."
+    elif verdict is Verdict.UNKNOWN:
+        do = f"Let brokers serve newer versions of {api_name(key)}, and log requests again, with --bootstrap-server."
     else:
         do = f"Upgrade {client}, or stop it, before the brokers {apis.step}."
     return Row(
         check="api-versions",
         verdict=verdict,
         subject=client,
-        why=apis.describe(key, versions),
+        why=apis.describe(key, versions) + (_NOTHING_NEWER if verdict is Verdict.UNKNOWN else ""),
         do=do,
         api=api_name(key),
         versions=versions,
