@@ -62,7 +62,7 @@ def test_describe_of_a_silent_node_never_falls_back_to_another(
 def test_describe_of_an_unknown_node_lists_the_known_ones(run: Run, fake_cluster: MakeCluster) -> None:
     """The message is one line."""
     ended = run("describe", "--node-id", "9", "--bootstrap-server", fake_cluster(3).bootstrap)
-    assert ended == (1, "", "featuregate: this cluster has no broker 9; its brokers are: 1, 2, 3\n")
+    assert ended == (1, "", "featuregate: this cluster has no broker 9; its brokers are: 1-3\n")
 
 
 def test_a_bootstrap_broker_list_has_no_node_ids(run: Run, fake_cluster: MakeCluster) -> None:
