@@ -6,6 +6,7 @@ It is used by one thread, that of the loop, but for :meth:`ProducerSwitch.health
 from __future__ import annotations
 
 import os
+import time
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 GATE: Final = "kip447"
 FIRST_VIEW_SECONDS: Final = 15.0
 IDENTIFY_SECONDS: Final = 5.0
+COMMIT_SECONDS: Final = 5.0
+"""A commit that brokers have not answered for longer is not in order."""
 
 
 class ProducerSwitch:
@@ -293,6 +296,10 @@ class ProducerSwitch:
     def health(self) -> dict[str, Any]:
         """Return the state of this member for a periodic health check, as plain JSON-able values.
 
+        ``commit_seconds`` is for how long brokers have not answered the commit or abort that is under way, and
+        ``seconds_since_commit`` the time since the last commit (None before the first). A commit that takes longer than
+        a few seconds makes ``waiting`` true, and ``why`` says so.
+
         ``aborting`` is whether several transactions in a row were aborted, or lost, with no commit in between.
 
         Of rounds: ``round_size`` is the most messages that the next one may have (None before :meth:`round_size` was
@@ -301,10 +308,15 @@ class ProducerSwitch:
         """
         group = self._state.group  # one value: it does not change while it is read
         discovery, partitions = self._features.health(), len(self._state.partitions)
+        committed_at = self._state.committed_at
+        ending = max((each.ending_seconds for each in tuple(self._state.under_way)), default=0.0)
+        hangs = ending > COMMIT_SECONDS
         return {
             "model": group.model.label,
-            "why": group.why,
-            "waiting": group.commit_blocker is not None or (group.missing is not None and not partitions),
+            "why": _unanswered(ending) if hangs else group.why,
+            "waiting": hangs or group.commit_blocker is not None or (group.missing is not None and not partitions),
+            "commit_seconds": ending,
+            "seconds_since_commit": None if committed_at is None else time.monotonic() - committed_at,
             "gate": self._gate.open,
             "gate_why": self._gate.decision.summary,
             "latch": None if group.latch is None else group.latch.label,
@@ -343,3 +355,10 @@ class ProducerSwitch:
         if self._closed:
             raise ClosedError("this ProducerSwitch is closed")
         return self._membership.consumer
+
+
+def _unanswered(seconds: float) -> str:
+    return (
+        f"brokers have not answered a commit or abort for {seconds:.0f} s: a broker may be down or have a full disk, "
+        "or too few replicas are in sync"
+    )

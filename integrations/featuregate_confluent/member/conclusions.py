@@ -34,6 +34,9 @@ NOT_WAITED_FOR: Final = (
     "a commit was under way, and its end was not waited for before the consumer was polled: see Pipeline"
 )
 
+SLOW_CODE: Final = 0.5
+"""Of transaction.timeout.ms: what the app's code takes of a transaction that is lost for its length to be at fault."""
+
 
 class Conclusions:
     """Applies the outcomes of transactions to the member: the :class:`~.transaction.Keeper` of all of them."""
@@ -85,6 +88,7 @@ class Conclusions:
     def _committed(self, transaction: Transaction, outcome: Committed) -> None:
         state = self._state
         state.committed += 1
+        state.committed_at = time.monotonic()
         state.failures = state.failures.committed()
         if transaction.assignment.current:  # else the partitions were revoked, or read again
             state.advance(transaction.offsets)
@@ -172,10 +176,16 @@ class Conclusions:
         return error
 
     def _timed_out(self, transaction: Transaction, outcome: Lost) -> str:
+        own, limit = transaction.own_seconds, self.rounds.limits.transaction
+        advice = (
+            "consume fewer messages in a round (ProducerSwitch.round_size) or raise it"
+            if own >= limit * SLOW_CODE
+            else "brokers were slow to take its records or its commit: look for a full disk, too few in-sync replicas, "
+            "a quota or a slow link, or raise it"
+        )
         return (
-            f"the transaction took {transaction.seconds:.1f} s, and brokers end it after "
-            f"{self.rounds.limits.transaction:g} s (transaction.timeout.ms): consume fewer messages in a round "
-            f"(ProducerSwitch.round_size) or raise it; {outcome.why}"
+            f"the transaction took {transaction.seconds:.1f} s, {own:.1f} s of it in the app's code, and brokers end "
+            f"it after {limit:g} s (transaction.timeout.ms): {advice}; {outcome.why}"
         )
 
 

@@ -48,6 +48,8 @@ class MemberState:
     """Transactions whose producer is in use by a call, or whose outcome is not concluded yet."""
     committed: int = 0
     """Transactions that were committed."""
+    committed_at: float | None = None
+    """When the last one was, on the monotonic clock; None: none was."""
     aborted: int = 0
     """Transactions that were aborted, or lost with their producer."""
     failures: Failures = field(default_factory=Failures)

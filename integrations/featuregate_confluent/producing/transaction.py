@@ -78,6 +78,7 @@ class Transaction:
         "_call",
         "_ended",
         "_first_v2_generation",
+        "_handed_over",
         "_keeper",
         "_latch_record",
         "_open",
@@ -120,6 +121,7 @@ class Transaction:
         self._latch_record = latch_record
         self._began = time.monotonic()
         self._ended: float | None = None
+        self._handed_over: float | None = None
         self._call: Call[Any] | None = None
         self._open = False
         keeper.rounds.given(self)
@@ -128,6 +130,18 @@ class Transaction:
     def seconds(self) -> float:
         """How long it took to its end, or has taken so far."""
         return (self._ended or time.monotonic()) - self._began
+
+    @property
+    def own_seconds(self) -> float:
+        """How long the app's code took, from the beginning to the call that ends the transaction."""
+        return (self._handed_over or time.monotonic()) - self._began
+
+    @property
+    def ending_seconds(self) -> float:
+        """For how long brokers have not answered the call that commits or aborts it; 0 without such a call."""
+        handed_over = self._handed_over
+        waits = handed_over is not None and self._call is not None and self._ended is None
+        return time.monotonic() - handed_over if waits and handed_over is not None else 0.0
 
     @property
     def in_use(self) -> bool:
@@ -308,7 +322,7 @@ class Transaction:
             raise SwitchFatal("this transaction is being committed already: leave it alone until that has ended")
         # In this order: wherever a signal interrupts this, the producer counts as in use.
         self._leave_open()
-        self._ended = None
+        self._ended, self._handed_over = None, time.monotonic()
         self._keeper.under_way.add(self)
         self._call = self._keeper.callers.start(work)
         return self._call

@@ -5,17 +5,22 @@ from __future__ import annotations
 import gc
 import logging
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
+from waiting import eventually
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_confluent import Model, MustRejoin, ProducerSwitch, SwitchFatal
+from featuregate_confluent import switch as switches
 from featuregate_confluent.events import Fenced, PartitionsTakenOver, TransactionAborted
 from featuregate_confluent.member.failure_limits import ABORTED_AT_MOST, LOST_AT_MOST, Failures
 from featuregate_confluent.producing import transaction as transactions
+from featuregate_confluent.producing.outcome import Lost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -213,3 +218,37 @@ def test_a_commit_of_the_app_s_own_consumer_commits_nothing(kafka: MockKafka) ->
         places = [TopicPartition("orders", number) for number in range(2)]
         # The mock cluster does not apply the offsets of transactions.
         assert [place.offset for place in consumer.committed(places, BOUND)] == [OFFSET_INVALID] * 2
+
+
+def test_a_commit_that_hangs_is_said(kafka: MockKafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The member is in order again once brokers have answered, and knows when that was."""
+    monkeypatch.setattr(switches, "COMMIT_SECONDS", 0.3)
+    with app_on(kafka) as app:
+        assert app.switch.health()["seconds_since_commit"] is None
+        kafka.answer(END_TXN, [KafkaError.NO_ERROR], after_ms=3000)
+        with ThreadPoolExecutor(1) as pool:
+            ended = pool.submit(app.turn_until, lambda: app.switch.committed == 2)
+            eventually(lambda: app.switch.health()["waiting"], "it says so")
+            health = app.switch.health()
+            assert health["commit_seconds"] > 0.3
+            assert health["why"].startswith("brokers have not answered a commit or abort for")
+            ended.result(BOUND)
+        health = app.switch.health()
+        assert (health["waiting"], health["commit_seconds"], health["seconds_since_commit"] >= 0) == (False, 0.0, True)
+
+
+@pytest.mark.parametrize(
+    ("slow", "advice"), [(True, "consume fewer messages in a round"), (False, "brokers were slow")]
+)
+def test_fewer_messages_are_advised_only_where_the_app_s_code_was_slow(
+    kafka: MockKafka, *, slow: bool, advice: str
+) -> None:
+    """A full disk or a quota is not mended by smaller rounds."""
+    with app_on(kafka) as app:
+        app.turn_until(lambda: app.switch.committed == 2)
+        conclusions = app.switch._conclusions
+        limit = conclusions.rounds.limits.transaction
+        transaction: Any = SimpleNamespace(seconds=limit + 1, own_seconds=limit if slow else 0.1)
+        words = conclusions._timed_out(transaction, Lost(why="_FENCED", fenced=True))
+        assert advice in words
+        assert "transaction.timeout.ms" in words
