@@ -76,7 +76,9 @@ class _Part(NamedTuple):
             return bracketed["host"], bracketed["port"]
         if rest.count(":") > 1:
             if not _is_ipv6(rest):
-                raise self.wrong("is not host:port; an IPv6 address with a port is written [::1]:9092")
+                raise self.wrong(
+                    "is not host:port; several have commas between, and an IPv6 address is written [::1]:9092"
+                )
             if (port := rest.rpartition(":")[2]).isdigit() and int(port) in _USUAL_PORTS:
                 raise self.wrong(f"may end in the port {port} or not: write [::1]:{port}, or [::1] without a port")
             return rest, None

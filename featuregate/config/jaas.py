@@ -15,6 +15,7 @@ from featuregate.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+KERBEROS_MODULE: Final = "Krb5LoginModule"
 _FLAGS: Final = ("required", "requisite", "sufficient", "optional")
 _OPTIONS: Final = frozenset(
     {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from featuregate.config.jaas import KERBEROS_MODULE
 from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
 _SERVICE: Final = "kafka"
 _LIBRDKAFKAS_PRINCIPAL: Final = "kafkaclient"
-_MODULE: Final = "Krb5LoginModule"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +52,8 @@ def read_kerberos(properties: Properties, login: Login | None) -> Kerberos:
 
 def _of_login(properties: Properties, login: Login, service: str | None, host: str | None) -> Kerberos:
     key, options = properties.spelling("sasl.jaas.config"), login.options
-    if login.module != _MODULE:
-        raise ConfigError(key, f"has a login module without a ticket: use {_MODULE} for GSSAPI")
+    if login.module != KERBEROS_MODULE:
+        raise ConfigError(key, f"has a login module without a ticket: use {KERBEROS_MODULE} for GSSAPI")
     own = options.get("serviceName")
     if own and service and own != service:
         raise ConfigError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from featuregate.config.jaas import Login, parse_jaas
+from featuregate.config.jaas import KERBEROS_MODULE, Login, parse_jaas
 from featuregate.config.missing import MissingCredentials
 from featuregate.config.secrets import Secret
 from featuregate.errors import ConfigError
@@ -88,6 +88,7 @@ _BY_MODULE = {
     "PlainLoginModule": "PLAIN",
     "ScramLoginModule": "SCRAM-SHA-256 or SCRAM-SHA-512",
     "OAuthBearerLoginModule": "OAUTHBEARER",
+    "IAMLoginModule": "OAUTHBEARER with an oauth_cb that calls MSK's signer",
 }
 _OF_TOKENS = ("oauth_cb", "sasl_oauth_token_provider", "sasl.oauthbearer.token.endpoint.url")
 
@@ -97,6 +98,8 @@ def _meant(properties: Properties, login: Login | None) -> str:
     if login is not None and login.module in _BY_MODULE:
         jaas = properties.spelling("sasl.jaas.config")
         return f"without the {login.module} of {jaas}: give it, as {_BY_MODULE[login.module]}"
+    if login is not None and login.module != KERBEROS_MODULE:
+        return f"without the login module of {properties.spelling('sasl.jaas.config')}: give it"
     if properties.is_set("sasl.username") or properties.is_set("sasl.password"):
         return "without a password: give it, as PLAIN or SCRAM"
     given = next((name for name in _OF_TOKENS if properties.is_set(name)), None)

@@ -125,3 +125,9 @@ def test_another_sign_than_a_comma_between_addresses_is_named(text):
     """Neither a port nor IPv6 is the mistake."""
     with pytest.raises(ConfigError, match="has a semicolon or a blank within: put commas between addresses"):
         Settings.parse(text)
+
+
+def test_any_other_sign_between_addresses_gets_the_advice_too():
+    """The colons of two ports look like IPv6."""
+    with pytest.raises(ConfigError, match="is not host:port; several have commas between"):
+        Settings.parse("a:9092|b:9092")
