@@ -14,10 +14,10 @@ from measuring import Row, announce, reaches, take_turns
 from pyspark import __version__ as spark_version
 from pyspark.sql import functions as f
 
+from featuregate.jars.spark import spark_connector
 from featuregate.records import CONSUMER_OFFSETS, CoordinatorRecord
 from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
 from featuregate.testing import LocalKafka
-from featuregate.testing.local_kafka.jars import spark_connector
 from featuregate_fleet.stream.coordinator_topics import decoded
 from featuregate_fleet.stream.session import SETTINGS
 

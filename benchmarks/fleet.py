@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 from request_logs import GARBAGE, LINES_A_SECOND, REFUSED, Mix, write_logs
 
-from featuregate.testing.local_kafka.jars import delta_lake
+from featuregate.jars.spark import delta_lake
 from featuregate_fleet.stream.request_logs import drain
 from featuregate_fleet.stream.session import DELTA, SETTINGS
 from featuregate_fleet.tables.delta import DeltaTables

@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from featuregate import presets
+from featuregate.jars.spark import spark_connector
 from featuregate.testing import LocalKafka
-from featuregate.testing.local_kafka.jars import spark_connector
 from featuregate_spark import FeatureSession, KafkaFeatures
 from featuregate_spark.events import Pinned
 

@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     from featuregate_fleet.tables.formats import tables_in  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
 
-    with local_session() as spark:
+    with local_session(args.jars) as spark:
         tables = tables_in(spark, folder, args.cluster)
         if args.keep and not tables.names():
             raise CommandError(f"--keep: {folder} has no tables: 'featuregate fleet run' makes them")

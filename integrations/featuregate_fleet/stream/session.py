@@ -12,6 +12,7 @@ from contextlib import chdir, contextmanager
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Final
 
+from featuregate.jars.spark import class_path
 from featuregate_fleet.errors import WrongSpark
 
 try:
@@ -25,6 +26,7 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
 SPARK: Final = "4.0."
 DELTA: Final = "4.0.0"
@@ -76,20 +78,20 @@ _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
 """Set by ``spark-submit``: the JVM runs already, with the master, the jars and the settings of the command."""
 
 
-def settings(environment: Mapping[str, str]) -> dict[str, str]:
+def settings(environment: Mapping[str, str], jars: Path | None = None) -> dict[str, str]:
     """Return what a session sets: under ``spark-submit`` no master and no jars, which are those of the command."""
     if _GATEWAY in environment:
         return dict(_NEEDED)
-    from featuregate.testing.local_kafka.jars import delta_lake, spark_connector  # noqa: PLC0415 - a cluster needs no jgo
-
-    jars = f"{delta_lake(DELTA)}/*{os.pathsep}{spark_connector(pyspark.__version__)}/*"
     own = {"spark.master": "local[*]", "spark.app.name": "featuregate fleet"}
-    return {**SETTINGS, **own, **dict.fromkeys(_CLASS_PATHS, jars)}
+    jars_of_spark = class_path(DELTA, pyspark.__version__, jars, environment)
+    return {**SETTINGS, **own, **dict.fromkeys(_CLASS_PATHS, jars_of_spark)}
 
 
 @contextmanager
-def local_session() -> Iterator[SparkSession]:
+def local_session(jars: Path | None = None) -> Iterator[SparkSession]:
     """Start a session on all cores of this machine, or the one of ``spark-submit``, and stop it at the end.
+
+    ``jars`` is a folder with the jars of Delta Lake and of Spark's Kafka connector, which are downloaded without it.
 
     In a program that has a session already, such as a notebook, this is another session of the same JVM, with settings
     of its own. The JVM and the program's session go on afterwards.
@@ -105,7 +107,7 @@ def local_session() -> Iterator[SparkSession]:
         yield _another_session()
         return
     with _interrupts_restored():
-        spark = _started()
+        spark = _started(jars)
         try:
             yield spark
         finally:
@@ -119,9 +121,9 @@ def _another_session() -> SparkSession:
     return spark
 
 
-def _started() -> SparkSession:
+def _started(jars: Path | None) -> SparkSession:
     builder = SparkSession.builder
-    for name, value in settings(os.environ).items():
+    for name, value in settings(os.environ, jars).items():
         builder = builder.config(name, value)
     if _GATEWAY not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable

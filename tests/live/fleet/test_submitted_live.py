@@ -11,7 +11,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from featuregate.testing.local_kafka.jars import delta_lake, spark_connector
+from featuregate.jars.spark import delta_lake, spark_connector
 from featuregate_fleet.stream.session import DELTA
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]

@@ -18,8 +18,8 @@ from http_serving import serving_http
 from relay_on_socket import serving
 from waiting import BOUND, eventually
 
+from featuregate.jars.maven import cache_folder
 from featuregate.testing import StaticFeatures, release_view
-from featuregate.testing.local_kafka.jars import cache_folder
 from featuregate.testing.local_kafka.java import find_java
 
 if TYPE_CHECKING:

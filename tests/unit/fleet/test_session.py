@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 pytest.importorskip("pyspark")
 
-from featuregate.testing.local_kafka import jars
+import pyspark
+
+from featuregate.jars.spark import CONNECTOR, DELTA
 from featuregate_fleet.stream.session import settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 OF_THE_COMMAND = {"spark.master", "spark.app.name", "spark.driver.extraClassPath", "spark.executor.extraClassPath"}
 """What ``spark-submit`` says of a job."""
 
 
-def test_a_submitted_job_keeps_what_its_command_says(monkeypatch: pytest.MonkeyPatch):
+def test_a_submitted_job_keeps_what_its_command_says(tmp_path: Path):
     """Its master, its jars, its addresses and its log; what the tables need is the same everywhere."""
-    monkeypatch.setattr(jars, "delta_lake", lambda _: Path("delta"))
-    monkeypatch.setattr(jars, "spark_connector", lambda _: Path("connector"))
-    here, submitted = settings({}), settings({"PYSPARK_GATEWAY_PORT": "4711"})
+    for prefix in (*DELTA, *CONNECTOR):
+        (tmp_path / f"{prefix}-{pyspark.__version__}.jar").touch()
+    here, submitted = settings({}, tmp_path), settings({"PYSPARK_GATEWAY_PORT": "4711"})
+    assert here["spark.driver.extraClassPath"] == f"{tmp_path}/*"
     assert here["spark.master"] == "local[*]"
     assert here.keys() >= OF_THE_COMMAND
     assert submitted.items() < here.items()

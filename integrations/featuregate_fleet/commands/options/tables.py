@@ -29,6 +29,12 @@ def add_tables_options(parser: argparse.ArgumentParser) -> None:
         "--tables", metavar="DIR", type=local_path_argument, required=True, help="the folder of the tables"
     )
     parser.add_argument(
+        "--jars",
+        metavar="DIR",
+        type=local_path_argument,
+        help="the folder with the jars of Delta Lake and of Spark's Kafka connector, where they cannot be downloaded",
+    )
+    parser.add_argument(
         "--cluster", metavar="NAME", type=_cluster, required=True, help="your name of the cluster in the tables"
     )
 

@@ -27,6 +27,6 @@ def run(args: argparse.Namespace) -> int:
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.formats import changeable_tables  # noqa: PLC0415 - likewise
 
-    with no_other_writer(folder, args.cluster), local_session() as spark:
+    with no_other_writer(folder, args.cluster), local_session(args.jars) as spark:
         compact(changeable_tables(spark, folder, args.cluster))
     return OK

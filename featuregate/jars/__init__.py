@@ -1,0 +1,1 @@
+"""Jars of Kafka, of Spark's Kafka connector and of Delta Lake, from Maven's repositories or from a folder."""

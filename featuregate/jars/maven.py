@@ -1,0 +1,181 @@
+"""Jars from Maven's repositories: downloaded once, checked, and cached.
+
+A folder of the cache is complete: it is filled under another name and renamed at the end, so that neither a crash nor a
+second process leaves a part.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from filelock import FileLock, Timeout
+
+from featuregate.errors import LocalKafkaError
+from featuregate.jars.progress import Progress
+from featuregate.jars.verified import verified_resolver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+FETCH_TIMEOUT = 900.0
+"""Seconds to wait for another process that downloads."""
+
+DOWNLOADS = 4
+"""The number of simultaneous downloads."""
+
+RELOCATED = {"slf4j-log4j12": "slf4j-reload4j"}
+"""Artifacts that were relocated with slf4j 1.7.34. There is no jar with the old name, and jgo does not follow."""
+
+BINDINGS = {"log4j-slf4j-impl", "slf4j-log4j12", "slf4j-reload4j"}
+"""Bindings of slf4j to a logger. Kafka 4 depends on none of them, and would log nothing."""
+
+
+def cache_folder() -> Path:
+    """Return the folder of the cache: ``FEATUREGATE_CACHE``, or ``featuregate`` in the user's cache folder."""
+    if chosen := os.environ.get("FEATUREGATE_CACHE"):
+        return Path(chosen).expanduser()
+    if xdg := os.environ.get("XDG_CACHE_HOME"):
+        return Path(xdg).expanduser() / "featuregate"
+    return Path.home() / ".cache" / "featuregate"
+
+
+class Download(NamedTuple):
+    """What to download."""
+
+    what: str
+    coordinates: tuple[str, ...]
+    keep: Callable[[str], bool]
+    """Whether to keep an artifact, by name."""
+    patches: tuple[str, ...] = ()
+    """Artifacts that replace or complete those of the coordinates."""
+
+
+def fetched(wanted: Download, folder: Path) -> Path:
+    """Return the folder with these jars. Download them if they are not in the cache, with progress on stderr.
+
+    Raises
+    ------
+    LocalKafkaError
+        The download fails, or a jar is not the one that its checksum describes.
+    ImportError
+        The extra ``testing`` or ``fleet`` is not installed.
+    """
+    if folder.is_dir():
+        return folder
+    cache = cache_folder()
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(cache / "kafka.lock", timeout=FETCH_TIMEOUT):
+            if not folder.is_dir():
+                _fetch(wanted, folder, cache / "maven")
+    except Timeout:
+        raise LocalKafkaError(f"another process has been downloading jars for {FETCH_TIMEOUT:.0f} s: {cache}") from None
+    except OSError as error:
+        problem = f"jars cannot be kept in {cache}: {error.strerror}"
+        raise LocalKafkaError(f"{problem}; FEATUREGATE_CACHE names another folder") from error
+    return folder
+
+
+def _fetch(wanted: Download, folder: Path, repository: Path) -> None:
+    """Resolve and install.
+
+    The Maven repository is separate, for two reasons. jgo writes to it in place, so that it is deleted after an
+    interrupted run. And poms in ``~/.m2`` without their jars break Ivy.
+    """
+    unfinished = repository.with_name("maven.unfinished")
+    if unfinished.exists():
+        shutil.rmtree(repository, ignore_errors=True)
+    unfinished.touch()
+    with Progress(f"downloading {wanted.what}") as progress:
+        install(_resolve(wanted, repository, progress), folder)
+    unfinished.unlink()
+
+
+def install(jars: Iterable[Path], folder: Path) -> None:
+    """Put jars into a folder, which exists only once all of them are in it."""
+    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        for jar in jars:
+            _link(jar, partial / jar.name)
+        partial.chmod(0o755)
+        partial.rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _resolve(wanted: Download, repository: Path, progress: Progress) -> Iterator[Path]:
+    """Resolve the dependencies and yield their jars as they arrive."""
+    try:
+        from jgo.maven import MavenContext  # noqa: PLC0415 - an extra, needed only to download
+    except ImportError as error:
+        raise ImportError("jgo downloads jars: pip install '.[testing]' in a checkout") from error
+    try:
+        context = MavenContext(resolver=verified_resolver(), repo_cache=repository, remote_repos=_remotes(), timeout=60)
+        closure = _closure(context, wanted.coordinates)
+        for patch in wanted.patches:
+            group, name, _ = patch.split(":")
+            more = _closure(context, [patch])
+            closure = {**more, **closure, (group, name): more[group, name]}
+        if extra := _logger_binding(closure):
+            # Resolved separately: jgo would apply its dependency management to all artifacts.
+            closure = {**_closure(context, [extra]), **closure}
+        gone = RELOCATED if extra else {}
+        artifacts = [artifact for (_, name), artifact in closure.items() if wanted.keep(name) and name not in gone]
+        with ThreadPoolExecutor(DOWNLOADS, "jars") as pool:
+            for count, jar in enumerate(pool.map(lambda artifact: artifact.resolve(), artifacts), 1):
+                progress.state = f"{count} of {len(artifacts)} jars"
+                yield Path(jar)
+    except (RuntimeError, ValueError, OSError) as error:  # what jgo raises; errors of requests are OSErrors
+        raise LocalKafkaError(f"could not download {wanted.what} from Maven: {error}") from error
+
+
+def _remotes() -> dict[str, str] | None:
+    """Return the mirrors of the user's jgo configuration; None for the default, Maven Central."""
+    from jgo.config import GlobalSettings  # noqa: PLC0415 - see _resolve
+
+    mirrors: dict[str, str] = GlobalSettings.load().repositories
+    for name, url in mirrors.items():
+        if not url.startswith("https://") and urlsplit(url).hostname not in ("127.0.0.1", "::1", "localhost"):
+            raise ValueError(f"the mirror {name!r} of jgo's configuration must begin with https://")
+    return mirrors or None
+
+
+def _closure(context: Any, coordinates: Iterable[str]) -> dict[tuple[str, str], Any]:
+    """Return the runtime dependencies of these coordinates, by group and name."""
+    from jgo.maven import Dependency  # noqa: PLC0415 - see _resolve
+
+    wanted = []
+    for coordinate in coordinates:
+        group, name, version = coordinate.split(":")
+        wanted.append(Dependency(context.project(group, name).at_version(version).artifact()))
+    inputs, transitive = context.resolver.resolve(wanted)
+    needed = [*inputs, *(dependency for dependency in transitive if dependency.scope in ("compile", "runtime"))]
+    return {(dependency.groupId, dependency.artifactId): dependency.artifact for dependency in needed}
+
+
+def _logger_binding(closure: Mapping[tuple[str, str], Any]) -> str | None:
+    """Return the artifact that Kafka needs for logging; None if the dependencies contain one."""
+    versions = {name: str(artifact.version) for (_, name), artifact in closure.items()}
+    for old, new in RELOCATED.items():
+        if old in versions and _numbers(versions[old]) >= (1, 7, 34):
+            return f"org.slf4j:{new}:{versions[old]}"
+    if not BINDINGS & versions.keys() and "log4j-core" in versions:
+        return f"org.apache.logging.log4j:log4j-slf4j-impl:{versions['log4j-core']}"
+    return None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in version.split(".") if number.isdigit())
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without hard links
+        shutil.copyfile(source, target)
