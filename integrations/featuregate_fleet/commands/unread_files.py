@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import print_message, printable
 from featuregate_fleet.evidence.reasons import LAYOUTS, UNKNOWN_BROKER, UNKNOWN_LAYOUT
-from featuregate_fleet.evidence.unread import CHANGED, UNLISTED, is_being_written, some_of, unread_file
+from featuregate_fleet.evidence.unread import CHANGED, LINKED, UNLISTED, is_being_written, some_of, unread_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from featuregate_fleet.evidence.unread import NothingRead
     from featuregate_fleet.stream.read_files import ReadFiles
     from featuregate_fleet.tables.folder import Tables
+
+_WHY: Final = {
+    UNLISTED: "Spark does not list names that begin with '_'",
+    LINKED: "symbolic links are not followed: put the file itself there",
+}
 
 
 class NothingUnderstood:
@@ -61,12 +66,10 @@ class UnreadFiles:
             )
         self._changed |= changed
         found = self._read.unlisted(self._logs)
-        unlisted = [path for path in found if not is_being_written(path)]
-        if new := [path for path in unlisted if path not in self._unlisted]:
-            print_message(
-                f"{some_of(new)}: not read, because Spark lists neither names that begin with '_' nor links to files "
-                "that are not there"
-            )
+        unlisted = {path: reason for path, reason in found.items() if not is_being_written(path)}
+        for reason, why in _WHY.items():
+            if new := [path for path in unlisted if unlisted[path] == reason and path not in self._unlisted]:
+                print_message(f"{some_of(new)}: not read, because {why}")
         self._unlisted = set(unlisted)
         if len(found) > len(unlisted) and not self._being_written:
             self._being_written = True  # once: the names of such files are often random
@@ -75,5 +78,5 @@ class UnreadFiles:
                 "those of files that are being written"
             )
         self._tables.leave_unread(
-            {unread_file(path, CHANGED) for path in self._changed} | {unread_file(path, UNLISTED) for path in unlisted}
+            {unread_file(path, CHANGED) for path in self._changed} | {unread_file(*each) for each in unlisted.items()}
         )

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 CHANGED: Final = "changed"
 """The file has another size than when it was read: a log may have grown, or another one has got its name."""
 UNLISTED: Final = "unlisted"
-"""Spark leaves the file out of its lists: its name, or that of a folder, begins with ``_``, or it links to nothing."""
+"""Spark leaves the file out of its lists: its name, or that of a folder, begins with ``_``."""
+LINKED: Final = "linked"
+"""A symbolic link, to a file or a folder: it may name any file of the host that reads."""
 
 _OF_WRITERS: Final = frozenset({"_temporary", "_spark_metadata"})
 """The folders in which Hadoop and Spark keep what is being written, and what was."""

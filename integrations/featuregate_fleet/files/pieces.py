@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import stat
 import zlib
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from featuregate_fleet.evidence.reasons import UNREADABLE, VANISHED
 from featuregate_fleet.evidence.text import LINES, LONGEST, Unreadable, lines_before
+from featuregate_fleet.files.opening import open_log, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +60,7 @@ class Piece(NamedTuple):
 
 def pieces_of(file: LogFile) -> list[Piece]:
     """Cut a large file of plain text into pieces. Another one cannot be cut."""
-    if _format(_path(file)):
+    if _format(file):
         return [Piece(file)]
     starts = range(0, max(file.size, 1), _PIECE)
     return [Piece(file, start, min(start + _PIECE, file.size)) for start in starts]
@@ -70,14 +68,14 @@ def pieces_of(file: LogFile) -> list[Piece]:
 
 def rest_of(file: LogFile, at: int) -> Piece:
     """Return the piece that begins where the reading of a file ended early."""
-    if not file.size or _format(_path(file)):
+    if not file.size or _format(file):
         return Piece(file, at)
     return Piece(file, at, min(at - at % _PIECE + _PIECE, file.size))
 
 
 def as_it_is(file: LogFile) -> LogFile:
     """Return a file with the size that it has now; 0 for one that is gone."""
-    path = _path(file)
+    path = path_of(file)
     return file._replace(size=path.stat().st_size if path.is_file() else 0)
 
 
@@ -86,11 +84,10 @@ def read_piece(piece: Piece) -> Iterator[pa.RecordBatch | Unreadable]:
 
     Lines before ``start`` belong to the piece before, and only say what the first one goes on with.
     """
-    path = _path(piece.file)
-    found = _format(path)
+    found = _format(piece.file)
     cutter = _Cutter(0 if found else max(piece.start - _HEADER, 0))
     try:
-        with _regular_file(path) as file:
+        with open_log(piece.file) as file:
             file.seek(cutter.at)
             for batch in _cut(cutter, _text(file, found), piece.end):
                 yield from _within(piece, batch)
@@ -109,10 +106,9 @@ def lines_of(text: bytes) -> Iterator[pa.RecordBatch]:
 
 def begins_with(file: LogFile, text: bytes) -> bool:
     """Return whether the text of a file begins so; False for a file that cannot be read."""
-    path = _path(file)
     try:
-        with _regular_file(path) as opened:
-            begun = next(_inflated(opened), b"") if _format(path) else opened.read(len(text))
+        with open_log(file) as opened:
+            begun = next(_inflated(opened), b"") if _format(file) else opened.read(len(text))
     except (OSError, EOFError, zlib.error):  # its reader says so
         return False
     return begun.startswith(text)
@@ -128,29 +124,18 @@ def _cut(cutter: _Cutter, blocks: Iterator[bytes | memoryview], end: int | None)
         raise EOFError(f"the file was cut to {cutter.at} bytes after it was listed")
 
 
-def _regular_file(path: Path) -> IO[bytes]:
-    """Open a file. To open a pipe would wait for its writer."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise OSError("this is not a regular file")
-    return path.open("rb")
-
-
-def _path(file: LogFile) -> Path:
-    return Path(unquote(urlsplit(file.uri).path))
-
-
-def _format(path: Path) -> str | None:
+def _format(file: LogFile) -> str | None:
     """Return the format of a file, by its first bytes or its name; None for plain text.
 
     Another format that is read as plain text has lines of no logger, and no request would be missing.
     """
     try:
-        with _regular_file(path) as file:
-            head = file.read(_LONGEST_MARK)
+        with open_log(file) as opened:
+            head = opened.read(_LONGEST_MARK)
     except OSError:  # its reader says so
         return None
     found = next((name for mark, name in _FORMATS.items() if head.startswith(mark)), None)
-    return found or (_GZIP if path.suffix == ".gz" else None)
+    return found or (_GZIP if file.path.endswith(".gz") else None)
 
 
 def _text(file: IO[bytes], found: str | None) -> Iterator[bytes | memoryview]:

@@ -6,6 +6,7 @@ they are. They appear whole: written under a hidden name, and linked to their ow
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -129,7 +130,8 @@ class Segmenter:
         return progress is not None and bool(head) and sha256(head).hexdigest() != progress.digest
 
     def _siblings(self) -> list[Path]:
-        return [path for path in self._log.parent.glob(f"{self._log.name}.*") if path.suffix != ".gz"]
+        found = self._log.parent.glob(f"{self._log.name}.*")
+        return [path for path in found if path.suffix != ".gz" and not path.is_symlink()]
 
     def _segments(self, file: IO[bytes], *, complete: bool) -> Iterator[str]:
         """Write segments up to the last line break, or up to the end of a log that is complete."""
@@ -200,11 +202,20 @@ def _inode(path: Path) -> int | None:
 
 
 def _opened(path: Path) -> IO[bytes] | None:
-    """Open a log; None between the renaming of one and the first line of the next one."""
+    """Open a log, which is no link; None between the renaming of one and the first line of the next one."""
     try:
-        return path.open("rb")
+        return open(path, "rb", opener=_without_links)
     except FileNotFoundError:
         return None
+
+
+def _without_links(path: str, flags: int) -> int:
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(f"{path} is a symbolic link, which is not followed: name the log itself") from error
+        raise
 
 
 def _digest(file: IO[bytes], head: int) -> str:

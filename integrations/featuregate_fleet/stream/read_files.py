@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
+from featuregate_fleet.evidence.unread import LINKED, UNLISTED
 from featuregate_fleet.files.segments import PROGRESS
 from featuregate_fleet.tables.folder import BatchId
 
@@ -70,12 +71,12 @@ class ReadFiles:
         read = {_plain(uri) for uris in self._uris.values() for uri in uris} if left else set()
         return sorted({uri for uri in left if _plain(uri) not in read})
 
-    def unlisted(self, logs: Path) -> list[str]:
-        """Return the files that Spark leaves out of its lists without a word, where they are not read.
+    def unlisted(self, logs: Path) -> dict[str, str]:
+        """Return the files that Spark leaves out of its lists without a word, and links, where they are not read.
 
-        Their names begin with ``_`` or ``.``, or are links to what is not there.
+        Each has its reason: a name that begins with ``_`` or ``.``, or a link, also one to a folder.
         """
-        return sorted(path for path in _left_out(logs) if path not in self._sizes)
+        return dict(sorted((path, reason) for path, reason in _left_out(logs) if path not in self._sizes))
 
     def changed(self, logs: Path) -> list[str]:
         """Return the files of another size than when they were read: what is new in them is not read.
@@ -115,15 +116,17 @@ def _size(path: Path) -> int | None:
     return path.stat().st_size if path.is_file() else None
 
 
-def _left_out(logs: Path) -> Iterator[str]:
-    """Yield the files whose names Spark filters out (HadoopFSUtils), unless nothing is in them, and dangling links."""
-    for folder, _, names in os.walk(logs, followlinks=True):
+def _left_out(logs: Path) -> Iterator[tuple[str, str]]:
+    """Yield links, and the files whose names Spark filters out (HadoopFSUtils), unless nothing is in them."""
+    for folder, folders, names in os.walk(logs):
         below = Path(folder).relative_to(logs)
         hidden = any(map(_is_hidden, below.parts))
-        for name in set(names) - {PROGRESS}:
+        for name in {*names, *folders} - {PROGRESS}:
             path = Path(folder, name)
-            if ((hidden or _is_hidden(name)) and _size(path)) or (path.is_symlink() and not path.exists()):
-                yield (below / name).as_posix()
+            if path.is_symlink():
+                yield (below / name).as_posix(), LINKED
+            elif (hidden or _is_hidden(name)) and _size(path):
+                yield (below / name).as_posix(), UNLISTED
 
 
 def _is_hidden(name: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import threading
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import PySparkException
@@ -16,6 +17,7 @@ from pyspark.sql import functions as f
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, log_file
+from featuregate_fleet.files.opening import is_behind_link
 from featuregate_fleet.files.pieces import Piece, as_it_is, pieces_of
 from featuregate_fleet.stream.checkpoints import write_batches
 from featuregate_fleet.stream.parsed import parse_files, write_parsed
@@ -25,7 +27,6 @@ from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -87,6 +88,7 @@ def drain(
         just_read.extend(file.uri for file in listed)
         # The rows of other queries do not change any more: a micro-batch that runs again leaves out the same files.
         new = [file for file in sorted(listed) if not read.has_of_others(file.uri, batch.query_id)]
+        new = [file for file in new if not is_behind_link(Path(root), file.path)]  # the run names the link
         parse(new, [piece for file in new for piece in pieces_of(file)], batch)
 
     try:
@@ -94,6 +96,7 @@ def drain(
         write_batches(_files(spark, root), checkpoint, write)
         if missed := read.missed(checkpoint, just_read):
             gone = [as_it_is(log_file(root, uri, 0, time_zones)) for uri in missed]
+            gone = [file for file in gone if not is_behind_link(Path(root), file.path)]
             batch = BatchId(f"missed {sha256(chr(0).join(missed).encode()).hexdigest()}", 0)
             parse(gone, [Piece(file) for file in gone], batch)  # one of them may be back
     except PySparkException as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -50,18 +51,22 @@ def test_each_file_is_read_or_named(tmp_path: Path, broker_log: Path, capsys: py
         unread = {row.path for row in tables.read("unread_files").collect()}
         read = {row.path for row in tables.read("evidence_files").collect()}
     being_written = {"1/.a", "1/a._COPYING_", "1/.old/a"}
-    assert unread == {"1/_a", "1/_old/a", "1/dangling"}
-    assert read | unread | being_written == {f"1/{name}" for name in (*NAMES, "linked/a")}
+    assert unread == {"1/_a", "1/_old/a", "1/link", "1/dangling", "1/linked"}
+    assert read | unread | being_written == {f"1/{name}" for name in (*NAMES, "linked")}
     assert read.isdisjoint(unread | being_written)
-    assert "1/_a and 2 more: not read, because Spark lists" in said
+    assert "1/_a and 1 more: not read, because Spark does not list" in said
+    assert "1/dangling and 2 more: not read, because symbolic links are not followed" in said
     assert "1/.a and 2 more: not read, because such names" in said
-    ((verdict, why, count),) = of_files()
-    assert (verdict, count) == ("unknown", 3)
-    assert why.startswith("1/_a and 2 more have not been read")
+    linked, unlisted = sorted(of_files(), key=itemgetter(1), reverse=True)
+    assert [(verdict, count) for verdict, _, count in (linked, unlisted)] == [("unknown", 3), ("unknown", 2)]
+    assert linked[1].startswith("1/dangling and 2 more have not been read")
+    assert unlisted[1].startswith("1/_a and 1 more have not been read")
 
     (broker / "_a").rename(broker / "b")
     (broker / "_old").rename(broker / "old")
-    (broker / "dangling").unlink()
+    for name in ("dangling", "linked", "link"):
+        (broker / name).unlink()
+    (broker / "link").write_text(text)
     with (broker / "a").open("a") as file:
         file.write("more\n")
     assert main(run) == 0

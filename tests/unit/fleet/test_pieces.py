@@ -10,7 +10,8 @@ import random
 import zlib
 from collections import Counter
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,11 +24,9 @@ from fleet_lines import document, line_of  # noqa: E402 - after the check for th
 from featuregate_fleet.evidence.paths import log_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.text import Unreadable  # noqa: E402 - likewise
 from featuregate_fleet.files import pieces as module  # noqa: E402 - likewise
+from featuregate_fleet.files.opening import is_behind_link  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
-from featuregate_fleet.files.pieces import Piece, pieces_of, read_piece, rest_of  # noqa: E402 - likewise
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from featuregate_fleet.files.pieces import Piece, begins_with, pieces_of, read_piece, rest_of  # noqa: E402 - likewise
 
 LINE = line_of(document())
 
@@ -215,14 +214,46 @@ def test_a_pipe_is_no_file(log: Path):
     assert [failure.why for failure in read(Piece(file_of(log)))[1]] == ["this is not a regular file"]
 
 
-def test_an_error_of_the_disk_ends_one_file_alone(log: Path, tmp_path: Path):
+def test_an_error_of_the_disk_ends_one_file_alone(tmp_path: Path):
     """The memory of a process is a file whose first byte cannot be read."""
-    log.symlink_to("/proc/self/mem")
+    (tmp_path / "1").mkdir()
     good = tmp_path / "1" / "good.log"
     good.write_text("good\n")
-    lines, (failure,) = read(Piece(file_of(log)), Piece(file_of(good)))
+    lines, (failure,) = read(Piece(file_of(Path(f"/proc/{os.getpid()}/mem"))), Piece(file_of(good)))
     assert ([value for _, value, _ in lines], failure.reason) == (["good"], "unreadable")
     assert "error" in failure.why.lower()
+
+
+@pytest.mark.parametrize("name", ["1/link.log", "1/folder/key", "1/deep/link.gz", "2/key", "link.log"])
+def test_a_link_below_the_folder_of_logs_is_not_followed(tmp_path: Path, name: str):
+    """A broker that makes one would read files of this host, such as a private key."""
+    logs, secret = tmp_path / "logs", tmp_path / "secret"
+    (logs / "1" / "deep").mkdir(parents=True)
+    secret.mkdir()
+    (secret / "key").write_text("PRIVATE KEY\n")
+    for link, target in {"1/folder": secret, "2": secret}.items():
+        (logs / link).symlink_to(target)
+    for link in ("1/link.log", "1/deep/link.gz", "link.log"):
+        (logs / link).symlink_to(secret / "key")
+    file = log_file(str(logs), (logs / name).as_uri(), 12)
+    assert is_behind_link(logs, name)
+    assert pieces_of(file)
+    assert not begins_with(file, b"PRIVATE")
+    ((lines, (failure,)),) = [read(Piece(file))]
+    assert (lines, failure.reason) == ([], "unreadable")
+    assert "symbolic link, which is not followed" in failure.why
+
+
+def test_the_folder_of_logs_may_be_behind_links_itself(tmp_path: Path):
+    """The operator names it, and no broker writes there."""
+    (tmp_path / "real" / "1").mkdir(parents=True)
+    (tmp_path / "real" / "1" / "a.log").write_text("one\n")
+    (tmp_path / "logs").symlink_to("real")
+    file = log_file(str(tmp_path / "logs"), (tmp_path / "logs" / "1" / "a.log").as_uri(), 4)
+    assert read(Piece(file)) == ([(0, "one", 3)], [])
+    assert not is_behind_link(tmp_path / "logs", "1/a.log")
+    elsewhere = log_file("/other", (tmp_path / "logs" / "1" / "a.log").as_uri(), 4)
+    assert read(Piece(elsewhere)) == ([(0, "one", 3)], [])
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5])

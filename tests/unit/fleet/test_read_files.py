@@ -92,7 +92,18 @@ def test_files_that_spark_does_not_list_are_named(tmp_path: Path):
     for name in ("_a", ".c", "d._COPYING_", "_old/b/e", "listed", "_metadata", ".progress.json"):
         (tmp_path / "1" / name).write_text("one\n")
     (tmp_path / "1" / "_SUCCESS").touch()
-    (tmp_path / "1" / "link").symlink_to("listed")
-    (tmp_path / "1" / "dangling").symlink_to("gone")
-    names = [".c", "_a", "_old/b/e", "d._COPYING_", "dangling"]
-    assert read("listed", "link", "_metadata").unlisted(tmp_path) == [f"1/{name}" for name in names]
+    names = [".c", "_a", "_old/b/e", "d._COPYING_"]
+    assert read("listed", "_metadata").unlisted(tmp_path) == {f"1/{name}": "unlisted" for name in names}
+
+
+def test_links_are_named_and_not_followed(tmp_path: Path):
+    """A link to a folder may lead to itself, or to all files of the host. One that an older release has read is not."""
+    (tmp_path / "1" / "old").mkdir(parents=True)
+    (tmp_path / "else" / "_hidden").mkdir(parents=True)
+    (tmp_path / "else" / "_hidden" / "a").write_text("one\n")
+    links = {"1/link": "listed", "1/dangling": "gone", "1/loop": ".", "1/old/to": tmp_path / "else", "2": "1"}
+    for name, target in {**links, "1/read": "listed"}.items():
+        (tmp_path / name).symlink_to(target)
+    found = read("read").unlisted(tmp_path)
+    assert {path: reason for path, reason in found.items() if reason == "linked"} == dict.fromkeys(links, "linked")
+    assert set(found) - set(links) == {"else/_hidden/a"}

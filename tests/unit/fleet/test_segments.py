@@ -321,3 +321,23 @@ def test_bodies_of_real_lines_are_cut(real_lines: Sequence[str]):
     assert requests
     empty = ('"request":{},"response":{},"connection"', " -- {},response:{} from connection", "} -- {} from connection")
     assert all(any(bodies in line for bodies in empty) for line in requests)
+
+
+def test_a_link_is_not_collected(log: Path, folder: Path, segmenter: Segmenter, tmp_path: Path):
+    """Neither in place of the log nor beside it, where a rotated log would be."""
+    secret = tmp_path / "key"
+    secret.write_text("PRIVATE KEY\n")
+    log.symlink_to(secret)
+    with pytest.raises(
+        OSError, match=r"kafka-request.log is a symbolic link, which is not followed: name the log itself"
+    ):
+        segmenter.collect()
+    log.unlink()
+    append(log, "one\n")
+    assert segmenter.collect()
+    log.rename(log.with_name("kafka-request.log.2"))
+    log.with_name("kafka-request.log.1").symlink_to(secret)
+    append(log, "two\n")
+    os.utime(secret)
+    segmenter.collect()
+    assert collected(folder) in {"one\ntwo\n", "two\none\n"}

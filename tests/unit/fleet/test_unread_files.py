@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from featuregate_fleet.commands.unread_files import UnreadFiles
-from featuregate_fleet.evidence.unread import CHANGED, UNLISTED, UnreadFile, is_being_written
+from featuregate_fleet.evidence.unread import CHANGED, LINKED, UNLISTED, UnreadFile, is_being_written
 from featuregate_fleet.stream.read_files import ReadFiles
 
 if TYPE_CHECKING:
@@ -57,14 +57,17 @@ def test_a_run_names_each_file_once_and_keeps_it(
     (logs / "1" / "log").write_text("one\ntwo\n")
     (logs / "1" / "_a").write_text("one\n")
     (logs / "_b").write_text("one\n")
+    (logs / "1" / "key").symlink_to("/etc/passwd")
     unread.look()
     said = capsys.readouterr().err
     assert "1/log has changed since it was read" in said
-    assert "1/_a and 1 more: not read, because Spark lists" in said
+    assert "1/_a and 1 more: not read, because Spark does not list names that begin with '_'" in said
+    assert "1/key: not read, because symbolic links are not followed" in said
     files = {
         UnreadFile("1/log", "1", CHANGED),
         UnreadFile("1/_a", "1", UNLISTED),
         UnreadFile("_b", None, UNLISTED),
+        UnreadFile("1/key", "1", LINKED),
     }
     assert kept.files == files
     unread.look()

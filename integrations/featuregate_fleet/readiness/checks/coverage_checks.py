@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.evidence.reasons import LAYOUTS, NOTHING_MISSING, OF_FILES, UNKNOWN_BROKER, UNKNOWN_LAYOUT
-from featuregate_fleet.evidence.unread import CHANGED, some_of
+from featuregate_fleet.evidence.unread import CHANGED, LINKED, UNLISTED, some_of
 from featuregate_fleet.readiness.hours import hours_ahead, lost_hours
 from featuregate_fleet.readiness.rows import Row, Verdict
 
@@ -75,26 +75,31 @@ def _unread(evidence: Evidence) -> Iterator[Row]:
         paths = [path for *_, path in found]
         have = "has" if len(paths) == 1 else "have"
         changed = reason == CHANGED
+        what, do = _UNREAD.get(reason, _UNREAD[UNLISTED])
         yield Row(
             check="coverage",
             verdict=Verdict.WARN if changed else Verdict.UNKNOWN,
             subject=f"files of broker {broker}" if broker else "files of an unknown broker",
-            why=f"{some_of(paths)} {have} {_CHANGED if changed else _NOT_LISTED}",
-            do=_HAND_IN_ROLLED_FILES if changed else _RENAME_FILES,
+            why=f"{some_of(paths)} {have} {what}",
+            do=do,
             count=len(paths),
         )
 
 
-_CHANGED: Final = "changed since the last reading, and what is new is not in the tables."
-_NOT_LISTED: Final = (
-    "not been read: Spark lists neither names that begin with '_' nor links to files that are not there."
-)
 _HAND_IN_ROLLED_FILES: Final = (
     "Give 'featuregate fleet run' rolled files under names that do not change, or those of 'featuregate fleet collect'."
 )
-_RENAME_FILES: Final = (
-    "Rename the files and their folders, bring back what links name, and run 'featuregate fleet run' again."
-)
+_UNREAD: Final = {
+    CHANGED: ("changed since the last reading, and what is new is not in the tables.", _HAND_IN_ROLLED_FILES),
+    UNLISTED: (
+        "not been read: Spark does not list names that begin with '_'.",
+        "Rename the files and their folders, and run 'featuregate fleet run' again.",
+    ),
+    LINKED: (
+        "not been read: symbolic links are not followed.",
+        "Put the files themselves in place of the links, and run 'featuregate fleet run' again.",
+    ),
+}
 
 
 def _lost(evidence: Evidence, broker: str) -> Iterator[Row]:
