@@ -44,8 +44,6 @@ class ViewFields(_Levels):
 
 def text_of(fields: ViewFields, *, incomplete: bool) -> str:
     """Write the fields of a view as one line of JSON. ``incomplete`` is for readers in other languages."""
-    import json  # noqa: PLC0415 - only at the first use
-
     content = {
         "schema_version": SCHEMA_VERSION,
         "cluster_id": fields["cluster_id"],
@@ -55,8 +53,15 @@ def text_of(fields: ViewFields, *, incomplete: bool) -> str:
         "seen_at": fields["seen_at"],
         "incomplete": incomplete,
         **_levels(fields),
-        "brokers": [_broker(broker) for broker in fields["brokers"]],
     }
+    known: dict[tuple[int, ...], str] = {}
+    brokers = ", ".join([_broker(broker, known) for broker in fields["brokers"]])
+    return f'{_dumps(content)[:-1]}, "brokers": [{brokers}]}}'
+
+
+def _dumps(content: Mapping[str, object]) -> str:
+    import json  # noqa: PLC0415 - only at the first use
+
     return json.dumps(content, ensure_ascii=False, allow_nan=False)
 
 
@@ -73,24 +78,27 @@ def _levels(of: _Levels) -> dict[str, object]:
     }
 
 
-def _broker(broker: BrokerAnswer) -> dict[str, object]:
-    return {
+def _broker(broker: BrokerAnswer, known: dict[tuple[int, ...], str]) -> str:
+    """Write one answer. Brokers that answer alike share what they say, which is written once."""
+    said: _Levels = {
+        "epoch": broker.epoch,
+        "finalized": broker.finalized,
+        "finalized_min": broker.finalized_min,
+        "supported": broker.supported,
+        "api_ranges": broker.api_ranges,
+    }
+    same = tuple(each if isinstance(each, int) else id(each) for each in said.values())
+    if same not in known:
+        known[same] = _dumps(_levels(said))
+    who = {
         "node_id": broker.node_id,
         "host": broker.host,
         "port": broker.port,
         "answered_at": broker.answered_at,
         "asked_version": broker.asked_version,
         "failure": broker.failure and broker.failure._asdict(),
-        **_levels(
-            {
-                "epoch": broker.epoch,
-                "finalized": broker.finalized,
-                "finalized_min": broker.finalized_min,
-                "supported": broker.supported,
-                "api_ranges": broker.api_ranges,
-            }
-        ),
     }
+    return f"{_dumps(who)[:-1]}, {known[same][1:]}"
 
 
 def fields_from_json(text: str) -> ViewFields:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -145,37 +145,35 @@ class _Relay:
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         """Watch the clusters while the app runs, so that each status and change is known with its beginning."""
-        watching = asyncio.create_task(self._watch())
+        watching = [asyncio.create_task(self._watch(cluster)) for cluster in self._clusters.values()]
         ends = [cluster.follow() for cluster in self._clusters.values()]
         try:
             yield
         finally:
             for end in ends:
                 end()
+            for each in watching:
+                each.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)
             for cluster in self._clusters.values():
                 cluster.worker.close()
-            watching.cancel()
-            with suppress(asyncio.CancelledError):
-                await watching
 
-    async def _watch(self) -> None:
-        failing = set()  # so that an error that stays is one line, and not one each second
+    async def _watch(self, cluster: ServedCluster) -> None:
+        failing = False  # so that an error that stays is one line, and not one each second
         while True:
-            for cluster in self._clusters.values():
-                try:
-                    self._look(cluster)
-                    failing.discard(cluster)
-                except Exception:
-                    self._failed_looks[cluster.name] += 1
-                    if cluster not in failing:
-                        logger.exception("changes of cluster %s may not have been told", cluster.name)
-                    failing.add(cluster)
+            try:
+                cluster.health()
+                if self._notifier is not None:
+                    await cluster.worker.run(partial(self._notifier.look, cluster))
+                failing = False
+            except Refused:
+                pass  # the thread is busy with requests: what has changed is found by a later look
+            except Exception:
+                self._failed_looks[cluster.name] += 1
+                if not failing:
+                    logger.exception("changes of cluster %s may not have been told", cluster.name)
+                failing = True
             await asyncio.sleep(_WATCH_SECONDS)
-
-    def _look(self, cluster: ServedCluster) -> None:
-        cluster.health()
-        if self._notifier is not None:
-            self._notifier.look(cluster)
 
     def stop_waiting(self) -> None:
         for cluster in self._clusters.values():
@@ -211,6 +209,7 @@ class _Relay:
         """Stream the changes of a cluster. A client that comes back says what it has seen."""
         cluster = self.cluster_of(request)
         await self.floors.reached(request, cluster)
+        await cluster.prepare()
         events = ClusterEvents(cluster, request.headers.get("Last-Event-ID"))
         return open_stream(request, self.streams, events, self.floors.seconds)
 
@@ -262,7 +261,8 @@ class _Relay:
         # An endpoint may be told of any cluster.
         notifier = self._notifier if client_of(request).clusters is None else None
         webhooks = {} if notifier is None else notifier.deliveries()
-        return Response(exposition(numbers, webhooks), headers={"Content-Type": CONTENT_TYPE})
+        content = await asyncio.to_thread(exposition, numbers, webhooks)  # it has a line for each broker
+        return Response(content, headers={"Content-Type": CONTENT_TYPE})
 
 
 def _decided(cluster: ServedCluster, text: str) -> bytes:

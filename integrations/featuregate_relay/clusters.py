@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.gating.latches import LatchKey
 from featuregate_relay.seen import latch_of
-from featuregate_relay.states import current_state
+from featuregate_relay.states import CurrentState
 from featuregate_relay.timeline.timeline import Timeline
 from featuregate_relay.waiting import NextChange
 from featuregate_relay.worker import Worker
@@ -44,11 +44,11 @@ class ServedCluster:
         self._sticky = tuple(
             (gate, LatchKey(gate.name, str(gate.requirement))) for gate in cluster.gates if gate.policy == "sticky"
         )
-        self.state = current_state(cluster.features, cluster.gates)
+        self.worker = Worker()
+        self.state = CurrentState(cluster.features, cluster.gates, self.worker.later)
         self.next_view = NextChange(lambda: cluster.features.view_and_age()[0])
         self.next_state = NextChange(self.state)
         self.timeline = Timeline(cluster.timeline)
-        self.worker = Worker()
         self._poll_at = 0.0
         """When the last poll that a client has asked for begins, on the clock of the loop."""
         self._status = ""
@@ -65,6 +65,12 @@ class ServedCluster:
         if health["status"] != self._status:
             self._status, self._since = health["status"], datetime.now(UTC).isoformat(timespec="seconds")
         return health | {"since": self._since}
+
+    async def prepare(self) -> None:
+        """Wait until the state is that of the view at hand."""
+        self.state()
+        if self.state.is_behind:
+            await self.worker.run(self.state.made)
 
     def poll_soon(self) -> None:
         """Let the discoverer ask its brokers, for a client that has seen newer answers than these. On the loop."""

@@ -8,12 +8,16 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from featuregate import Discoverer, Gate, View
+    from featuregate.view.answers import BrokerAnswer
+
+_AT_ONCE: Final = 2000
+"""API ranges and features of a view whose state is made at once, in about a millisecond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,47 +43,98 @@ class ClusterState:
         }
 
 
-def current_state(features: Discoverer, gates: Iterable[Gate]) -> Callable[[], ClusterState | None]:
-    """Return a function for the current state. It returns the same object until the state changes.
+class CurrentState:
+    """The current state of a cluster: the same object until the state changes. None: no broker has answered yet.
 
-    None: no broker has answered yet.
+    The revision of a large view is computed ``later``, on another thread. Until then the state before is the current
+    one.
     """
-    # One pair, which is replaced as a whole: while it is made, a poll may end, and another thread may make one, too.
-    known: tuple[View, ClusterState] | None = None
 
-    def current() -> ClusterState | None:
-        nonlocal known
-        before, view, health = known, features.view, features.health()
+    def __init__(
+        self,
+        features: Discoverer,
+        gates: Iterable[Gate],
+        later: Callable[[Callable[[], object]], None] | None = None,
+    ) -> None:
+        self._features = features
+        self._gates = tuple(gates)
+        self._later = later
+        self._known: tuple[View, ClusterState] | None = None
+        """One pair, which is replaced as a whole: while it is made, a poll may end, and another thread may make one."""
+        self._announced: View | None = None
+
+    def __call__(self) -> ClusterState | None:
+        """Return the current state."""
+        known, view = self._known, self._features.view
         if view is None:
             return None
+        if self._later is not None and self.is_behind and _is_large(view):
+            if self._announced is not view:
+                self._announced = view
+                self._later(lambda: self._state_of(view))
+            return None if known is None else known[1]
+        return self._state_of(view)
+
+    def made(self) -> ClusterState | None:
+        """Return the state of the view at hand, on this thread, however large the view is."""
+        view = self._features.view
+        return None if view is None else self._state_of(view)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the state is not yet that of the view at hand."""
+        return self._known is None or self._known[0] is not self._features.view
+
+    def _state_of(self, view: View) -> ClusterState:
+        before, health = self._known, self._features.health()
         state = ClusterState(
             revision=before[1].revision if before is not None and before[0].same_content(view) else revision_of(view),
             cluster_id=view.cluster_id,
             status=health["status"],
-            gates={gate.name: gate.open for gate in gates},
+            gates={gate.name: gate.open for gate in self._gates},
             view=view,
         )
         if before is not None and before[1] == state:
             state = before[1]
-        known = view, state
+        self._known = view, state
         return state
 
-    return current
+
+def size_of(view: View) -> int:
+    """Return how many API ranges and features the answers of all brokers have."""
+    return sum(
+        len(broker.api_ranges) + len(broker.supported) + len(broker.finalized) + len(broker.finalized_min)
+        for broker in view.brokers
+    )
+
+
+def _is_large(view: View) -> bool:
+    return len(view.brokers) > _AT_ONCE or size_of(view) > _AT_ONCE
 
 
 def revision_of(view: View) -> str:
     """Return a text that two views share if, and only if, they have the same content: see `View.same_content`.
 
-    Epochs and times are left out: replicas poll at different times.
+    Epochs and times are left out: replicas poll at different times. What brokers share that
+    answer alike is read once.
     """
-    said = json.loads(view.to_json())
-    content = {key: said[key] for key in ("cluster_id", "role", "broker_list", "supported", "api_ranges")}
-    content["levels"] = [said["finalized"], said["finalized_min"]] if view.epoch >= 0 else None
-    content["brokers"] = [_broker(broker) for broker in said["brokers"]]
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+    digests: dict[int, str] = {}
 
+    def digest(said: Mapping[Any, Any]) -> str:
+        found = digests.get(id(said))
+        if found is None:
+            found = digests[id(said)] = hashlib.sha256(json.dumps(sorted(said.items())).encode()).hexdigest()
+        return found
 
-def _broker(said: dict[str, Any]) -> dict[str, Any]:
-    content = {key: value for key, value in said.items() if key not in {"answered_at", "epoch"}}
-    failure = content["failure"] and content["failure"]["kind"]  # its text may hold times
-    return content | {"has_epoch": said["epoch"] >= 0, "failure": failure}
+    def levels(of: View | BrokerAnswer) -> list[str]:
+        return [digest(of.finalized), digest(of.finalized_min)]
+
+    content = hashlib.sha256()
+    whole = [view.cluster_id, view.role, view.broker_list, digest(view.supported), digest(view.api_ranges)]
+    content.update(json.dumps([*whole, levels(view) if view.epoch >= 0 else None]).encode())
+    for broker in view.brokers:
+        failure = broker.failure and broker.failure.kind  # its text may hold times
+        who = [broker.node_id, broker.host, broker.port, broker.asked_version, failure, broker.epoch >= 0]
+        answer = [*levels(broker), digest(broker.supported), digest(broker.api_ranges)]
+        content.update(json.dumps([*who, *answer]).encode())
+    return content.hexdigest()[:32]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from featuregate_relay.refusals import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
 T = TypeVar("T")
 
@@ -24,6 +24,7 @@ class Worker:
         self._most = most
         self._waiting = 0
         self._thread: ThreadPoolExecutor | None = None
+        self._shared: dict[Hashable, asyncio.Task[Any]] = {}
 
     async def run(self, call: Callable[[], T]) -> T:
         """Return what the call returns. A request that is cancelled while the call waits takes the call with it.
@@ -40,6 +41,14 @@ class Worker:
             return await asyncio.get_running_loop().run_in_executor(self._started(), call)
         finally:
             self._waiting -= 1
+
+    async def run_once(self, key: Hashable, call: Callable[[], T]) -> T:
+        """Return what the call returns, which runs once for all that ask for the same key meanwhile."""
+        task = self._shared.get(key)
+        if task is None:
+            task = self._shared[key] = asyncio.create_task(self.run(call))
+            task.add_done_callback(lambda _: self._shared.pop(key))
+        return await asyncio.shield(task)
 
     def later(self, call: Callable[[], object]) -> None:
         """Run a call for which nobody waits."""

@@ -92,6 +92,7 @@ class _Pages:
 
     async def _page(self, request: Request, cluster: ServedCluster, *, root: str, alone: bool) -> Response:
         await self._floors.reached(request, cluster)
+        await cluster.prepare()
         latched = frozenset(request.query_params.get(LATCHED, "").split())
         # In a thread: the brokers decide how large the page is, and other requests do not wait for it.
         page = await asyncio.to_thread(

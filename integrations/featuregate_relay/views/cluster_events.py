@@ -30,6 +30,8 @@ class ClusterEvents(ClientEvents):
             return None
         if view is None or state is None:
             return "no broker has answered yet, and the client has seen answers"
+        if self.cluster.state.is_behind:
+            return "the newest answers are not read yet"
         behind = EventId.of(view, state.revision).is_below(self._seen, datetime.now(UTC).timestamp())
         return "this relay is behind: the client has seen newer answers" if behind else None
 

@@ -14,12 +14,13 @@ from featuregate.sources.relay_responses import AGE_HEADER
 from featuregate_relay.entity_tags import matches
 from featuregate_relay.refusals import Refused
 from featuregate_relay.views.floors import problem_after
-from featuregate_relay.views.view_body import ViewBody
+from featuregate_relay.views.view_body import ViewBody, accepts_gzip
 from featuregate_relay.waiting import ClientGone, ends_with_connection
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from featuregate import View
     from featuregate_relay.clusters import ServedCluster
     from featuregate_relay.views.floors import Floors
     from featuregate_relay.views.view_body import RawHeaders
@@ -89,16 +90,17 @@ class ViewPath:
         try:
             with ends_with_connection(request.scope):
                 body, age, problem = await self._body(cluster, wanted)
+                if body is None or problem is not None:
+                    raise Refused(503, f"{cluster.name}: {problem}", retry_after=1)
+                return await _view(cluster, body, age, wanted)
         except ClientGone:
             return Response(status_code=503)  # not read by any client
-        if body is None or problem is not None:
-            raise Refused(503, f"{cluster.name}: {problem}", retry_after=1)
-        return _view(body, age, wanted)
 
     def unchanged(self, cluster: ServedCluster, floor: Floor | None, if_none_match: str) -> RawHeaders | None:
-        """Return the headers of 304 for a client that has the newest view; None: it has not, or there is none."""
-        body, age, problem = self._newest(cluster, floor)
-        if body is None or problem is not None or not matches(if_none_match, body.tag):
+        """Return the headers of 304 for a client that has the newest view; None: it has not, or it is not made yet."""
+        view, age, problem = self._floors.newest(cluster, floor)
+        body = None if view is None or problem is not None else self._known(cluster, view)
+        if body is None or body.problem is not None or not matches(if_none_match, body.tag):
             return None
         return [*body.headers, _age(age)]
 
@@ -111,35 +113,64 @@ class ViewPath:
         ends = now() + wanted.wait
         if floor is not None:
             longest = max(wanted.wait, self._floors.seconds)
-            await problem_after(longest, cluster, lambda: self._newest(cluster, floor)[2])
+            await problem_after(longest, cluster, lambda: self._floors.newest(cluster, floor)[2])
         while True:
-            body, age, problem = self._newest(cluster, floor)
+            body, age, problem = await self._newest(cluster, floor)
             left = ends - now()
             if left <= 0 or (problem is None and body is not None and wanted.is_news(body)):
                 return body, age, problem
             if not await cluster.next_view.after(None if body is None else body.view, left):
-                return self._newest(cluster, floor)
+                return await self._newest(cluster, floor)
             await asyncio.sleep(_RANDOM.random() * _SPREAD_SECONDS)
 
-    def _newest(self, cluster: ServedCluster, floor: Floor | None) -> tuple[ViewBody | None, float, str | None]:
+    async def _newest(self, cluster: ServedCluster, floor: Floor | None) -> tuple[ViewBody | None, float, str | None]:
         view, age, problem = self._floors.newest(cluster, floor)
         if view is None:
             return None, age, problem
-        body, latched = self._bodies.get(cluster.name), cluster.latched()
-        if body is None or body.view is not view or body.latched != latched:
-            body = self._bodies[cluster.name] = ViewBody(view, latched, before=body)
-        return body, age, problem
+        body = self._known(cluster, view)
+        if body is None:
+            aged = _Aging(cluster, view, age)
+            body = await cluster.worker.run_once(id(view), lambda: self._make(cluster, view))
+            age = aged.now()
+        return body, age, problem or body.problem
+
+    def _known(self, cluster: ServedCluster, view: View) -> ViewBody | None:
+        body = self._bodies.get(cluster.name)
+        return body if body is not None and body.view is view and body.latched == cluster.latched() else None
+
+    def _make(self, cluster: ServedCluster, view: View) -> ViewBody:
+        body = ViewBody(view, cluster.latched(), before=self._bodies.get(cluster.name))
+        self._bodies[cluster.name] = body
+        return body
 
 
-def _view(body: ViewBody, age: float, wanted: _Wanted) -> Response:
+async def _view(cluster: ServedCluster, body: ViewBody, age: float, wanted: _Wanted) -> Response:
     if matches(wanted.if_none_match, body.tag):
         response = Response(status_code=304)
     else:
-        encoded = body.encoded(wanted.accept_encoding)
+        encoding, aged = wanted.accept_encoding, _Aging(cluster, body.view, age)
+        encoded = body.made(encoding)
+        if encoded is None:
+            key = (id(body), accepts_gzip(encoding))
+            encoded = await cluster.worker.run_once(key, lambda: body.encoded(encoding))
+        age = aged.now()
         response = Response(encoded.content, media_type="application/json")
         response.raw_headers += encoded.coding
     response.raw_headers += [*body.headers, _age(age)]
     return response
+
+
+class _Aging:
+    """The age of a view whose body is made meanwhile, and which may not be the newest one any more then."""
+
+    def __init__(self, cluster: ServedCluster, view: View, age: float) -> None:
+        self._cluster, self._view, self._age = cluster, view, age
+        self._clock = asyncio.get_running_loop().time
+        self._since = self._clock()
+
+    def now(self) -> float:
+        view, age = self._cluster.features.view_and_age()
+        return age if view is self._view else self._age + self._clock() - self._since
 
 
 def _age(seconds: float) -> tuple[bytes, bytes]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from featuregate.sources.latched_json import with_latched
 from featuregate.sources.relay_responses import REVISION_HEADER, freshness_of
 from featuregate_relay.entity_tags import weak_tag
-from featuregate_relay.states import revision_of
+from featuregate_relay.states import revision_of, size_of
 
 if TYPE_CHECKING:
     from featuregate import View
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 RawHeaders = list[tuple[bytes, bytes]]
 _LEVEL: Final = 5
+MOST_ELEMENTS: Final = 450_000
+"""API ranges and features of a view as JSON, which has 16 MiB then. Kafka's largest clusters have a third of them."""
 _CODINGS: Final = {"gzip", "x-gzip", "*"}
 
 
@@ -41,11 +43,23 @@ class ViewBody:
         self.revision: str = before.revision if before is not None and same else revision_of(view)
         # Where no broker reports the epoch of the view any more, levels age: the client must see these answers.
         reported = max((broker.epoch for broker in view.answering), default=-1) >= view.epoch
+        size = size_of(view)
+        self.problem = (
+            None
+            if size <= MOST_ELEMENTS
+            else f"the brokers have answered with {size} API ranges and features, and a relay sends {MOST_ELEMENTS}"
+        )
+        """Why the view is not sent."""
         self.tag = weak_tag([self.revision, reported, *sorted(latched)])
 
     def encoded(self, accept_encoding: str) -> EncodedBody:
         """Return the body in a coding that the client accepts."""
         return self._compressed if accepts_gzip(accept_encoding) else self._identity
+
+    def made(self, accept_encoding: str) -> EncodedBody | None:
+        """Return the same if it is made already; None: `encoded` makes it, which takes its time."""
+        made: EncodedBody | None = self.__dict__.get("_compressed" if accepts_gzip(accept_encoding) else "_identity")
+        return made
 
     @cached_property
     def headers(self) -> RawHeaders:

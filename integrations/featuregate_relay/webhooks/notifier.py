@@ -30,8 +30,8 @@ class Notifier:
         self._last: dict[str, ClusterState] = {}
 
     def look(self, cluster: ServedCluster) -> None:
-        """Send what has changed since the last look. Never blocks."""
-        last, state = self._last.get(cluster.name), cluster.state()
+        """Send what has changed since the last look. Takes longer the larger the cluster is."""
+        last, state = self._last.get(cluster.name), cluster.state.made()
         if state is None or state is last:
             return
         self._last[cluster.name] = state

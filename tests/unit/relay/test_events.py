@@ -18,7 +18,7 @@ from waiting import eventually
 import featuregate as fg
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_relay.app import Cluster, make_app
-from featuregate_relay.states import current_state, revision_of
+from featuregate_relay.states import CurrentState, revision_of
 from featuregate_relay.views.event_stream import OpenStreams
 from featuregate_relay.waiting import NextChange
 
@@ -226,7 +226,7 @@ def test_a_revision_names_what_the_brokers_say() -> None:
 def test_a_state_stays_the_same_object_until_it_is_another_one() -> None:
     """What waits for a change compares objects."""
     features = StaticFeatures()
-    current = current_state(features, ())
+    current = CurrentState(features, ())
     assert current() is None
     features.show(VIEW)
     first = current()
@@ -251,7 +251,7 @@ def test_a_revision_is_that_of_the_view_also_where_a_poll_ends_meanwhile() -> No
             return False
 
     features = StaticFeatures(VIEW)
-    current = current_state(features, [Slow()])
+    current = CurrentState(features, [Slow()])
     for view in (VIEW, UPGRADED):
         state = current()
         assert state.revision == revision_of(state.view) == revision_of(view)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_network
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -396,16 +397,16 @@ def test_a_poll_that_ends_between_two_looks_keeps_its_changes() -> None:
     """The state and the view are those of one poll, or the change would be told without saying what has changed."""
     features, served, noting, notifier = replica()
     features.show(VIEW)
-    state = served.state
+    state = served.state.made
 
     def polled_meanwhile() -> ClusterState | None:
         found = state()
         features.show(UPGRADED)
         return found
 
-    served.state = polled_meanwhile
+    served.state = SimpleNamespace(made=polled_meanwhile)
     notifier.look(served)
-    served.state = state
+    served.state = SimpleNamespace(made=state)
     notifier.look(served)
     features.show(replace(VIEW, epoch=UPGRADED.epoch + 1))
     notifier.look(served)
