@@ -7,6 +7,7 @@ import re
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from featuregate.budgets import MOST_FILE_BYTES
 from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,6 +40,31 @@ def local_path(key: str, place: str | os.PathLike[str]) -> Path:
             "that is mounted; a local folder whose name looks like a URI needs its absolute path",
         )
     return Path(place)
+
+
+def read_file(path: Path, most: int = MOST_FILE_BYTES) -> bytes:
+    """Read a regular file of ``most`` bytes; never wait, as for the writer of a pipe.
+
+    Raises
+    ------
+    OSError
+        It is a pipe, a device or a folder, has more bytes, or cannot be read; ``strerror`` says why.
+    """
+    import errno  # noqa: PLC0415 - most apps read no files
+    import stat  # noqa: PLC0415 - likewise
+
+    with os.fdopen(
+        os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)), "rb"
+    ) as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is a pipe or a device, and not a regular file", str(path))
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most} bytes", str(path))
+    return content
 
 
 @contextmanager

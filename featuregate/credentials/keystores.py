@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.credentials.jks import MAGIC, JavaKeyStore, JksError, read_jks
 from featuregate.errors import ConfigError
+from featuregate.files import read_file
 
 if TYPE_CHECKING:
     from featuregate.config import Secret
@@ -19,7 +20,6 @@ _PEM_LINE = 64
 _JCEKS = b"\xce\xce\xce\xce"
 _ASN1_SEQUENCE = b"\x30"
 """First byte of every PKCS12 store."""
-_LARGEST = 16 * 1024 * 1024
 _CONVERT = "convert it with keytool -importkeystore -srckeystore OLD -destkeystore NEW -deststoretype PKCS12"
 
 
@@ -99,8 +99,7 @@ def _read(source: Material) -> Pem | JavaKeyStore:
 
 def _content(source: Material) -> bytes:
     try:
-        with Path(source.location or "").open("rb") as file:
-            return file.read(_LARGEST)
+        return read_file(Path(source.location or ""))
     except OSError as error:
         raise ConfigError(source.key, f"{source.location!r} cannot be read: {error.strerror}") from None
 

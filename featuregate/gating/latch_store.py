@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError, RequirementError
-from featuregate.files import local_path, replace_file, turn
+from featuregate.files import local_path, read_file, replace_file, turn
 from featuregate.gating.latches import LatchedGate, LatchState, join
 from featuregate.json_values import parse_json
 from featuregate.requirements import parse
@@ -147,7 +147,7 @@ def _read(path: Path, cluster_id: str) -> LatchState:
 
 
 def _parse(path: Path) -> LatchState:
-    data = path.read_bytes()
+    data = read_file(path)
     try:
         document = parse_json(data, "latches")
         version = document.field("schema_version").integer()

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.errors import ConfigError
-from featuregate.files import local_path, replace_file
+from featuregate.files import local_path, read_file, replace_file
 
 if TYPE_CHECKING:
     import os
@@ -56,7 +56,7 @@ def read_health(path: str | os.PathLike[str], *, clock: Callable[[], float] = ti
     """
     file = local_path("health", path)
     try:
-        said = json.loads(file.read_bytes())
+        said = json.loads(read_file(file))
         written_at, health = float(said["written_at"]), dict(said["health"])
         known = said["version"] == _VERSION
         age = health["age_seconds"]

@@ -130,7 +130,9 @@ async def _scram(dialogue: _Dialogue, sasl: Sasl) -> None:
         client_final = await in_daemon_thread(client.get_client_final)
         client.set_server_final(_text(await dialogue.exchange(client_final.encode())))
     except ScramException as error:
-        raise _Problem(str(error)) from error
+        raise _Problem(shown(str(error))) from error
+    except (ValueError, TypeError) as error:  # of numbers and characters that scramp does not expect
+        raise _Problem("the broker's message is not one of SCRAM") from error
 
 
 async def _oauthbearer(dialogue: _Dialogue, sasl: Sasl) -> None:

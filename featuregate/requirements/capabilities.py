@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from featuregate.catalog import api_key, api_name
 from featuregate.errors import ConfigError, RequirementError, UnknownApi
+from featuregate.files import read_file
 from featuregate.requirements.language import And, ApiBetween, Named
 
 if TYPE_CHECKING:
@@ -85,10 +86,9 @@ def capabilities_from_toml(source: str | Path) -> Mapping[str, Capability]:
     """
     import tomllib  # noqa: PLC0415 - few apps have such a file
 
-    text = source if isinstance(source, str) else source.read_text(encoding="utf-8")
     try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        tables = tomllib.loads(source if isinstance(source, str) else read_file(source).decode())
+    except (ValueError, RecursionError) as error:  # of the encoding, of TOML, which says the line, or of its depth
         place = "capabilities" if isinstance(source, str) else str(source)
         raise ConfigError(place, f"not TOML: {error}") from error
     return {name: _capability(name, table) for name, table in tables.items()}

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import featuregate as fg
-from featuregate.errors import ConfigError
-from featuregate.files import local_path, replace_file
-from featuregate.gating.latch_store import FileLatchStore
+from featuregate.config.tls import Material
+from featuregate.credentials.keystores import trusted_certificates
+from featuregate.errors import ConfigError, LatchStoreError
+from featuregate.files import local_path, read_file, replace_file, turn
+from featuregate.gating.latch_store import FileLatchStore, read_latch_file
 from featuregate.health.file import read_health, write_health
+from featuregate.requirements import capabilities_from_toml
 from featuregate.testing import FakeCluster
 from featuregate_confluent.member.process_name import claim_process_name
 from featuregate_fleet.commands.options.principal_names import pseudonyms
@@ -134,3 +137,62 @@ def test_a_writer_that_is_interrupted_leaves_nothing(tmp_path: Path, monkeypatch
         replace_file(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_lock_that_is_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
+    """Whoever may write into the folder could otherwise empty any file of the app's user."""
+    precious = tmp_path / "precious"
+    precious.write_text("text")
+    (tmp_path / "latches.lock").symlink_to(precious)
+    with pytest.raises(OSError, match="symbolic link"), turn(tmp_path / "latches.json"):
+        pass
+    assert precious.read_text() == "text"
+
+
+def test_a_regular_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
+    """One byte more is refused."""
+    file = tmp_path / "file"
+    file.write_bytes(b"12345")
+    assert read_file(file, 5) == b"12345"
+    with pytest.raises(OSError, match="more than 4 bytes"):
+        read_file(file, 4)
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    """The error is that of Python."""
+    with pytest.raises(IsADirectoryError):
+        read_file(tmp_path)
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    """Make a named pipe that nobody writes to: whoever opens it to read waits for ever."""
+    os.mkfifo(path := tmp_path / "pipe")
+    return path
+
+
+@pytest.mark.parametrize("device", ["pipe", "/dev/zero"])
+def test_what_would_never_end_is_not_read(pipe: Path, device: str) -> None:
+    """A pipe without a writer, and a device."""
+    with pytest.raises(OSError, match="a pipe or a device"):
+        read_file(pipe if device == "pipe" else Path(device))
+
+
+def test_no_door_waits_for_the_writer_of_a_pipe(pipe: Path) -> None:
+    """Latches, keys, capabilities and the health file: each is one error that says why."""
+    problem = "a pipe or a device"
+    with pytest.raises(LatchStoreError, match=problem):
+        read_latch_file(pipe)
+    with pytest.raises(ConfigError, match=problem):
+        trusted_certificates(Material(key="ssl.ca.location", location=str(pipe)))
+    with pytest.raises(OSError, match=problem):
+        capabilities_from_toml(pipe)
+    with pytest.raises(ConfigError, match=problem):
+        read_health(pipe)
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = " + "{b = " * 100_000])
+def test_capabilities_that_are_nested_deeply_are_one_error(text: str) -> None:
+    """It raises no RecursionError."""
+    with pytest.raises(ConfigError):
+        capabilities_from_toml(text)

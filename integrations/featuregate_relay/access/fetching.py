@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import requests
+from urllib3.exceptions import HTTPError
 
+from featuregate.json_values import parse_json
 from featuregate.sources.abortable import AbortableAdapter
+from featuregate.sources.bodies import ACCEPTED, BodyError, read_body
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,11 +45,13 @@ def fetch_json(url: str, ca: Path | None) -> dict[str, Any]:
         with requests.Session() as session, adapter.limited(_SECONDS):
             session.mount("https://", adapter)
             session.mount("http://", adapter)
-            found = json.loads(_content(session, url, ca))
+            found = parse_json(_content(session, url, ca), "answer").value
     except OSError as error:  # of requests, or of the file of certificates, which requests does not wrap
         late = f"it did not answer within {_SECONDS:g} s"
         raise FetchError(late if adapter.aborted else type(error).__name__) from None
-    except (ValueError, RecursionError):
+    except BodyError as error:
+        raise FetchError(f"its answer is too large, or not coded as asked for: {error}") from None
+    except ValueError:
         raise FetchError("its answer is no JSON") from None
     if not isinstance(found, dict):
         raise FetchError("its answer is no JSON object")
@@ -55,14 +59,17 @@ def fetch_json(url: str, ca: Path | None) -> dict[str, Any]:
 
 
 def _content(session: requests.Session, url: str, ca: Path | None) -> bytes:
-    content = bytearray()
     with session.get(
-        url, timeout=_SECONDS, allow_redirects=False, stream=True, verify=str(ca) if ca else True
+        url,
+        headers={"Accept-Encoding": ACCEPTED},
+        timeout=_SECONDS,
+        allow_redirects=False,
+        stream=True,
+        verify=str(ca) if ca else True,
     ) as response:
         if response.status_code != _OK:
             raise FetchError(f"it answered {response.status_code}")
-        for piece in response.iter_content(8192):
-            content += piece
-            if len(content) > _MOST_BYTES:
-                raise FetchError("its answer is too large")
-    return bytes(content)
+        try:
+            return read_body(response, _MOST_BYTES)
+        except HTTPError as error:
+            raise FetchError(type(error).__name__) from None

@@ -26,6 +26,8 @@ _LIFESPAN_SECONDS: Final = 600.0
 _LONGEST_LIFESPAN_SECONDS: Final = 86_400.0
 """For which keys are used while the issuer is down."""
 _LONGEST: Final = 8192
+_NAMES: Final = ("kid", "kty", "alg", "use", "crv")
+"""What names a key, its kind or its algorithm (RFC 7517)."""
 _REQUIRED: Final = ["exp", "iss", "aud", "sub"]
 
 logger = logging.getLogger("featuregate")
@@ -124,7 +126,7 @@ class Tokens:
         try:
             self._keys = await asyncio.to_thread(self._published)
             self._fetched_at = now
-        except (FetchError, jwt.PyJWTError, ValueError) as error:
+        except (FetchError, jwt.PyJWTError, ValueError, RecursionError) as error:
             logger.warning("the keys of %s cannot be fetched: %s", self._issuer, error)
 
     def _published(self) -> dict[_KeyName, jwt.PyJWK]:
@@ -139,7 +141,12 @@ class Tokens:
         return by_name | {name._replace(key_id=None): key for name, key in by_name.items()} if is_single else by_name
 
     def _by_algorithm(self, key: Any) -> list[Any]:
-        """Return a key for each of its algorithms: PyJWT takes an RSA key that names none for one of RS256 alone."""
-        if not isinstance(key, dict) or key.get("kty") != "RSA" or key.get("alg"):
+        """Return a key for each of its algorithms: PyJWT takes an RSA key that names none for one of RS256 alone.
+
+        A key of which a name is not a text, such as a ``kid`` that is a list, is left out: the others are of use.
+        """
+        if not isinstance(key, dict) or not all(isinstance(key.get(name), str | None) for name in _NAMES):
+            return []
+        if key.get("kty") != "RSA" or key.get("alg"):
             return [key]
         return [{**key, "alg": algorithm} for algorithm in self._algorithms if algorithm.startswith(("RS", "PS"))]

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Val
 from featuregate.config.missing import in_words_of
 from featuregate.config.properties_file import read_properties
 from featuregate.errors import ConfigError, FeatureGateError, RequirementError
+from featuregate.files import read_file
 from featuregate.polling.discoverer import Discoverer
 from featuregate.requirements import Requirement, as_requirement, served_in
 from featuregate_relay.access.authentication import wall
@@ -147,7 +148,7 @@ class RelayConfig(Table):
         if self.ticket_secret is None:
             return access
         try:
-            secret = self.ticket_secret.read_bytes().strip()
+            secret = read_file(self.ticket_secret).strip()
         except OSError as error:
             raise ConfigMistakes([f"ticket-secret: cannot be read: {error.strerror}"]) from None
         if len(secret) < _SECRET_BYTES:
@@ -220,10 +221,10 @@ def read_config(path: Path) -> RelayConfig:
         The file cannot be read, is no TOML, or has mistakes.
     """
     try:
-        tables = tomllib.loads(path.read_text("utf-8-sig"))
+        tables = tomllib.loads(read_file(path).decode("utf-8-sig"))
     except OSError as error:
         raise ConfigMistakes([f"cannot be read: {error.strerror}"]) from None
-    except ValueError as error:  # of the encoding, or of TOML, which says the line
+    except (ValueError, RecursionError) as error:  # of the encoding, of TOML, which says the line, or of its depth
         raise ConfigMistakes([f"is no TOML: {error}"]) from None
     return checked(tables, path.parent)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator
 
+from featuregate.files import read_file
 from featuregate_relay.config.tables import FilePath, Name, Table
 from featuregate_relay.webhooks.delivery import Endpoint
 from featuregate_relay.webhooks.networks import Network  # noqa: TC001 - pydantic reads annotations
@@ -59,7 +60,7 @@ class WebhookTable(Table):
 
 
 def _secrets(file: Path) -> list[str]:
-    lines = file.read_text().split()
+    lines = read_file(file).decode().split()
     if not lines:
         raise ValueError("the file is empty")
     for line in lines:

@@ -23,8 +23,13 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
-_LOCAL_NAT64: Final = ipaddress.IPv6Network("64:ff9b:1::/48")
-"""Private by RFC 8215; Python says so from 3.12.4 on only."""
+_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
+"""The only addresses of IPv6 that are given to hosts of the internet (RFC 4291). Outside of it are, among others, those
+that are local to a site (fec0::/10), IPv4-compatible (::/96), segments (5f00::/16), and local NAT64 (64:ff9b:1::/48),
+which Python takes for global in some releases or in all."""
+_RESERVED: Final = tuple(map(ipaddress.IPv6Network, ("2001::/23", "2001:db8::/32", "3ffe::/16", "3fff::/20")))
+"""Of these: for protocols, for documentation (RFC 3849, RFC 9637), and the former 6bone (RFC 3701)."""
+_ISATAP: Final = 0x5EFE
 
 
 def is_allowed(text: str, listed: Sequence[Network]) -> bool:
@@ -37,7 +42,10 @@ def is_allowed(text: str, listed: Sequence[Network]) -> bool:
 
 
 def _is_public(address: _Address) -> bool:
-    return address.is_global and not address.is_multicast and address not in _LOCAL_NAT64
+    if isinstance(address, ipaddress.IPv6Address) and address not in _NAT64 and address.ipv4_mapped is None:
+        allotted = address in _UNICAST and not any(address in network for network in _RESERVED)
+        return allotted and address.is_global
+    return address.is_global and not address.is_multicast
 
 
 def _behind(address: _Address) -> tuple[_Address, ...]:
@@ -45,7 +53,7 @@ def _behind(address: _Address) -> tuple[_Address, ...]:
     if isinstance(address, ipaddress.IPv4Address):
         return ()
     found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
-    if address in _NAT64:
+    if address in _NAT64 or int(address) >> 32 & 0xFCFFFFFF == _ISATAP:
         found.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
     return tuple(each for each in found if each is not None)
 

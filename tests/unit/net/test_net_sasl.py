@@ -218,6 +218,11 @@ async def test_a_broker_that_cannot_prove_that_it_knows_the_password_is_refused(
         (b"\xff\xfe", "is not UTF-8"),
         (b"", ""),
         (b"e=unknown-user", "unknown-user"),
+        (b"e=\x1b[31mred\n", "e"),
+        ("v=\u00e9".encode(), ""),
+        (b"r=x,s=QUFBQUFBQUFBQUFB,i=", ""),
+        (b"r=x,s=QUFBQUFBQUFBQUFB,i=ten", ""),
+        ("r=x,s=QUFBQUFBQUFBQUFB,i=\u0664".encode(), ""),
         (b"r=x,s=QUFBQUFBQUFBQUFB,i=1000001", "more than 1000000 iterations"),
         (b"r=x,s=QUFBQUFBQUFBQUFB,i=99999999999999999999", "more than 1000000 iterations"),
     ],
@@ -227,7 +232,20 @@ async def test_invariant_7_a_broker_that_answers_scram_with_nonsense_is_refused(
 ):
     """The broker can neither crash the client nor make the client hash for minutes."""
     node = listener(lambda _: accepted(token), mechanism="SCRAM-SHA-256")
-    assert says in await failure(authenticate, await serve(node), "SCRAM-SHA-256")
+    said = await failure(authenticate, await serve(node), "SCRAM-SHA-256")
+    assert says in said
+    assert said.isprintable()
+
+
+async def test_a_broker_that_adds_nothing_to_the_nonce_is_refused(serve, listener, authenticate):
+    """Then its messages could be those of an earlier exchange (RFC 5802, section 5.1)."""
+
+    def only_the_clients(token):
+        nonce, rest = token.split(b",", 1)
+        return nonce[: 2 + len(nonce[2:]) // 2] + b"," + rest if token.startswith(b"r=") else token
+
+    node = listener(ScramListener("SCRAM-SHA-256", spoil=only_the_clients), mechanism="SCRAM-SHA-256")
+    assert "nonce" in await failure(authenticate, await serve(node), "SCRAM-SHA-256")
 
 
 async def test_a_user_name_that_scram_cannot_prepare_is_refused(serve, listener, authenticate):

@@ -1,0 +1,161 @@
+"""Texts of peers at every door to a terminal, a log or a page: nothing in them is obeyed, and no line is forged."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from http.server import BaseHTTPRequestHandler
+
+import pytest
+from http_serving import serving_http
+from waiting import BOUND
+
+import featuregate as fg
+from featuregate.cli.app import main
+from featuregate.cli.kafka_features.command import main as kafka_features
+from featuregate.errors import RelayError
+from featuregate.printable import printable, shown
+from featuregate.sources.relay_responses import freshness_of
+from featuregate.testing import FakeCluster, release_view
+
+HOSTILE = ["\x1b[31mred", "two\nlines", "\r2026-01-01 ERROR forged", "bidi\u202eevil", "\x9b2J", "\u2028", "nul\0"]
+"""Escapes of a terminal, in 7 and 8 bits, line breaks of ASCII and Unicode, and a mark that turns text around."""
+SUPPORTED = {"metadata.version": (7, 29), **dict.fromkeys(HOSTILE, (0, 3))}
+FINALIZED = {"metadata.version": 29, **dict.fromkeys(HOSTILE, 2)}
+DOORS = [
+    ["describe"],
+    ["describe", "--style", "legacy"],
+    ["describe", "--output", "json"],
+    ["describe", "--node-id", "1"],
+    ["matrix"],
+    ["matrix", "--output", "json"],
+    ["doctor"],
+    ["doctor", "--output", "json"],
+    ["check", "kip447"],
+    ["check", "kip447", "--output", "json"],
+    ["explain", "kip447"],
+    ["plan", "upgrade", "--release-version", "4.2"],
+    ["plan", "downgrade", "--release-version", "4.0"],
+    ["watch", "--duration", "0.3"],
+    ["watch", "--duration", "0.3", "--output", "json"],
+]
+
+
+def assert_harmless(text: str) -> None:
+    """Only line breaks, and the tabs of kafka-features, are control characters; each is one of this program."""
+    assert {character for character in text if not character.isprintable()} <= {"\n", "\t"}
+    assert "\n2026-01-01 ERROR forged" not in text
+    assert "\nlines" not in text
+
+
+@pytest.fixture
+def hostile_cluster():
+    """Start a cluster of which one broker supports and reports features with hostile names."""
+    with FakeCluster(brokers=2, supported=SUPPORTED, finalized=FINALIZED) as cluster:
+        cluster.broker(2).set(supported={"metadata.version": (7, 29)})
+        yield cluster
+
+
+@pytest.mark.parametrize("door", DOORS, ids=" ".join)
+def test_names_of_features_are_escaped_at_each_command(hostile_cluster, door, capsys) -> None:
+    """On standard output and on standard error."""
+    main([*door, "--bootstrap-server", hostile_cluster.bootstrap])
+    said = capsys.readouterr()
+    assert said.out or said.err
+    assert_harmless(said.out)
+    assert_harmless(said.err)
+
+
+def test_names_of_features_are_escaped_by_kafka_features(hostile_cluster, capsys) -> None:
+    """It prints the table of Kafka's tool."""
+    hostile_cluster.broker(2).set(supported=SUPPORTED)
+    kafka_features(["--bootstrap-server", hostile_cluster.bootstrap, "describe"])
+    said = capsys.readouterr()
+    assert "\\x1b[31mred" in said.out
+    assert_harmless(said.out)
+    assert_harmless(said.err)
+
+
+def test_an_escaped_name_is_still_shown(hostile_cluster, capsys) -> None:
+    """Operators see what the broker reports."""
+    hostile_cluster.broker(2).set(supported=SUPPORTED)
+    main(["describe", "--bootstrap-server", hostile_cluster.bootstrap])
+    said = capsys.readouterr().out
+    assert "Feature: \\x1b[31mred" in said
+    assert "Feature: two\\x0alines" in said
+
+
+def test_changes_of_hostile_features_are_one_line_each_in_events_and_logs(hostile_cluster, caplog) -> None:
+    """Of each event, of the log, of the health and of decisions."""
+    texts = []
+    with caplog.at_level(logging.DEBUG), fg.Discoverer(hostile_cluster.bootstrap, interval=3600) as features:
+        features.on_event(lambda event: texts.append(str(event)))
+        features.gate("gate", "group.version>=1")
+        assert features.wait(timeout=BOUND)
+        hostile_cluster.broker(1).set(supported={"metadata.version": (7, 29), "\x1b]0;title\x07": (0, 1)})
+        hostile_cluster.finalize({"\n2026-01-01 ERROR forged": 3})
+        features.refresh(timeout=BOUND)
+        texts += [json.dumps(features.health()), features.view.to_json(), repr(features.view)]
+        texts += [record.getMessage() for record in caplog.records]
+    for text in texts:
+        assert_harmless(text)
+
+
+def relay_of(body: bytes, status: int = 200):
+    """Return the handler of a relay that answers so."""
+
+    class Relay(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            headers = {"Featuregate-Age": "0", **freshness_of(release_view("4.2"))}
+            for name, value in (headers | {"Content-Length": str(len(body))}).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+    return Relay
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("where", ["cluster_id", "host", "failure", "supported", "finalized", "finalized_min"])
+def test_texts_in_the_view_of_a_relay_are_escaped(where, text) -> None:
+    """The cluster id, hosts, failures and names of features: nothing of them steers a terminal or forges a line."""
+    view = json.loads(release_view("4.2").to_json())
+    broker = view["brokers"][0]
+    if where == "cluster_id":
+        view["cluster_id"] = text
+    elif where == "host":
+        broker["host"] = text
+    elif where == "failure":
+        broker["failure"] = {"kind": text, "text": text}
+    else:
+        value = [0, 1] if where == "supported" else 2
+        view[where][text] = broker[where][text] = value
+        view["finalized"][text] = 2
+    with serving_http(relay_of(json.dumps(view).encode())) as url:
+        fetched = asyncio.run(fg.HttpSource(url).fetch()).view
+    shown_texts = [fetched.cluster_id, *fetched.supported, *fetched.finalized, *fetched.finalized_min]
+    for each in fetched.brokers:
+        shown_texts += [each.name, *each.supported, *each.finalized, *each.finalized_min, repr(each)]
+        shown_texts += list(each.failure or ())
+    assert all(each.isprintable() for each in shown_texts)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_the_error_of_a_relay_is_one_line(text) -> None:
+    """Whether it is JSON, or any other body."""
+    for body in (json.dumps({"error": text}).encode(), text.encode(), json.dumps({text: 1}).encode()):
+        for status in (200, 503):
+            with serving_http(relay_of(body, status)) as url, pytest.raises(RelayError) as caught:
+                asyncio.run(fg.HttpSource(url).fetch())
+            assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_text_is_escaped_or_replaced(text) -> None:
+    """Escaping twice changes nothing more."""
+    assert printable(text).isprintable()
+    assert printable(printable(text)) == printable(text)
+    assert shown(text).isprintable()
+    assert printable("transaction.version") == "transaction.version"
