@@ -34,6 +34,7 @@ NO_VERDICT: Final = 3
 """The evidence is missing or too old."""
 _EXIT_CODES: Final = {Verdict.OK: OK, Verdict.WARN: OK, Verdict.BLOCK: FAILED}
 STALE_AFTER_HOURS: Final = 168.0
+MIN_HOURS: Final = 1.0
 _MOST_HOURS: Final = 10_000_000
 """Of more than about 17 million the beginning would be before the year 1."""
 
@@ -52,6 +53,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_hours,
         default=STALE_AFTER_HOURS,
         help="evidence that is older than this is stale (default: 168, a week)",
+    )
+    parser.add_argument(
+        "--min-hours",
+        metavar="HOURS",
+        type=_hours_or_none,
+        default=MIN_HOURS,
+        help="a broker that logged for less time is unknown; 0 for any time (default: 1, which shows the clients that "
+        "always run; 24 shows those of each day, too)",
     )
     parser.add_argument(
         "--since",
@@ -73,6 +82,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--keep", action="store_true", help="add the report to the table readiness, which shows what changes"
     )
     add_tables_options(parser)
+
+
+def _hours_or_none(text: str) -> float:
+    return 0.0 if text == "0" else _hours(text)
 
 
 def _hours(text: str) -> float:
@@ -110,7 +123,9 @@ def run(args: argparse.Namespace) -> int:
             raise CommandError(f"--keep: {folder} has no tables: 'featuregate fleet run' makes them")
         evidence = read_evidence(tables.since(args.since) if args.since else tables)
         evidence = replace(evidence, reports_expected=not args.without_usage_reports, since=args.since)
-        report = assess(evidence, args.move, datetime.now(UTC), timedelta(hours=args.stale_after))
+        report = assess(
+            evidence, args.move, datetime.now(UTC), timedelta(hours=args.stale_after), min_hours=args.min_hours
+        )
         if args.keep:
             with adding_report(folder):
                 keep_report(spark, report, tables)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Usage:
     """How often a client used one version of an API, on all brokers and in all hours."""
 
-    outcome: Literal["completed", "refused"]
+    outcome: Literal["completed", "refused", "cut"]
+    """Of a line that was cut the head is known: neither principal, nor listener, nor software."""
     forwarded: bool | None
     principal: str | None
     client_id: str | None
@@ -63,6 +64,8 @@ class BrokerLog:
     requests: int
     first_seen: datetime
     last_seen: datetime
+    covered_seconds: float | None = None
+    """How long it logged, without the hours that have no request; None if just the hours are known."""
 
 
 class UsageAt(NamedTuple):
@@ -170,6 +173,8 @@ class Evidence:
     usage: tuple[Usage, ...] = ()
     node_usage: tuple[Usage, ...] = ()
     """The requests of brokers and controllers, without those of clients."""
+    cut: tuple[Usage, ...] = ()
+    """The requests whose lines were cut, by what their heads say. They are in quarantine, too."""
     refused_clients: Mapping[Refused, frozenset[RefusedClient]] = field(default_factory=dict)
     """The clients of refused requests, where lines are kept and the connection shows the client. Others may exist."""
     brokers: Mapping[str, BrokerLog] = field(default_factory=dict)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate_fleet.readiness.evidence import Evidence
+    from featuregate_fleet.readiness.evidence import BrokerLog, Evidence
 
 _HOUR: Final = timedelta(hours=1)
+_ENOUGH: Final = 0.9
+"""Of an hour: a log that was on for an hour has its first and its last request a little later and earlier."""
 _CLOCKS: Final = timedelta(minutes=5)
 """How far the clocks of a broker and of this machine may differ."""
 _ZONES: Final = timedelta(hours=14)
@@ -50,6 +52,25 @@ def logged_hours(evidence: Evidence, broker: str) -> tuple[LoggedHours, ...]:
         else:
             spans.append(LoggedHours(start=hour, hours=1, level=level, requests=requests))
     return tuple(spans)
+
+
+def covered_seconds(hours: Mapping[datetime, tuple[datetime, datetime]]) -> float:
+    """Return how long a broker logged, by the first and the last request of each hour.
+
+    Consecutive hours count from their first request to their last one.
+    """
+    total = timedelta()
+    for hour, (first, last) in hours.items():
+        total += (hour + _HOUR if hour + _HOUR in hours else last) - (hour if hour - _HOUR in hours else first)
+    return total.total_seconds()
+
+
+def covers(log: BrokerLog, hours: float) -> bool:
+    """Return whether a broker logged for that long; a tenth of it may be missing at its ends."""
+    covered = log.covered_seconds
+    if covered is None:
+        covered = min(log.hours * _HOUR, log.last_seen - log.first_seen).total_seconds()
+    return not hours or covered >= _ENOUGH * hours * _HOUR.total_seconds()
 
 
 def lost_hours(evidence: Evidence, broker: str) -> list[datetime]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.checks import api_checks as checks
 from featuregate_fleet.readiness.checks import coverage_checks, gate_checks, level_checks, record_checks
+from featuregate_fleet.readiness.checks.cut_checks import cut_requests
 from featuregate_fleet.readiness.evidence import AppUsage
 from featuregate_fleet.readiness.hours import logged_hours
 from featuregate_fleet.readiness.inter_broker import tell_apart
@@ -33,6 +34,7 @@ class Report:
     evidence: Evidence
     now: datetime
     stale_after: timedelta
+    min_hours: float = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``--output json`` prints. Times are ISO 8601 in UTC."""
@@ -55,6 +57,7 @@ class Report:
                 "level": "DEBUG",
                 "since": evidence.since.isoformat() if evidence.since else None,
                 "taken_at": self.now.isoformat(),
+                "min_hours": self.min_hours,
                 "stale_after_seconds": int(self.stale_after.total_seconds()),
                 "table_versions": dict(evidence.versions),
                 "api_ranges": self.move.apis.source if self.move.apis else None,
@@ -68,11 +71,14 @@ class Report:
         }
 
 
-def assess(evidence: Evidence, move: Move, now: datetime, stale_after: timedelta) -> Report:
-    """Run the checks of a move. A finding about requests that are older than ``stale_after`` is stale."""
+def assess(evidence: Evidence, move: Move, now: datetime, stale_after: timedelta, *, min_hours: float = 0) -> Report:
+    """Run the checks of a move. A finding about requests that are older than ``stale_after`` is stale.
+
+    A broker that logged for less than ``min_hours`` is unknown.
+    """
     oldest = now - stale_after
     evidence = tell_apart(evidence)
-    rows = [_aged(row, oldest) for row in _findings(evidence, move, now, oldest)]
+    rows = [_aged(row, oldest) for row in _findings(evidence, move, now, oldest, min_hours)]
     order = list(reversed(Verdict))
     return Report(
         verdict=worst(row.verdict for row in rows),
@@ -81,16 +87,18 @@ def assess(evidence: Evidence, move: Move, now: datetime, stale_after: timedelta
         evidence=evidence,
         now=now,
         stale_after=stale_after,
+        min_hours=min_hours,
     )
 
 
-def _findings(evidence: Evidence, move: Move, now: datetime, oldest: datetime) -> Iterator[Row]:
+def _findings(evidence: Evidence, move: Move, now: datetime, oldest: datetime, min_hours: float) -> Iterator[Row]:
     if move.apis:
         yield from checks.api_versions(evidence, move.apis)
+        yield from cut_requests(evidence, move.apis)
         yield from checks.inter_broker(evidence, move.apis)
         yield from checks.refused_requests(evidence, move.apis)
         yield from coverage_checks.quarantine(evidence)
-        yield from coverage_checks.coverage(evidence, now, oldest)
+        yield from coverage_checks.coverage(evidence, now, oldest, min_hours)
         yield from record_checks.models(evidence, move.apis)
     yield from gate_checks.app_gates(evidence, move)
     yield from gate_checks.usage_reports(evidence, move, now, oldest)

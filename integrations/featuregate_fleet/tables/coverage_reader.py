@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import functions as f
 
 from featuregate_fleet.readiness.evidence import BrokerLog, LogLevel
-from featuregate_fleet.readiness.hours import ALL_REQUESTS
+from featuregate_fleet.readiness.hours import ALL_REQUESTS, covered_seconds
 from featuregate_fleet.tables.times import from_micros
 
 if TYPE_CHECKING:
@@ -41,22 +41,25 @@ def logged_requests(tables: Tables) -> LoggedRequests:
         f.unix_micros(f.max("last_seen")).alias("last_seen"),
     )
     hourly, deprecated = (defaultdict[str, Counter[datetime]](Counter) for _ in range(2))
-    seen: dict[str, list[int]] = defaultdict(list)
+    seen: dict[str, dict[datetime, list[int]]] = defaultdict(lambda: defaultdict(list))
     for row in counted.collect():
         by_broker = deprecated if row["level"] == _DEPRECATED else hourly
         by_broker[row["broker"]][from_micros(row["hour"])] += row["requests"]
         if by_broker is hourly:
-            seen[row["broker"]] += row["first_seen"], row["last_seen"]
-    brokers = {
-        broker: BrokerLog(
-            hours=len(hours),
-            requests=hours.total(),
-            first_seen=from_micros(min(seen[broker])),
-            last_seen=from_micros(max(seen[broker])),
-        )
-        for broker, hours in hourly.items()
-    }
+            seen[row["broker"]][from_micros(row["hour"])] += row["first_seen"], row["last_seen"]
+    brokers = {broker: _log(hours.total(), seen[broker]) for broker, hours in hourly.items()}
     return LoggedRequests(brokers, hourly, deprecated)
+
+
+def _log(requests: int, seen: Mapping[datetime, list[int]]) -> BrokerLog:
+    ends = {hour: (from_micros(min(times)), from_micros(max(times))) for hour, times in seen.items()}
+    return BrokerLog(
+        hours=len(ends),
+        requests=requests,
+        first_seen=min(first for first, _ in ends.values()),
+        last_seen=max(last for _, last in ends.values()),
+        covered_seconds=covered_seconds(ends),
+    )
 
 
 def log_levels(tables: Tables) -> tuple[LogLevel, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as f
 
@@ -47,6 +47,29 @@ def read_evidence(tables: Tables) -> Evidence:
         return _read(tables.pinned())
 
 
+def _cut_requests(tables: Tables) -> tuple[Usage, ...]:
+    """Return what the heads of cut lines say."""
+    heads = tables.read("quarantine").where("seen_at is not null")
+    counted = heads.groupBy("forwarded", "client_id", "api_key", "version").agg(
+        f.count("*").alias("count"),
+        f.unix_micros(f.min("seen_at")).alias("first_seen"),
+        f.unix_micros(f.max("seen_at")).alias("last_seen"),
+    )
+    unknown: dict[str, Any] = dict.fromkeys(
+        ("principal", "client_host", "listener", "software_name", "software_version")
+    )
+    return tuple(
+        Usage(
+            **unknown,
+            **{name: row[name] for name in ("forwarded", "client_id", "api_key", "version", "count")},
+            outcome="cut",
+            first_seen=from_micros(row["first_seen"]),
+            last_seen=from_micros(row["last_seen"]),
+        )
+        for row in counted.collect()
+    )
+
+
 def _read(tables: Tables) -> Evidence:
     usage, files = tables.read("api_usage"), tables.read("evidence_files")
     times = (
@@ -72,6 +95,7 @@ def _read(tables: Tables) -> Evidence:
     reasons = lost.groupBy("broker", "reason").count().collect()
     return Evidence(
         usage=usages,
+        cut=_cut_requests(tables),
         **logged._asdict(),
         log_levels=log_levels(tables),
         over_time=usage_over_time(tables, nodes),

@@ -1,4 +1,4 @@
-"""A log in a layout that is not read is named by the run, and never passes for one that was read."""
+"""A log in a layout that is not read is named by the run, and a client whose lines were cut is not hidden."""
 
 from __future__ import annotations
 
@@ -45,3 +45,19 @@ def test_a_file_of_which_nothing_is_understood_is_named(tmp_path: Path, capsys: 
     assert any(
         "Layouts of lines that are read" in row["do"] for row in rows if row["subject"] == "requests of broker 1"
     )
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_client_whose_lines_were_all_cut_blocks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ten heads beside many whole lines of another client: one in a hundred of all lines, and all of this one."""
+    (tmp_path / "logs" / "1").mkdir(parents=True)
+    old = line_of(document(clientId="long", requestApiVersion=1, request={"topics": "x" * 40_000}))[:16_384]
+    (tmp_path / "logs" / "1" / "log").write_text("".join([f"{line_of(document())}\n" * 1_683, f"{old}\n" * 10]))
+    place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
+    assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]) == 0
+    capsys.readouterr()
+    assert main(["fleet", "readiness", "--drop-api", "Fetch<4", "--output", "json", *place]) == 1
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    found = {row["check"]: row for row in rows if row["client_id"] == "long"}
+    assert (found["api-versions"]["verdict"], found["api-versions"]["versions"]) == ("block", [1])
+    assert (found["cut-requests"]["verdict"], found["cut-requests"]["count"]) == ("unknown", 10)

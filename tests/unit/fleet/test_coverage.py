@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +11,7 @@ from fleet_evidence import UPGRADED
 from featuregate.catalog import captured
 from featuregate_fleet.evidence.unread import CHANGED, LINKED, UNLISTED, UnreadFile
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LogLevel
-from featuregate_fleet.readiness.hours import logged_hours, lost_hours
+from featuregate_fleet.readiness.hours import covered_seconds, covers, logged_hours, lost_hours
 from featuregate_fleet.readiness.moves import ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
@@ -151,3 +152,33 @@ def test_lines_in_a_layout_that_is_not_read_are_no_reason_to_turn_the_log_on():
         assert rows[subject].verdict is Verdict.UNKNOWN
         assert "Layouts of lines that are read: Kafka's, Strimzi's" in rows[subject].do
         assert "logging on" not in rows[subject].do
+
+
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+
+
+def test_consecutive_hours_count_from_their_first_to_their_last_request():
+    """An hour without a request does not count, and one with two requests not as a whole."""
+    assert covered_seconds({}) == 0
+    assert covered_seconds({TEN: (TEN + MINUTE, TEN + MINUTE + 14 * SECOND)}) == 14
+    turn = {TEN: (TEN + 59 * MINUTE, TEN + 59 * MINUTE), TEN + HOUR: (TEN + HOUR + MINUTE, TEN + HOUR + 2 * MINUTE)}
+    assert covered_seconds(turn) == 180
+    later = TEN + 9 * HOUR
+    assert covered_seconds(turn | {later: (later, later + 30 * MINUTE)}) == 180 + 1800
+
+
+def test_seconds_of_a_log_are_no_evidence():
+    """By default of the command an hour is needed, of which a tenth may be missing."""
+    short = BrokerLog(hours=1, requests=9, first_seen=TEN, last_seen=TEN + 14 * SECOND, covered_seconds=14)
+    whole = replace(short, last_seen=TEN + HOUR, covered_seconds=55 * 60)
+    for log, hours, verdict in ((short, 1, Verdict.UNKNOWN), (short, 0, Verdict.OK), (whole, 1, Verdict.OK)):
+        evidence = Evidence(brokers={"1": log}, hourly={"1": {TEN: 9}}, expected=frozenset({"1"}), view=UPGRADED)
+        found = assess(evidence, ToRelease(captured()["4.2"]), TEN + HOUR, timedelta(days=7), min_hours=hours)
+        assert found.verdict is verdict
+        said = [row.why for row in found.rows if row.subject == "hours of broker 1"]
+        assert said == [
+            "The evidence has 14 seconds of this broker, and less than --min-hours 1 shows too few clients."
+        ] * (verdict is Verdict.UNKNOWN)
+        assert found.to_json()["coverage"]["min_hours"] == hours
+    assert not covers(replace(short, covered_seconds=None), 1)
+    assert covers(replace(whole, covered_seconds=None), 1)

@@ -24,7 +24,9 @@ def report(*used: Usage, to: str = "4.2", move: Move | None = None, **evidence: 
     """Assess usage that one broker logged, for a move to a release or another one."""
     known = {"brokers": {"1": LOG}, "expected": frozenset({"1"}), "rows": 1000, "read": 1000, "view": UPGRADED}
     whole = known | evidence
-    return assess(Evidence(usage=used, **whole), move or ToRelease(captured()[to]), NOW, WEEK)
+    lines = {"usage": tuple(one for one in used if one.outcome != "cut")}
+    lines["cut"] = tuple(one for one in used if one.outcome == "cut")
+    return assess(Evidence(**lines, **whole), move or ToRelease(captured()[to]), NOW, WEEK)
 
 
 def only(found: Report, check: str) -> Row:
@@ -350,3 +352,41 @@ def test_without_an_answer_of_the_brokers_releases_say_what_may_be_the_newest_ve
         "audit": Verdict.BLOCK,
         "new": Verdict.OK,
     }
+
+
+def cut(api_key: int = FETCH, version: int = 16, **changed: Any) -> Usage:
+    """Return five requests whose lines were cut."""
+    unknown = {"outcome": "cut", "principal": None, "listener": None}
+    return usage(api_key, version, **(unknown | changed))
+
+
+def test_a_client_whose_lines_are_all_cut_is_no_ok():
+    """The 1 % counts by client: that others have many lines says nothing of this one."""
+    found = report(usage(count=10_000), cut(client_id="long"))
+    row = only(found, "cut-requests")
+    assert (row.verdict, row.client_id, row.count) == (Verdict.UNKNOWN, "long", 5)
+    assert row.why == "5 of 5 lines of this client id were cut: only their heads are known."
+    assert found.verdict is Verdict.UNKNOWN
+    few = report(usage(count=10_000), cut())
+    assert only(few, "cut-requests").verdict is few.verdict is Verdict.WARN
+    assert report(usage(), cut(LEADER_AND_ISR)).verdict is Verdict.OK  # of nodes alone
+    assert report(usage(), cut(client_id=None)).verdict is Verdict.UNKNOWN
+
+
+def test_the_head_of_a_cut_line_blocks():
+    """It says the version. Requests from before --since do not count, nor those under the client ids of nodes."""
+    old = cut(FETCH, 3, client_id="long")
+    found = report(usage(), old)
+    assert found.verdict is Verdict.BLOCK
+    row = only_of(found, "long")
+    assert (row.verdict, row.api, row.versions, row.principal) == (Verdict.BLOCK, "Fetch", (3,), None)
+    assert report(usage(), old, move=DropApi(FETCH, 4)).verdict is Verdict.BLOCK
+    assert report(usage(), old, since=NOW + WEEK).verdict is Verdict.OK
+    node = usage(FETCH, 16, client_id="broker-1-fetcher-0")
+    assert report(usage(), cut(FETCH, 3, client_id="broker-1-fetcher-0"), node_usage=(node,)).verdict is Verdict.OK
+
+
+def only_of(found: Report, client_id: str) -> Row:
+    """Return the single row of API versions of one client."""
+    (row,) = [row for row in found.rows if (row.check, row.client_id) == ("api-versions", client_id)]
+    return row

@@ -44,15 +44,15 @@ def api_versions(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     seen = evidence.usage + evidence.node_usage if apis.among_nodes else evidence.usage
     completed = [usage for usage in seen if usage.outcome == "completed"]
     newest = NewestServed.of(evidence, completed, apis)
-    for (*names, _), of_client in _grouped(completed, _client_key):
+    for (*names, _), of_client in grouped(completed, _client_key):
         # Clients without any name may be several: that one of them negotiates says nothing of the others.
         negotiates = any(usage.software_name or (any(names) and usage.api_key == API_VERSIONS) for usage in of_client)
         software = ", ".join(sorted({usage.software for usage in of_client} - {""})) or None
         used = [usage for usage in of_client if apis.concerns(usage.api_key)]
         findings = [
-            _client_row(apis, key, same, verdict, software)
-            for key, of_api in _grouped(used, lambda usage: usage.api_key)
-            for verdict, same in _grouped(of_api, partial(_judge, apis, newest, negotiates))
+            client_row(apis, key, same, verdict, software)
+            for key, of_api in grouped(used, lambda usage: usage.api_key)
+            for verdict, same in grouped(of_api, partial(judge, apis, newest, negotiates))
             if verdict is not Verdict.OK
         ]
         yield from findings or ([_ok_row(apis, used, software)] if used else [])
@@ -64,7 +64,8 @@ def _client_key(usage: Usage) -> tuple[str, str, str]:
     return (*names, "" if any(names) else usage.software)
 
 
-def _judge(apis: ServedApis, newest: NewestServed, negotiates: bool, usage: Usage) -> Verdict:  # noqa: FBT001 - bound by partial
+def judge(apis: ServedApis, newest: NewestServed, negotiates: bool, usage: Usage) -> Verdict:  # noqa: FBT001 - bound by partial
+    """Return what one version of an API says of a client that may negotiate."""
     has = apis.served(usage.api_key)
     if has is None:
         return Verdict.WARN if negotiates and usage.api_key in OLDER_API else Verdict.BLOCK
@@ -78,9 +79,10 @@ def _judge(apis: ServedApis, newest: NewestServed, negotiates: bool, usage: Usag
 _NOTHING_NEWER: Final = " Brokers may serve nothing newer, so that it may have newer versions, too."
 
 
-def _client_row(apis: ServedApis, key: int, used: list[Usage], verdict: Verdict, software: str | None) -> Row:
+def client_row(apis: ServedApis, key: int, used: list[Usage], verdict: Verdict, software: str | None) -> Row:
+    """Return the row of a client and an API of which some versions are not served."""
     versions = tuple(sorted({usage.version for usage in used}))
-    client = _client(used[0])
+    client = client_name(used[0])
     if verdict is Verdict.WARN:
         older = f"use {OLDER_API[key]} instead" if apis.served(key) is None else "have older versions, too"
         do = f"Try {client} with {apis.brokers}: it negotiates, and may {older}."
@@ -98,7 +100,7 @@ def _client_row(apis: ServedApis, key: int, used: list[Usage], verdict: Verdict,
         versions=versions,
         stop_serving_release=apis.dropped_in(key, versions[0]),
         software=software,
-        **_who_and_when(used),
+        **who_and_when(used),
     )
 
 
@@ -106,10 +108,10 @@ def _ok_row(apis: ServedApis, used: list[Usage], software: str | None) -> Row:
     return Row(
         check="api-versions",
         verdict=Verdict.OK,
-        subject=_client(used[0]),
+        subject=client_name(used[0]),
         why=f"The client uses only versions that {apis.brokers} serves.",
         software=software,
-        **_who_and_when(used),
+        **who_and_when(used),
     )
 
 
@@ -117,7 +119,7 @@ def inter_broker(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     """Say which requests are not held against a client, because brokers and controllers sent them to one another."""
     if apis.among_nodes:
         return
-    for listener, used in _grouped(evidence.node_usage, lambda usage: usage.listener or ""):
+    for listener, used in grouped(evidence.node_usage, lambda usage: usage.listener or ""):
         names = sorted({usage.client_id or "" for usage in used})
         known = f"{len(names)} client ids, such as {names[0]!r}" if len(names) > 1 else f"the client id {names[0]!r}"
         yield Row(
@@ -125,7 +127,7 @@ def inter_broker(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
             verdict=Verdict.OK,
             subject=f"nodes on listener {listener!r}" if listener else "nodes",
             why=f"Brokers and controllers sent requests with {known}: they use what the other node has.",
-            **_who_and_when(used)
+            **who_and_when(used)
             | {"client_id": ", ".join(names), "principal": _either(usage.principal for usage in used)},
         )
 
@@ -136,7 +138,7 @@ def refused_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     The log of refused requests has no client id: other requests on the same connection may say who it is.
     """
     refused = [usage for usage in evidence.usage if usage.outcome == "refused" and apis.concerns(usage.api_key)]
-    for (host, key, version), used in _grouped(refused, lambda u: (u.client_host or "", u.api_key, u.version)):
+    for (host, key, version), used in grouped(refused, lambda u: (u.client_host or "", u.api_key, u.version)):
         has = apis.served(key)
         too_old = has is not None and version < has.lowest
         here = f"a client at {host}" if host else "a client"
@@ -156,7 +158,7 @@ def refused_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
             versions=(version,),
             stop_serving_release=apis.dropped_in(key, version),
             software=_either(each.software for each in known),
-            **_who_and_when(used)
+            **who_and_when(used)
             | {
                 "client_id": _either(each.client_id for each in known),
                 "principal": _either(each.principal for each in known) or used[0].principal,
@@ -214,28 +216,30 @@ def transactions(evidence: Evidence, view: View, target: CapturedRelease) -> Ite
     if not (sends and refuses):
         return
     used = [usage for usage in evidence.usage if usage.api_key == _END_TXN and usage.outcome == "completed"]
-    for _, of_client in _grouped(used, lambda usage: (usage.principal or "", usage.client_id or "")):
+    for _, of_client in grouped(used, lambda usage: (usage.principal or "", usage.client_id or "")):
         yield Row(
             check="transactions",
             verdict=Verdict.WARN,
-            subject=_client(of_client[0]),
+            subject=client_name(of_client[0]),
             why="Its transactions may stay open while brokers of 4.2.0 and older ones run together, because the older "
             f"ones refuse {api_name(_WRITE_TXN_MARKERS)} {_UNASKED} (KAFKA-20322).",
             do="Use 4.2.1 in place of 4.2.0, or roll the brokers without a pause, at a time of low load.",
             api=api_name(_END_TXN),
             versions=tuple(sorted({usage.version for usage in of_client})),
-            **_who_and_when(of_client),
+            **who_and_when(of_client),
         )
 
 
 # ---------------------------------------------------------------- shared by checks
 
 
-def _grouped(usage: Iterable[Usage], key: Callable[[Usage], Any]) -> list[tuple[Any, list[Usage]]]:
+def grouped(usage: Iterable[Usage], key: Callable[[Usage], Any]) -> list[tuple[Any, list[Usage]]]:
+    """Return usage by a key, in the order of the keys."""
     return [(found, list(same)) for found, same in groupby(sorted(usage, key=key), key)]
 
 
-def _who_and_when(used: list[Usage]) -> dict[str, Any]:
+def who_and_when(used: list[Usage]) -> dict[str, Any]:
+    """Return the fields of a row that say whose requests these are, how many, and when they were sent."""
     # A broker forwards some requests to a controller, which logs them once more.
     counted = [usage for usage in used if not usage.forwarded] or used
     return {
@@ -247,7 +251,8 @@ def _who_and_when(used: list[Usage]) -> dict[str, Any]:
     }
 
 
-def _client(usage: Usage) -> str:
+def client_name(usage: Usage) -> str:
+    """Return the name of a client in a report."""
     return _named(usage.client_id, usage.principal)
 
 

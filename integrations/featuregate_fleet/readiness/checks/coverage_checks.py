@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.evidence.reasons import LAYOUTS, NOTHING_MISSING, OF_FILES, UNKNOWN_BROKER, UNKNOWN_LAYOUT
 from featuregate_fleet.evidence.unread import CHANGED, LINKED, UNLISTED, some_of
-from featuregate_fleet.readiness.hours import hours_ahead, lost_hours
+from featuregate_fleet.readiness.hours import covers, hours_ahead, lost_hours
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from featuregate_fleet.readiness.evidence import Evidence
+    from featuregate_fleet.readiness.evidence import BrokerLog, Evidence
 
-_UNREADABLE: Final = 0.01
+_MINUTES: Final = 2
+"""Less is told in seconds."""
+UNREADABLE: Final = 0.01
 """The share of a broker's requests in quarantine from which on the others say too little. A client that sends ten
 requests is missed with a probability of one to 10^20, if lines are damaged at random."""
 _AT_ONCE: Final = OF_FILES | {UNKNOWN_BROKER}
@@ -28,8 +30,8 @@ _LOG_AGAIN: Final = (
 )
 
 
-def coverage(evidence: Evidence, now: datetime, oldest: datetime) -> Iterator[Row]:
-    """Check that there is evidence of each broker, and that it is not older than ``oldest``.
+def coverage(evidence: Evidence, now: datetime, oldest: datetime, min_hours: float) -> Iterator[Row]:
+    """Check that there is evidence of each broker, of at least ``min_hours``, and that it is not older than ``oldest``.
 
     Lines of hours that are still to come at ``now`` make no evidence fresh. Without other lines its age is not known.
     """
@@ -55,6 +57,8 @@ def coverage(evidence: Evidence, now: datetime, oldest: datetime) -> Iterator[Ro
             newest = max(others, default=now)
             yield _ahead(broker, ahead, Verdict.WARN if others else Verdict.UNKNOWN)
         stale = newest < oldest
+        if not covers(log, min_hours):
+            yield _too_short(broker, log, min_hours)
         yield Row(
             check="coverage",
             verdict=Verdict.STALE if stale else Verdict.OK,
@@ -66,6 +70,22 @@ def coverage(evidence: Evidence, now: datetime, oldest: datetime) -> Iterator[Ro
             first_seen=log.first_seen,
             last_seen=log.last_seen,
         )
+
+
+def _too_short(broker: str, log: BrokerLog, min_hours: float) -> Row:
+    """Say that a broker has not logged for long enough: clients that connect now and then were not seen."""
+    minutes = (log.covered_seconds or 0) / 60
+    has = f"{minutes:.0f} minutes" if minutes >= _MINUTES else f"{minutes * 60:.0f} seconds"
+    return Row(
+        check="coverage",
+        verdict=Verdict.UNKNOWN,
+        subject=f"hours of broker {broker}",
+        why=f"The evidence has {has} of this broker, and less than --min-hours {min_hours:g} shows too few clients.",
+        do="Log requests for longer, also while rare jobs run; or give --min-hours, if the log shows all clients.",
+        count=log.requests,
+        first_seen=log.first_seen,
+        last_seen=log.last_seen,
+    )
 
 
 def _unread(evidence: Evidence) -> Iterator[Row]:
@@ -154,7 +174,7 @@ def quarantine(evidence: Evidence) -> Iterator[Row]:
         read = evidence.rows if broker is None else log.requests if log else 0
         if not (lost := sum(missing.values())):
             continue
-        unknown = lost > _UNREADABLE * (lost + read) or not _AT_ONCE.isdisjoint(missing)
+        unknown = lost > UNREADABLE * (lost + read) or not _AT_ONCE.isdisjoint(missing)
         yield Row(
             check="quarantine",
             verdict=Verdict.UNKNOWN if unknown else Verdict.WARN,
