@@ -12,6 +12,7 @@ from featuregate.kafka_errors import NONE, kafka_error
 from featuregate.printable import printable
 from featuregate.sources.source import BrokerAnswers
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, FrozenMap, SupportedRange, above_zero
+from featuregate.view.texts import with_printable_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -126,7 +127,8 @@ def broker_answers(broker_list: BrokerList, results: Iterable[ProbeResult], role
 def broker_answer(result: ProbeResult, answered_at: float) -> BrokerAnswer:
     """Translate the result of one broker. Nowhere else does a message become an answer.
 
-    Texts of the broker are escaped here, so that no terminal, log or page that shows them later obeys them.
+    Texts of the broker are escaped here, so that no terminal, log or page that shows them later obeys them, and
+    features with a blank name are left out.
     An answer that carries an error code is a failure.
     """
     silent = BrokerAnswer(
@@ -140,16 +142,14 @@ def broker_answer(result: ProbeResult, answered_at: float) -> BrokerAnswer:
     response = result.response
     if silent.failure is not None or response is None:
         return silent
+    supported = with_printable_names(response.supported)
+    finalized = with_printable_names(response.finalized)
     return replace(
         silent,
         api_ranges=FrozenMap((key, ApiRange._make(response.api_ranges[key])) for key in sorted(response.api_ranges)),
-        supported=FrozenMap(
-            (printable(name), SupportedRange._make(said)) for name, said in sorted(response.supported.items())
-        ),
-        finalized=above_zero({printable(name): highest for name, (_, highest) in sorted(response.finalized.items())}),
-        finalized_min=FrozenMap(
-            (printable(name), lowest) for name, (lowest, highest) in sorted(response.finalized.items()) if highest > 0
-        ),
+        supported=FrozenMap((name, SupportedRange._make(said)) for name, said in sorted(supported.items())),
+        finalized=above_zero({name: highest for name, (_, highest) in sorted(finalized.items())}),
+        finalized_min=FrozenMap((name, lowest) for name, (lowest, highest) in sorted(finalized.items()) if highest > 0),
         epoch=max(response.epoch, -1),
         asked_version=result.version,
     )

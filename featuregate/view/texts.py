@@ -21,9 +21,9 @@ def with_printable_texts(view: View) -> View:
     return replace(
         view,
         cluster_id=None if view.cluster_id is None else printable(view.cluster_id),
-        supported=_names(view.supported),
-        finalized=_names(view.finalized),
-        finalized_min=_names(view.finalized_min),
+        supported=with_printable_names(view.supported),
+        finalized=with_printable_names(view.finalized),
+        finalized_min=with_printable_names(view.finalized_min),
         brokers=tuple(_of_broker(broker) for broker in view.brokers),
     )
 
@@ -33,14 +33,15 @@ def _of_broker(broker: BrokerAnswer) -> BrokerAnswer:
     return replace(
         broker,
         host=printable(broker.host),
-        supported=_names(broker.supported),
-        finalized=_names(broker.finalized),
-        finalized_min=_names(broker.finalized_min),
+        supported=with_printable_names(broker.supported),
+        finalized=with_printable_names(broker.finalized),
+        finalized_min=with_printable_names(broker.finalized_min),
         failure=failure and Failure(printable(failure.kind), printable(failure.text)),
     )
 
 
-def _names(content: Mapping[str, V]) -> Mapping[str, V]:
-    if all(map(str.isprintable, content)):
+def with_printable_names(content: Mapping[str, V]) -> Mapping[str, V]:
+    """Escape the names of features; leave out blank ones, which no controller and no requirement takes for a name."""
+    if all(name.isprintable() and name.strip() for name in content):
         return content
-    return FrozenMap((printable(name), value) for name, value in content.items())
+    return FrozenMap((printable(name), value) for name, value in content.items() if name.strip())

@@ -86,6 +86,27 @@ def test_an_escaped_name_is_still_shown(hostile_cluster, capsys) -> None:
     assert "Feature: two\\x0alines" in said
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\t\n", "\u00a0"])
+def test_a_feature_with_a_blank_name_is_left_out(blank, capsys) -> None:
+    """No controller takes such a name, so no finding, plan or verdict can be about it; the others are."""
+    supported, finalized = {"metadata.version": (7, 29), blank: (0, 3)}, {"metadata.version": 28, blank: 1}
+    with FakeCluster(brokers=1, supported=supported, finalized=finalized) as cluster:
+        view = fg.discover(cluster.bootstrap, timeout=BOUND)
+        main(["doctor", "--bootstrap-server", cluster.bootstrap])
+    assert (set(view.supported), set(view.finalized)) == ({"metadata.version"}, {"metadata.version"})
+    assert "featuregate upgrade --feature metadata.version=29" in capsys.readouterr().out
+
+
+def test_a_relays_feature_with_a_blank_name_is_left_out() -> None:
+    """As that of a broker."""
+    view = json.loads(release_view("4.2").to_json())
+    view["supported"][" "] = view["brokers"][0]["supported"][" "] = [0, 1]
+    with serving_http(relay_of(json.dumps(view).encode())) as url:
+        fetched = asyncio.run(fg.HttpSource(url).fetch()).view
+    assert set(fetched.supported) == set(release_view("4.2").supported)
+    assert " " not in fetched.brokers[0].supported
+
+
 def test_changes_of_hostile_features_are_one_line_each_in_events_and_logs(hostile_cluster, caplog) -> None:
     """Of each event, of the log, of the health and of decisions."""
     texts = []
