@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from featuregate.sources.relay_responses import AGE_HEADER, EPOCH_HEADER, SEEN_AT_HEADER, freshness_of
 from featuregate_relay.access.authentication import Authentication, client_of
+from featuregate_relay.access.not_stored import NotStored
 from featuregate_relay.checks import asked_requirement, decision_json
 from featuregate_relay.clusters import Cluster, ServedCluster
 from featuregate_relay.flags.ofrep import Evaluations, FlagPaths
@@ -115,12 +116,14 @@ def make_app(
         exception_handlers={Refused: refusal},
         lifespan=relay.lifespan,
         middleware=[
+            Middleware(NotStored),
             *([Middleware(CORSMiddleware, allow_origins=origins, **_CORS)] if origins else []),
             *([] if access is None else [Middleware(Authentication, access)]),
             Middleware(UnchangedViews, served, relay.views),
             Middleware(Evaluations, bases, relay.flags),
         ],
     )
+    app.router.redirect_slashes = False  # it would lead to whichever host the request names
     app.state.stop_waiting = relay.stop_waiting
     return app
 

@@ -45,6 +45,20 @@ class _KeyName(NamedTuple):
     algorithm: str
 
 
+_MALFORMED: Final = (jwt.PyJWTError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What PyJWT raises for members of other types than the specification has, such as a list as ``exp``."""
+
+
+def _usable(said: dict[str, Any]) -> jwt.PyJWK | None:
+    """Return a published key; None where it is malformed or of a kind that is not known: others may be usable."""
+    try:
+        key = jwt.PyJWK.from_dict(said)
+    except _MALFORMED:
+        return None
+    key_id: object = key.key_id  # PyJWT does not look at it
+    return key if key_id is None or isinstance(key_id, str) else None
+
+
 class Tokens:
     """Checks tokens of one issuer.
 
@@ -88,7 +102,7 @@ class Tokens:
         try:
             key = await self._key(self._check_without_key(token))
             return jwt.decode(token, key, algorithms=self._algorithms, options={"require": _REQUIRED}, **self._expected)
-        except (jwt.PyJWTError, ValueError, RecursionError) as error:
+        except _MALFORMED as error:
             raise InvalidToken(str(error)) from None
 
     def _check_without_key(self, token: str) -> _KeyName:
@@ -126,7 +140,7 @@ class Tokens:
         try:
             self._keys = await asyncio.to_thread(self._published)
             self._fetched_at = now
-        except (FetchError, jwt.PyJWTError, ValueError, RecursionError) as error:
+        except (FetchError, *_MALFORMED) as error:
             logger.warning("the keys of %s cannot be fetched: %s", self._issuer, error)
 
     def _published(self) -> dict[_KeyName, jwt.PyJWK]:
@@ -135,7 +149,9 @@ class Tokens:
             raise FetchError("its configuration names another issuer")
         listed = fetch_json(str(found.get("jwks_uri")), self._ca).get("keys")
         published = [one for key in (listed if isinstance(listed, list) else []) for one in self._by_algorithm(key)]
-        keys = jwt.PyJWKSet.from_dict({"keys": published}).keys
+        keys = [key for each in published if (key := _usable(each)) is not None]
+        if not keys:
+            raise FetchError("it publishes no key that can be used")
         by_name = {_KeyName(key.key_id, key.algorithm_name): key for key in keys}
         is_single = len({name.key_id for name in by_name}) == 1
         return by_name | {name._replace(key_id=None): key for name, key in by_name.items()} if is_single else by_name

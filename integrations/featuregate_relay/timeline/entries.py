@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MOST_ENTRIES: Final = 500
 """Older ones are forgotten."""
+LONGEST_CHANGE: Final = 1000
+"""Characters of one entry."""
 _SCHEMA_VERSION: Final = 1
 
 
@@ -42,8 +44,15 @@ class History:
     def noted(self, before: Moment | None, after: Moment, at: str) -> History:
         """Return the history with the changes that a replica has seen and no other replica has written yet."""
         moment = after if self.moment is None else moved(self.moment, before, after)
-        added = (Entry(at, moment.epoch, change) for change in changes(self.moment, moment))
+        added = (Entry(at, moment.epoch, _cut(change)) for change in changes(self.moment, moment))
         return History((*self.entries, *added)[-MOST_ENTRIES:], moment)
+
+
+def _cut(change: Change) -> Change:
+    """Cut a text that names very many brokers: the entries of a file fit into what is read of it."""
+    if len(change.text) <= LONGEST_CHANGE:
+        return change
+    return Change(change.kind, f"{change.text[:LONGEST_CHANGE]}... ({len(change.text)} characters)")
 
 
 def history_to_json(history: History) -> str:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("featuregate.relay")
 
-_MOST_BYTES: Final = 4 * 1024 * 1024
-"""Of a file; the rest of a larger one, which no timeline has written, is not read."""
+_MOST_BYTES: Final = 16 * 1024 * 1024
+"""Of a file; a larger one, which no timeline has written, is left as it is."""
 
 
 class Timeline:
@@ -112,7 +112,10 @@ def _parsed(file: Path) -> History | None:
     """Return what is in the file; None where there is none. Raises ValueError and OSError."""
     try:
         with file.open("rb") as opened:
-            return history_from_json(opened.read(_MOST_BYTES))
+            content = opened.read(_MOST_BYTES + 1)
+            if len(content) > _MOST_BYTES:
+                raise OSError(f"it has more than {_MOST_BYTES} bytes, which no timeline has written")
+            return history_from_json(content)
     except FileNotFoundError:
         return None
 

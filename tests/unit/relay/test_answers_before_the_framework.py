@@ -10,9 +10,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.access.clients import ANYONE, Client
+from featuregate_relay.access.not_stored import NotStored
 from featuregate_relay.access.tickets import Tickets
 from featuregate_relay.app import Cluster, make_app
 from featuregate_relay.flags.ofrep import Evaluations
@@ -54,7 +56,7 @@ TICKETS = Tickets(b"0" * 32, lambda: 0.0)
 
 def routes_of(app: Starlette) -> Starlette:
     """Return the app without what answers before it."""
-    return Starlette(routes=app.routes, exception_handlers=app.exception_handlers)
+    return Starlette(routes=app.routes, exception_handlers=app.exception_handlers, middleware=[Middleware(NotStored)])
 
 
 def ask(app: ASGIApp, request: dict[str, Any], client: Client, pieces: Sequence[bytes] = (b"",)) -> list[Message]:

@@ -127,6 +127,8 @@ def test_each_mistake_is_a_line_with_its_place(tmp_path: Path) -> None:
         ("", "clusters: is missing"),
         ("[clusters]", "clusters: must not be empty"),
         ("[clusters", "is no TOML: "),
+        ("a = " + "[" * 100_000, "is no TOML: "),
+        ("a = " + "{b = " * 100_000, "is no TOML: "),
         ("[clusters.a]", "clusters.a: bootstrap.servers: is missing"),
         ("[clusters.a]\nproperties.bootstrap.servers = 'a:1'\nproperties.security.protocol = 'x'", "clusters.a: sec"),
         ("[clusters.a]\ncommand-config = 'none'", "clusters.a: config: "),

@@ -7,6 +7,7 @@ import logging
 import os
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,8 +18,15 @@ from featuregate import files
 from featuregate.gating.events import Polled, PollFailed
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.clusters import Cluster, ServedCluster
-from featuregate_relay.timeline.entries import MOST_ENTRIES
-from featuregate_relay.timeline.timeline import Timeline
+from featuregate_relay.timeline.changes import Moment
+from featuregate_relay.timeline.entries import (
+    LONGEST_CHANGE,
+    MOST_ENTRIES,
+    History,
+    history_from_json,
+    history_to_json,
+)
+from featuregate_relay.timeline.timeline import _MOST_BYTES, Timeline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -213,6 +221,37 @@ def test_a_damaged_file_is_one_line_and_is_kept_beside(
     assert len(timeline.entries) == 1
     assert json.loads(file.read_text())["entries"]
     assert file.with_suffix(".damaged").read_bytes() == content
+
+
+def test_the_largest_timeline_is_read_again() -> None:
+    """Entries that name thousands of brokers are cut: together they are below what is read of a file."""
+    names = [f"{number:04}{chr(0x1F600) * 190}" for number in range(2000)]
+    releases = dict.fromkeys(names, "4.2")
+    moment = Moment(
+        cluster_id="c", epoch=1, levels={}, releases=releases, away=frozenset(names), gates={}, reachable=True
+    )
+    history = History()
+    for number in range(MOST_ENTRIES // 2):
+        for cluster in ("a", "b"):
+            history = history.noted(None, replace(moment, cluster_id=f"{cluster}{number}"), "2026-11-26T00:00:00")
+    text = history_to_json(history)
+    assert len(history.entries) == MOST_ENTRIES
+    assert max(len(entry.change.text) for entry in history.entries) <= LONGEST_CHANGE + 30
+    assert len(text) <= _MOST_BYTES
+    assert history_from_json(text) == history
+
+
+def test_a_file_that_is_too_large_is_left_as_it_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """No timeline has written it, so it may be something else."""
+    file = tmp_path / "orders.timeline"
+    with file.open("wb") as made:
+        made.truncate(_MOST_BYTES + 1)
+    timeline = followed(release_view("4.2"), file=file)
+    (line,) = caplog.messages
+    assert f"it has more than {_MOST_BYTES} bytes" in line
+    assert len(timeline.entries) == 1
+    assert file.stat().st_size == _MOST_BYTES + 1
+    assert [each.name for each in tmp_path.iterdir() if each.suffix == ".damaged"] == []
 
 
 def test_a_file_that_cannot_be_written_is_one_line(

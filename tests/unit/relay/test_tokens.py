@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from base64 import urlsafe_b64encode
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
@@ -211,6 +212,40 @@ def test_a_new_key_is_fetched_and_an_invented_one_at_most_twice_a_minute(issuer:
     for number in range(20):
         assert checking.problem(issuer.token(kid=f"invented-{number}"))
     assert len(issuer.asked) == 4
+
+
+@pytest.mark.parametrize("member", ["kid", "alg", "kty", "crv", "x", "use"])
+@pytest.mark.parametrize("value", [["a"], {"a": 1}, 7])
+def test_a_malformed_key_takes_no_other_key_with_it(issuer: Issuer, member: str, value: object) -> None:
+    """It is skipped, whatever its members are."""
+    whole = issuer.document
+    malformed = {**published("a", EC_KEY), "kid": "b", member: value}
+    issuer.document = lambda path: (  # type: ignore[method-assign]
+        whole(path) if path.endswith("openid-configuration") else {"keys": [malformed, *whole(path)["keys"], 7, None]}
+    )
+    assert Checking(issuer).subject(issuer.token()) == "app"
+
+
+def test_an_issuer_without_a_usable_key_is_one_line(issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
+    """And no error of the relay."""
+    issuer.keys = {}
+    assert Checking(issuer).problem(issuer.token()) == "the issuer has no such key"
+    (line,) = caplog.messages
+    assert line.endswith("cannot be fetched: it publishes no key that can be used")
+
+
+@pytest.mark.parametrize("claim", ["exp", "nbf", "iat", "sub", "iss", "aud"])
+@pytest.mark.parametrize("value", [[], {}, [1], float("inf"), float("nan"), 10**400, True])
+def test_a_claim_of_another_type_is_an_invalid_token(issuer: Issuer, claim: str, value: object) -> None:
+    """Anybody can send one, and its claims are read before its signature is checked."""
+    encoded = ".".join(
+        urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+        for part in (
+            {"alg": "ES256", "kid": "a"},
+            {"iss": issuer.url, "aud": AUDIENCE, "sub": "app", "exp": 9e9, claim: value},
+        )
+    )
+    assert Checking(issuer).problem(f"{encoded}.AAAA")
 
 
 def test_a_key_that_was_withdrawn_opens_nothing_after_a_while(issuer: Issuer) -> None:
