@@ -31,14 +31,15 @@ class JsonError(ValueError):
         self.problem = problem
 
 
-def parse_json(text: str | bytes, name: str) -> JsonValue:
+def parse_json(text: str | bytes, name: str, *, refuse_halves: bool = True) -> JsonValue:
     """Parse a document, which errors call ``name``.
 
     Raises
     ------
     JsonError
         It is no JSON, nested too deeply, larger than is believed, or has half a character: no text with one can be
-        encoded, so that whatever keeps or sends it would fail later.
+        encoded, so that whatever keeps or sends it would fail later. A caller that checks each text itself, and can
+        say where it stands, passes ``refuse_halves=False``.
     """
     import json  # noqa: PLC0415 - only at the first use
 
@@ -49,7 +50,7 @@ def parse_json(text: str | bytes, name: str) -> JsonValue:
         if not text.isascii():
             text.encode()
         value = json.loads(text, parse_constant=_no_constant)
-        if _SURROGATE in text.lower():
+        if refuse_halves and _SURROGATE in text.lower():
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeError:
         problem = "this is no JSON: it has bytes, or half a surrogate pair, that are no characters of Unicode"

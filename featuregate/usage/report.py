@@ -123,7 +123,7 @@ class UsageReport:
         if len(text) > MOST_BYTES:
             raise UsageReportError("report", f"{len(text)} bytes are more than {MOST_BYTES}")
         try:
-            return _read(parse_json(text, "report"))
+            return _read(parse_json(text, "report", refuse_halves=False))
         except JsonError as error:
             raise UsageReportError(error.where, error.problem) from error
 
