@@ -29,6 +29,7 @@ def test_every_python_block_of_the_page_runs(
         example.evaluate()
 
 
+@pytest.mark.proof("docs")
 def test_the_script_that_the_readme_names_runs() -> None:
     """It stops with an error where a gate is not as it should be at a step of the upgrade."""
     (script,) = re.findall(r"`\.venv/bin/python (\S+)`", (ROOT / "README.md").read_text())

@@ -58,6 +58,7 @@ def test_an_independent_client_reaches_every_broker(three):
     assert brokers_seen(three) == {1, 2, 3} == set(three.nodes)
 
 
+@pytest.mark.proof("testing")
 def test_a_node_takes_its_classes_from_the_archive_of_its_release():
     """The archive is written once. Options of the JVM reach the node."""
     archive = archive_classes("4.2.0")

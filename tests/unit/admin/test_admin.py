@@ -123,8 +123,8 @@ def test_the_search_for_a_controller_ends_after_the_timeout(cluster: ScriptedClu
     """A dry run then raises Kafka's own NOT_CONTROLLER."""
     cluster.says = lambda *_: NOT_CONTROLLER
     with pytest.raises(BrokerError, match="NOT_CONTROLLER"):
-        Admin(cluster.bootstrap, timeout=0.6).dry_run(GROUP)
-    assert 1 < len(cluster.received) < 20
+        Admin(cluster.bootstrap, timeout=2).dry_run(GROUP)
+    assert 1 < len(cluster.received) < 50
 
 
 @pytest.mark.parametrize("gone", [False, True])
@@ -464,7 +464,7 @@ def test_brokers_that_lag_are_named(cluster: ScriptedCluster) -> None:
     cluster.nodes[2].finalized["group.version"] = 1
     cluster.nodes[3].epoch = -1
     with pytest.raises(LevelsNotReached) as caught:
-        Admin(cluster.bootstrap).wait_for_levels({"group.version": 7}, 1.5)
+        Admin(cluster.bootstrap).wait_for_levels({"group.version": 7}, 4)
     assert len(caught.value.laggards) == 2
     assert caught.value.laggards[0].endswith("shows group.version 1")
     assert caught.value.laggards[1].endswith("does not know what is finalized")
@@ -474,7 +474,7 @@ def test_a_silent_broker_lags(cluster: ScriptedCluster) -> None:
     """The admin cannot know which level the broker shows."""
     cluster.shut(2)
     with pytest.raises(LevelsNotReached, match=r"broker 2 .* is silent"):
-        Admin(cluster.bootstrap).wait_for_levels({"group.version": 1}, 0.3)
+        Admin(cluster.bootstrap).wait_for_levels({"group.version": 1}, 3)
 
 
 def test_a_cluster_that_is_away_is_waited_for(cluster: ScriptedCluster) -> None:

@@ -50,7 +50,7 @@ class App:
             producer={**base, "message.max.bytes": 2000},
             topics=["orders"],
             app_id="billing",
-            features=StaticFeatures(release_view("2.4")),
+            features=StaticFeatures(release_view("2.4", cluster_id=kafka.cluster_id)),
             metrics=self.events.append,
             instance_id="billing-0",
             linger=0.05,
