@@ -16,6 +16,7 @@ from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.protocol import Member
 from featuregate_confluent.member.conclusions import Conclusions
 from featuregate_confluent.member.group_observer import GroupObserver
+from featuregate_confluent.member.group_watch import GroupWatch
 from featuregate_confluent.member.membership import Membership
 from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.member.takeover import Takeover
@@ -73,6 +74,8 @@ class FakeGroup:
         self.answers = True
         self.messages: list[Message] = []
         self.refuses: Exception | None = None
+        self.owners: dict[Partition, Member] = {}
+        self.ends: dict[Partition, int] = {}
         self.unidentified: KafkaException | None = None
         """What the consumer raises in place of its metadata."""
         self.fails: BaseException | None = None
@@ -109,11 +112,16 @@ class FakeGroup:
     def ask(self) -> FakeAnswer:
         self.calls.append("ask")
         coordinator = Coordinator(1, "b1", 9092)
-        described = GroupDescription(members=self.live, coordinator=coordinator, state="stable", kind="classic")
+        described = GroupDescription(
+            members=self.live, coordinator=coordinator, state="stable", kind="classic", owners=self.owners
+        )
         return FakeAnswer(self, described)
 
     def ask_offsets(self, partitions: Collection[Partition]) -> FakeAnswer:
         return FakeAnswer(self, self.offsets(partitions, 0.0))
+
+    def ask_ends(self, partitions: Collection[Partition]) -> FakeAnswer:
+        return FakeAnswer(self, {key: self.ends[key] for key in partitions})
 
     # ---- as the consumer
 
@@ -184,6 +192,8 @@ class FakeMember:
         self.events: list[Any] = []
         self.features = StaticFeatures(release_view(release))
         self.state = MemberState()
+        self.now = 0.0
+        """The clock of the watch."""
         fake: Any = group
         self.observer = GroupObserver(
             self.state,
@@ -202,12 +212,16 @@ class FakeMember:
             emit=self.events.append,
             transaction_seconds=1.0,
         )
+        self.watch = GroupWatch(
+            self.state, reader=fake, emit=self.events.append, longest_round=300.0, clock=lambda: self.now
+        )
         self.membership = Membership(
             self.state,
             config={},
             topics=["orders"],
             observer=self.observer,
             takeover=self.takeover,
+            watch=self.watch,
             conclusions=Conclusions(
                 self.state,
                 producers=fake,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,14 +32,20 @@ from featuregate.requirements.presets import kip447
 from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
+    from featuregate_confluent.client.committed import CommittedOffset
+    from featuregate_confluent.client.group import GroupReader
     from featuregate_confluent.client.latch_topic import LatchTopic
+    from featuregate_confluent.client.progress import Progress
+    from featuregate_confluent.latch.protocol import Partition
     from featuregate_confluent.operator.rollback import RollbackPlan
 
 GATE: Final = "kip447"
 """The gate whose latch this is: part of the latch topic's keys."""
 _SECONDS: Final = 15.0
+_WATCH_SECONDS: Final = 5.0
+_LONGEST_WATCH: Final = 3600.0
 _LOWER: Final = ("bridge", "legacy")
 
 HELP: Final = CommandHelp(
@@ -73,6 +80,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     rollback.add_argument(
         "--confirm", metavar="GROUP", help="the group's name once more, where there is no terminal to ask"
     )
+    show.add_argument(
+        "--watch",
+        metavar="SECONDS",
+        type=_seconds_of_watch,
+        default=_WATCH_SECONDS,
+        help="where messages wait, look again after so long which offsets have moved; 0: look once (default: 5)",
+    )
     for action in (show, rollback):
         action.add_argument("--group", metavar="GROUP", required=True, help="the consumer group")
         action.add_argument("--latch-topic", metavar="TOPIC", help="the compacted topic that keeps its latch")
@@ -102,10 +116,14 @@ def _show(args: argparse.Namespace) -> int:
     config, seconds = _clients_config(args), _seconds(args)
     latch_topic = _latch_topic(args, config)
     with closing(GroupReader(config, args.group)) as reader:
+        seen, offsets = reader.members(seconds), reader.offsets(timeout=seconds)
+        progress, seen_at = _watch(reader, {*offsets, *seen.owners}, offsets, watch=args.watch, timeout=seconds)
         found = Overview(
             group=args.group,
-            seen=reader.members(seconds),
-            offsets=reader.offsets(timeout=seconds),
+            seen=seen,
+            offsets=offsets,
+            progress=progress,
+            seen_at=seen_at,
             latch_topic=args.latch_topic,
             latch_in_topic=None if latch_topic is None else latch_topic.read(seconds),
             gate=evaluate(discover_view(args), kip447, exclude_apis=excluded_apis(args)),
@@ -115,6 +133,27 @@ def _show(args: argparse.Namespace) -> int:
         raise CommandError(f"group {args.group}: {problem}", UNKNOWN)
     print(json.dumps(to_json(found), indent=2) if args.output == "json" else to_text(found))
     return OK
+
+
+def _watch(
+    reader: GroupReader,
+    partitions: Collection[Partition],
+    offsets: Mapping[Partition, CommittedOffset],
+    *,
+    watch: float,
+    timeout: float,
+) -> tuple[dict[Partition, Progress], float]:
+    """Look twice at the offsets and ends of a group that has something to consume."""
+    from featuregate_confluent.client.progress import observe  # noqa: PLC0415 - an extra
+
+    began = time.monotonic()
+    committed = {key: offset for key, (offset, _) in offsets.items()}
+    progress = observe({}, committed, reader.ask_ends(partitions, timeout).result(), began)
+    if watch > 0 and any(each.lag or each.lag is None for each in progress.values()):
+        time.sleep(watch)
+        later = {key: offset for key, (offset, _) in reader.offsets(partitions, timeout).items()}
+        progress = observe(progress, later, reader.ask_ends(partitions, timeout).result(), time.monotonic())
+    return progress, time.monotonic() if watch > 0 else began
 
 
 def _rollback(args: argparse.Namespace) -> int:
@@ -223,3 +262,13 @@ def _latch_topic(args: argparse.Namespace, config: dict[str, Any]) -> LatchTopic
 
 def _seconds(args: argparse.Namespace) -> float:
     return float(args.timeout or _SECONDS)
+
+
+def _seconds_of_watch(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= _LONGEST_WATCH:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds from 0 to {_LONGEST_WATCH:g}, not {text!r}")
+    return seconds

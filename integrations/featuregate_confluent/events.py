@@ -88,6 +88,15 @@ class InputMissing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionsStalled:
+    """Committed offsets of the group, of this member or another, have not moved for longer than a round may last."""
+
+    partitions: int
+    why: str
+    """Names the first of them, with owner and lag."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLettered:
     """A message that could not be processed was sent to the dead-letter topic, and the transaction is committed."""
 
@@ -151,6 +160,7 @@ SwitchEvent = (
     | Fenced
     | CommitsBlocked
     | InputMissing
+    | PartitionsStalled
     | DeadLettered
     | RoundExceededLimit
     | RoundResized
@@ -167,6 +177,7 @@ _LEVELS: dict[type, int] = {
     Fenced: logging.WARNING,
     CommitsBlocked: logging.WARNING,
     InputMissing: logging.WARNING,
+    PartitionsStalled: logging.WARNING,
     DeadLettered: logging.WARNING,
     RoundExceededLimit: logging.WARNING,
     RoundResized: logging.WARNING,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import ExitStack, suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate import presets
@@ -23,6 +24,7 @@ from featuregate_confluent.events import Stopped, event_emitter
 from featuregate_confluent.member.batches import transactions_of
 from featuregate_confluent.member.conclusions import Conclusions
 from featuregate_confluent.member.group_observer import GroupObserver
+from featuregate_confluent.member.group_watch import GroupWatch
 from featuregate_confluent.member.membership import Membership
 from featuregate_confluent.member.process_name import claim_process_name
 from featuregate_confluent.member.state import MemberState
@@ -137,6 +139,7 @@ class ProducerSwitch:
             observer=self._observer,
             takeover=takeover,
             conclusions=self._conclusions,
+            watch=GroupWatch(self._state, reader=self._reader, emit=self.emit, longest_round=limits.poll),
         )
         self._closed = False
         self._pid = os.getpid()
@@ -300,6 +303,9 @@ class ProducerSwitch:
         ``seconds_since_commit`` the time since the last commit (None before the first). A commit that takes longer than
         a few seconds makes ``waiting`` true, and ``why`` says so.
 
+        ``stalled`` lists partitions of the whole group whose committed offset has not moved between two looks, one a
+        minute, although there was more to consume: ``partition``, ``owner`` (None: no member), ``lag`` and ``seconds``.
+
         ``aborting`` is whether several transactions in a row were aborted, or lost, with no commit in between.
 
         Of rounds: ``round_size`` is the most messages that the next one may have (None before :meth:`round_size` was
@@ -328,6 +334,7 @@ class ProducerSwitch:
             "committed": self.committed,
             "aborted": self.aborted,
             "aborting": self._state.failures.repeated,
+            "stalled": [asdict(each) for each in self._state.stalled],
             **self.rounds.health(),
             "discovery": discovery["status"],
             "usage": discovery["usage"],

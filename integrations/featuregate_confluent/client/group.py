@@ -6,10 +6,12 @@ that hold one (R1). :meth:`GroupReader.peek` waits for nothing, and is for all i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # not re-exported
 
 from featuregate.errors import ClosedError
 from featuregate_confluent.client import clients
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CONTROLLER_SECONDS: Final = 3.0
+_ENDS_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +61,33 @@ class GroupDescription:
     or ``unknown``: what librdkafka calls a group of KIP-848 while it reconciles."""
     kind: str
     """``classic``, ``consumer`` (KIP-848) or ``unknown``."""
+    owners: Mapping[Partition, Member] = field(default_factory=dict)
+    """The member that each partition is assigned to."""
 
     @property
     def empty(self) -> bool:
         """Whether the group has no members, and none is joining."""
         return not self.members and self.state in {"empty", "dead"}
+
+
+class PendingEnds:
+    """The ends of partitions, which may not have arrived yet."""
+
+    def __init__(self, asked: Mapping[Partition, PendingAnswer[int]]) -> None:
+        self._asked = asked
+
+    @property
+    def done(self) -> bool:
+        """Whether :meth:`result` returns at once."""
+        return all(asked.done for asked in self._asked.values())
+
+    def result(self) -> dict[Partition, int]:
+        """Wait for the ends; of a partition whose leader does not answer there is none."""
+        found = {}
+        for key, asked in self._asked.items():
+            with suppress(GroupUnreadable):
+                found[key] = asked.result()
+        return found
 
 
 class GroupReader:
@@ -124,6 +149,28 @@ class GroupReader:
             An offset carries a mark of newer software.
         """
         return ask_until_answered(lambda left: self.ask_offsets(partitions, left).result(), timeout)
+
+    def ask_ends(self, partitions: Iterable[Partition], timeout: float = 10.0) -> PendingEnds:
+        """Ask for the ends of partitions, as ``read_committed`` shows them, and return at once."""
+        admin, wanted = self._client(), sorted(set(partitions))
+        if not wanted:
+            return PendingEnds({})
+        latest = {TopicPartition(*key): OffsetSpec.latest() for key in wanted}  # type: ignore[no-untyped-call]
+        futures = admin.list_offsets(
+            latest, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=min(timeout, _ENDS_SECONDS)
+        )
+        return PendingEnds(
+            {
+                (place.topic, place.partition): PendingAnswer(
+                    admin,
+                    future,
+                    f"the end of {place.topic}[{place.partition}]",
+                    lambda found: int(found.offset),
+                    timeout,
+                )
+                for place, future in futures.items()
+            }
+        )
 
     def input_partitions(self, topics: Iterable[str], timeout: float = 10.0) -> tuple[Partition, ...]:
         """Return all partitions of what a consumer subscribes to: names, and patterns that begin with ``^``.
@@ -202,19 +249,26 @@ class GroupReader:
 
 def _seen(group: Any) -> GroupDescription:  # an admin.ConsumerGroupDescription, which is not exported for type checkers
     node = group.coordinator
+    members = [(_member(member), member.assignment.topic_partitions) for member in group.members]
     return GroupDescription(
-        members=tuple(
-            Member(
-                member_id=member.member_id,
-                client_id=member.client_id,
-                instance_id=member.group_instance_id,
-                host=member.host,
-            )
-            for member in group.members
-        ),
+        members=tuple(member for member, _ in members),
+        owners={(place.topic, place.partition): member for member, places in members for place in places},
         coordinator=Coordinator(node.id, node.host, node.port),
         state=group.state.name.lower().replace("_", "-"),
         kind=group.type.name.lower(),
+    )
+
+
+def _end(found: Any) -> int:
+    return int(found.offset)
+
+
+def _member(member: Any) -> Member:
+    return Member(
+        member_id=member.member_id,
+        client_id=member.client_id,
+        instance_id=member.group_instance_id,
+        host=member.host,
     )
 
 

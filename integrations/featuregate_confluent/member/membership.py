@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.latch.protocol import Partition
     from featuregate_confluent.member.conclusions import Conclusions
     from featuregate_confluent.member.group_observer import GroupObserver
+    from featuregate_confluent.member.group_watch import GroupWatch
     from featuregate_confluent.member.state import MemberState
     from featuregate_confluent.member.takeover import Takeover
 
@@ -37,8 +38,10 @@ class Membership:
         observer: GroupObserver,
         takeover: Takeover,
         conclusions: Conclusions,
+        watch: GroupWatch,
     ) -> None:
         self._state = state
+        self._watch = watch
         self._incremental = _is_incremental(config)
         self._static = bool(config.get("group.instance.id"))
         self._topics = list(topics)
@@ -113,6 +116,8 @@ class Membership:
             self._takeover.look(consumer, generation)
         if state.group.generation < 0:
             self._observer.look_for_topics()
+        else:
+            self._watch.step()
         waiting = self._observer.commit_blocker() is not None
         assignment = state.assignment
         found = consumer.consume(1 if waiting else max_messages, timeout)  # also where it waits: it has to be polled

@@ -25,6 +25,25 @@ if TYPE_CHECKING:
     from featuregate_confluent.producing.transaction import Transaction
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StalledPartition:
+    """A partition of the group whose committed offset has not moved, although there was more to consume."""
+
+    partition: str
+    """``topic[number]``"""
+    owner: str | None
+    """The member that it is assigned to, as brokers say; None: no member."""
+    lag: int | None
+    seconds: float
+    """For how long, at least."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.partition} has not moved for {self.seconds:.0f} s (lag {self.lag}), "
+            f"{f'owned by {self.owner}' if self.owner else 'owned by no member'}"
+        )
+
+
 @dataclass(slots=True)
 class MemberState:
     """What a member knows of its group, its partitions, its transactions and its failures. It calls no client."""
@@ -48,6 +67,8 @@ class MemberState:
     """Transactions whose producer is in use by a call, or whose outcome is not concluded yet."""
     committed: int = 0
     """Transactions that were committed."""
+    stalled: tuple[StalledPartition, ...] = ()
+    """The partitions of the group that stood still at the last look at it."""
     committed_at: float | None = None
     """When the last one was, on the monotonic clock; None: none was."""
     aborted: int = 0

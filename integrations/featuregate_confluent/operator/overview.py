@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.plugin import aligned, printable
+from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.protocol import latch
 from featuregate_confluent.models import Model
 
@@ -15,7 +16,11 @@ if TYPE_CHECKING:
     from featuregate import Decision
     from featuregate_confluent.client.committed import CommittedOffset
     from featuregate_confluent.client.group import GroupDescription
+    from featuregate_confluent.client.progress import Progress
     from featuregate_confluent.latch.protocol import Member, Partition
+
+
+NOT_COMMITTED: Final[CommittedOffset] = (None, Mark(None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +35,10 @@ class Overview:
     latch_in_topic: Model | None
     gate: Decision
     """Whether every broker checks the group's generation."""
+    progress: Mapping[Partition, Progress] = field(default_factory=dict)
+    """Of each partition that has an offset or an owner."""
+    seen_at: float = 0.0
+    """The time of the last look at the progress, on the clock of its times."""
 
     @property
     def latch(self) -> Model | None:
@@ -40,6 +49,16 @@ class Overview:
     def obstacles(self) -> tuple[str, ...]:
         """What stands against v2, a sentence each; none where the group is there, or may go there now."""
         return () if self.latch is Model.V2 else tuple(self._obstacles())
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """All that have an offset or an owner."""
+        return sorted({*self.offsets, *self.seen.owners})
+
+    def stalled_seconds(self, partition: Partition) -> float | None:
+        """Return for how long at least the committed offset has not moved, although there was more to consume."""
+        found = self.progress.get(partition)
+        return None if found is None else found.stalled_seconds(self.seen_at)
 
     def _obstacles(self) -> Iterator[str]:
         if not self.gate.open:
@@ -80,16 +99,23 @@ def to_json(found: Overview) -> dict[str, Any]:
             }
             for member in found.seen.members
         ],
-        "offsets": [
-            {
-                "topic": topic,
-                "partition": number,
-                "offset": offset,
-                "mark": _label(mark.model),
-                "text": mark.app_metadata or None,
-            }
-            for (topic, number), (offset, mark) in sorted(found.offsets.items())
-        ],
+        "offsets": [_partition_json(found, partition) for partition in found.partitions],
+    }
+
+
+def _partition_json(found: Overview, partition: Partition) -> dict[str, Any]:
+    offset, mark = found.offsets.get(partition, NOT_COMMITTED)
+    owner, progress = found.seen.owners.get(partition), found.progress.get(partition)
+    return {
+        "topic": partition[0],
+        "partition": partition[1],
+        "offset": offset,
+        "mark": _label(mark.model),
+        "text": mark.app_metadata or None,
+        "owner": None if owner is None else owner.member_id,
+        "end": None if progress is None else progress.end,
+        "lag": None if progress is None else progress.lag,
+        "stalled_seconds": found.stalled_seconds(partition),
     }
 
 
@@ -119,10 +145,22 @@ def _lines(found: Overview) -> Iterator[str]:
         yield ""
         yield from aligned([("MEMBER", "PROMISES", "INSTANCE", "HOST"), *map(_member_row, found.seen.members)])
     yield ""
-    if not found.offsets:
+    if not found.partitions:
         yield "no offsets are shown: none is committed, or this user lacks the right DESCRIBE on the topics"
     else:
-        yield from aligned([("PARTITION", "OFFSET", "MARK", "TEXT"), *_offset_rows(found)])
+        yield from aligned([("PARTITION", "OFFSET", "LAG", "OWNER", "MARK", "TEXT"), *_offset_rows(found)])
+    yield from _stalled(found)
+
+
+def _stalled(found: Overview) -> Iterator[str]:
+    for partition in found.partitions:
+        seconds, owner = found.stalled_seconds(partition), found.seen.owners.get(partition)
+        if seconds is not None:
+            yield ""
+            yield (
+                f"{partition[0]}[{partition[1]}] has not moved for {seconds:.0f} s although there is more to consume; "
+                + (f"its owner is {owner}, member {owner.member_id}" if owner else "no member owns it")
+            )
 
 
 def _member_row(member: Member) -> tuple[str, ...]:
@@ -131,10 +169,15 @@ def _member_row(member: Member) -> tuple[str, ...]:
 
 
 def _offset_rows(found: Overview) -> Iterator[tuple[str, ...]]:
-    for (topic, number), (offset, mark) in sorted(found.offsets.items()):
+    for partition in found.partitions:
+        offset, mark = found.offsets.get(partition, NOT_COMMITTED)
+        owner, progress = found.seen.owners.get(partition), found.progress.get(partition)
+        lag = None if progress is None else progress.lag
         yield (
-            f"{topic}[{number}]",
+            f"{partition[0]}[{partition[1]}]",
             "-" if offset is None else str(offset),
+            "-" if lag is None else str(lag),
+            "-" if owner is None else f"{owner.client_id} {owner.host}",
             _label(mark.model) or "-",
             mark.app_metadata or "-",
         )

@@ -122,6 +122,27 @@ def test_show_tells_latch_marks_members_and_obstacles(
     leave_group(consumer)
 
 
+def test_show_names_a_partition_that_does_not_move_and_its_owner(
+    kafka: LocalKafka, group: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its owner is alive for brokers, and commits nothing."""
+    producer = Producer(kafka.client_config())
+    for _ in range(3):
+        producer.produce(group, b"", partition=0)
+    assert producer.flush(BOUND) == 0
+    consumer = joined(kafka, group, client_id="stuck")
+    consumer.commit(offsets=[TopicPartition(group, number, 0) for number in (0, 1)], asynchronous=False)
+    assert run(kafka, "show", group, "--watch", "1", "--output", "json") == 0
+    found = json.loads(capsys.readouterr().out)
+    (owner,) = [member["member_id"] for member in found["members"]]
+    first, second, third = found["offsets"]
+    assert (first["offset"], first["end"], first["lag"], first["owner"]) == (0, 3, 3, owner)
+    assert first["stalled_seconds"] >= 1
+    assert (second["lag"], second["stalled_seconds"]) == (0, None)
+    assert (third["offset"], third["lag"], third["owner"]) == (None, None, owner)
+    leave_group(consumer)
+
+
 def test_a_rollback_lowers_every_mark_and_moves_no_offset(
     kafka: LocalKafka, group: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

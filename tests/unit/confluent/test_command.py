@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ from featuregate.cli import main
 from featuregate.gating.decisions import Decision
 from featuregate.requirements.presets import kip447
 from featuregate_confluent.client.group import Coordinator, GroupDescription
+from featuregate_confluent.client.progress import observe
 from featuregate_confluent.command import rollback_warnings
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.protocol import Member
@@ -80,10 +82,34 @@ def test_json_has_plain_values() -> None:
     assert found["latch"] == "v2"
     assert found["latch_topic"] is None
     assert found["members"][0]["promises"] == "bridge"
+    unwatched = {"owner": None, "end": None, "lag": None, "stalled_seconds": None}
     assert found["offsets"] == [
-        {"topic": "in", "partition": 0, "offset": None, "mark": None, "text": None},
-        {"topic": "in", "partition": 1, "offset": 7, "mark": "v2", "text": None},
+        {"topic": "in", "partition": 0, "offset": None, "mark": None, "text": None, **unwatched},
+        {"topic": "in", "partition": 1, "offset": 7, "mark": "v2", "text": None, **unwatched},
     ]
+
+
+def test_a_partition_that_stands_still_is_shown_with_its_owner() -> None:
+    """A partition that nobody has committed in is shown as well, and one that is consumed to its end does not stand."""
+    ghost = Member("ghost-1", "app#fg=bridge", None, "/10.0.0.2")
+    offsets = {("in", 0): 5, ("in", 1): None, ("in", 2): 9}
+    first = observe({}, offsets, {("in", 0): 20, ("in", 1): 3, ("in", 2): 9}, 10.0)
+    later = observe(first, {**offsets, ("in", 2): 12}, {("in", 0): 30, ("in", 1): 4, ("in", 2): 12}, 15.0)
+    seen = overview("app#fg=bridge", offsets={("in", 0): (5, Mark(None)), ("in", 2): (12, Mark(None))})
+    found = replace(
+        seen, seen=replace(seen.seen, owners={("in", 0): ghost, ("in", 1): ghost}), progress=later, seen_at=15.0
+    )
+    text = to_text(found)
+    assert "in[0] has not moved for 5 s although there is more to consume; its owner is client 'app#fg=bridge'" in text
+    assert "member ghost-1" in text
+    assert [(each["lag"], each["owner"], each["stalled_seconds"]) for each in to_json(found)["offsets"]] == [
+        (25, "ghost-1", 5.0),
+        (None, "ghost-1", 5.0),
+        (0, None, None),
+    ]
+    assert "in[0] has not moved for 5 s although there is more to consume; no member owns it" in to_text(
+        replace(found, seen=seen.seen)
+    )
 
 
 def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,6 +133,8 @@ def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch, capsy
             ("group", "rollback", "--group", "orders", "--to", "v2", "--bootstrap-server", NO_BROKER),
             "invalid choice: 'v2'",
         ),
+        (("group", "show", "--group", "o", "--watch", "-1", "--bootstrap-server", NO_BROKER), "from 0 to 3600, not"),
+        (("group", "show", "--group", "o", "--watch", "x", "--bootstrap-server", NO_BROKER), "from 0 to 3600, not 'x'"),
         ((*ROLLBACK, "--confirm", "bills"), "the group is 'orders': nothing was changed"),
     ],
 )
