@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from featuregate.sources.relay_responses import AGE_HEADER, EPOCH_HEADER, SEEN_AT_HEADER, freshness_of
 from featuregate_relay.access.authentication import Authentication, client_of
+from featuregate_relay.access.hosts import LocalHosts
 from featuregate_relay.access.not_stored import NotStored
 from featuregate_relay.checks import asked_requirement, decision_json
 from featuregate_relay.clusters import Cluster, ServedCluster
@@ -64,6 +65,7 @@ def make_app(
     origins: Sequence[str] = (),
     notifier: Notifier | None = None,
     floor_seconds: float = FLOOR_SECONDS,
+    local_only: bool = False,
 ) -> Starlette:
     """Return the ASGI app that serves these clusters, by name. The caller starts and closes the discoverers.
 
@@ -90,6 +92,7 @@ def make_app(
     ``access`` says which client may read what; without it, every client may read everything.
     ``origins`` are those of the pages whose scripts may read the responses.
     ``notifier`` looks at each cluster once a second.
+    ``local_only``: requests that name another host than this machine are refused.
     ``app.state.stop_waiting()`` ends every wait, before the server drains.
     """
     served = {name: ServedCluster(name, cluster) for name, cluster in clusters.items()}
@@ -117,6 +120,7 @@ def make_app(
         lifespan=relay.lifespan,
         middleware=[
             Middleware(NotStored),
+            *([Middleware(LocalHosts)] if local_only else []),
             *([Middleware(CORSMiddleware, allow_origins=origins, **_CORS)] if origins else []),
             *([] if access is None else [Middleware(Authentication, access)]),
             Middleware(UnchangedViews, served, relay.views),

@@ -125,7 +125,15 @@ def run(args: argparse.Namespace) -> int:
     where = Address(*listener.getsockname()[:2])
     path = f"/{next(iter(clusters))}/view" if len(clusters) == 1 else ""
     print_message(f"serving {_clusters(relay)} at {'https' if tls else 'http'}://{where}/v1/clusters{path}")
-    server.serve(clusters, listener, access=access, tls=tls, origins=relay.allow_origins, notifier=notifier)
+    server.serve(
+        clusters,
+        listener,
+        access=access,
+        tls=tls,
+        origins=relay.allow_origins,
+        notifier=notifier,
+        local_only=not relay.authenticates and not args.allow_anonymous,
+    )
     return OK
 
 

@@ -84,6 +84,7 @@ def serve(
     tls: Certificates | None = None,
     origins: Sequence[str] = (),
     notifier: Notifier | None = None,
+    local_only: bool = False,
 ) -> None:
     """Poll clusters and serve them until SIGINT or SIGTERM; then finish the requests that are under way.
 
@@ -92,7 +93,7 @@ def serve(
     """
     gc.set_threshold(_ALLOCATIONS)
     _raise_file_limit()
-    app = make_app(clusters, access=access, origins=origins, notifier=notifier)
+    app = make_app(clusters, access=access, origins=origins, notifier=notifier, local_only=local_only)
     config = uvicorn.Config(
         app,
         http=LimitedProtocol,

@@ -94,6 +94,22 @@ def test_a_client_that_never_ends_its_request_does_not_hold_up_the_end() -> None
                 process.kill()
 
 
+@pytest.mark.parametrize(("options", "status"), [((), 421), (("--allow-anonymous",), 200)])
+def test_a_relay_without_authentication_is_for_this_machine(options: tuple[str, ...], status: int) -> None:
+    """A page of another site may let its own name lead to it, unless the relay is for anybody."""
+    with FakeCluster(1) as brokers:
+        arguments = ["--bootstrap-server", brokers.bootstrap, "--listen", "127.0.0.1:0", *options]
+        with subprocess.Popen([sys.executable, "-c", SERVE, *arguments], stderr=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stderr is not None
+                url = line_with(process.stderr, "serving ").split()[-1].partition("/v1/")[0]
+                for host, expected in (("evil.example", status), ("localhost", 200)):
+                    response = requests.get(f"{url}/healthz", headers={"Host": host}, timeout=BOUND)
+                    assert response.status_code == expected
+            finally:
+                process.kill()
+
+
 @pytest.mark.parametrize("listen", ["0.0.0.0:8080", "10.0.0.1:8080", "[::]:8080", "relay.example:80"])
 def test_it_listens_on_loopback_only(listen: str) -> None:
     """By default, the relay does not authenticate clients."""
