@@ -104,22 +104,25 @@ class TransformFailed(SwitchError):
 
 
 class RoundTooLong(SwitchError):
-    """One message alone takes longer than a limit, so that it can never be committed.
+    """One message alone takes longer than a limit, so that it can never be committed: to process, or to deliver.
 
     Attributes
     ----------
     where : str
         The message: ``topic[partition]@offset``.
     seconds : float
-        How long the app's code took for it, the last time.
+        How long that took, the last time.
     limit : str
         The property of the consumer or the producer, and its value: ``max.poll.interval.ms=300000``.
     times : int
         How many rounds in a row had one message only, outlived the limit and were lost.
+    undelivered : bool
+        Whether brokers did not take the records in time, rather than the app's code being slow.
     """
 
-    def __init__(self, *, where: str, seconds: float, limit: str, times: int) -> None:
+    def __init__(self, *, where: str, seconds: float, limit: str, times: int, undelivered: bool = False) -> None:
         super().__init__(where, seconds, limit, times)
+        self.undelivered = undelivered
         self.where = where
         self.seconds = seconds
         self.limit = limit
@@ -127,6 +130,12 @@ class RoundTooLong(SwitchError):
 
     def __str__(self) -> str:
         name = self.limit.partition("=")[0]
+        if self.undelivered:
+            return (
+                f"the records for the message {self.where} alone were not delivered in {self.seconds:.1f} s, which "
+                f"{self.limit} bounds, {self.times} times in a row, and were never committed: raise {name}, or look "
+                "for a quota of the producer (producer_byte_rate), a slow link, or brokers that do not answer"
+            )
         return (
             f"the message {self.where} alone took {self.seconds:.1f} s, longer than {self.limit} allows, {self.times} "
             f"times in a row, and was never committed: raise {name}, or make the transform faster"

@@ -112,7 +112,7 @@ class RoundExceededLimit:
 
     messages: int
     seconds: float
-    """Of the app's code."""
+    """Of the app's code and of the commit, where that was waited for."""
     limit: str
     """The property and its value: ``max.poll.interval.ms=300000`` or ``transaction.timeout.ms=10000``."""
 

@@ -220,7 +220,7 @@ class ProducerSwitch:
         """Return how many messages to consume now, so that the round ends well within both limits.
 
         Between 1 and ``most``: one before anything was measured, then up to eight times as many from round to round.
-        The pace is that of the app's code, from where :meth:`transactions` gives a transaction to its commit. It lasts
+        The pace is measured from where :meth:`transactions` gives a transaction to the end of its commit. It lasts
         when the member joins again, and a round that was aborted comes again with at most half of the messages. See
         :class:`~featuregate_confluent.producing.pace.Pace`.
 

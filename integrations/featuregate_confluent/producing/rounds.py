@@ -5,7 +5,8 @@ A round begins when ``consume()`` returns and ends when ``consume()`` is called 
 - ``max.poll.interval.ms``: a consumer that is not polled for so long leaves its group (KIP-62), and everything that the
   round has not committed is lost to it.
 - ``transaction.timeout.ms``: brokers abort a transaction that is open for longer (KIP-98). It is measured from
-  ``begin()``, which is no later than the brokers' own clock: that starts at the first record.
+  ``begin()``, which is no later than the brokers' own clock: that starts at the first record. The time until the
+  records are delivered and the commit has ended is part of it: a quota or a slow link may make it long.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 ALONE_AT_MOST: Final = 3
 """Rounds of one message that outlived a limit and were lost, in a row. One alone may be a process that was stopped."""
+UNDELIVERED_AT_MOST: Final = 2
+"""The same, where brokers did not take the records in time."""
+NEARLY: Final = 0.95
+"""A client gives up its records shortly before brokers abort the transaction."""
 
 
 class Batch(Protocol):
@@ -48,6 +53,12 @@ class Limits(NamedTuple):
         """The producer's property and its value."""
         return f"transaction.timeout.ms={self.transaction * 1000:.0f}"
 
+    def explained(self, why: str, seconds: float) -> str:
+        """Add the limit of a transaction to the reason of its abort, where it was open for as long."""
+        if seconds < self.transaction * NEARLY:
+            return why
+        return f"{why}; the transaction was open for {seconds:.1f} s, and {self.transaction_named}"
+
     @property
     def poll_named(self) -> str:
         """The consumer's property and its value."""
@@ -63,8 +74,11 @@ class _Measured:
     """Of the app's code, in and out of transactions."""
     open_seconds: float = 0.0
     """Of the app's code while a transaction was open."""
+    delivery: float = 0.0
+    """From the end of the app's code to the end of the commit, or of the abort: the longest of transactions, which are
+    committed side by side."""
     longest: float = 0.0
-    """Of one transaction that was open."""
+    """Of one transaction that was open, to the end of its commit."""
     where: str = ""
     """The place of the first message."""
 
@@ -79,11 +93,12 @@ class Rounds:
         self._emit = emit
         self._clock = clock
         # Every rebalance of the group waits for the round, so the round is kept short beside a transaction, too.
-        self._of_round = Pace(min(limits.poll / MARGIN, limits.transaction / 4))
-        self._of_open = Pace(limits.transaction / MARGIN)
+        self._of_round = Pace(min(limits.poll / MARGIN, limits.transaction / 4), limits.poll)
+        self._of_open = Pace(limits.transaction / MARGIN, limits.transaction)
         self._polled_at = clock()
         self._given: dict[Batch, float] = {}
         self._begun: dict[Batch, float] = {}
+        self._ran: dict[Batch, tuple[float, float]] = {}
         self._measured = _Measured()
         self._aborted = 0
         self._asked: tuple[int, int] | None = None
@@ -127,6 +142,7 @@ class Rounds:
         self._aborted = aborted
         self._given.clear()
         self._begun.clear()
+        self._ran.clear()
 
     def given(self, transaction: Batch) -> None:
         """Note that the app is given a transaction."""
@@ -140,6 +156,7 @@ class Rounds:
         """Note that the app's code has come to the end of a transaction; its commit or abort follows."""
         now, found = self._clock(), self._measured
         open_seconds = now - self._begun.pop(transaction, now)
+        self._ran[transaction] = now, open_seconds
         found.messages += len(transaction.messages)
         found.seconds += now - self._given.pop(transaction, now)
         found.open_seconds += open_seconds
@@ -147,6 +164,14 @@ class Rounds:
         if not found.where:
             first = transaction.messages[0]
             found.where = f"{first.topic()}[{first.partition()}]@{first.offset()}"
+
+    def ended(self, transaction: Batch, at: float) -> None:
+        """Note that the commit of a transaction, or its abort, had ended at a time of the clock."""
+        if transaction in self._ran:
+            found, (ran, open_seconds) = self._measured, self._ran.pop(transaction)
+            delivery = max(0.0, at - ran)
+            found.delivery = max(found.delivery, delivery)
+            found.longest = max(found.longest, open_seconds + delivery)
 
     def end(self, aborted: int) -> None:
         """Learn from the round that has ended, with so many transactions aborted by now.
@@ -162,7 +187,7 @@ class Rounds:
         before = self._asked
         lost, self._aborted = aborted > self._aborted, aborted
         for pace, seconds in ((self._of_round, found.seconds), (self._of_open, found.open_seconds)):
-            (pace.lost if lost else pace.measured)(found.messages, seconds)
+            (pace.lost if lost else pace.measured)(found.messages, seconds + found.delivery)
         if lost:
             self._emit_outlived(found)
         else:
@@ -184,14 +209,15 @@ class Rounds:
         if found.messages > 1:
             return
         self._alone += 1
-        if self._alone >= ALONE_AT_MOST:
+        undelivered = found.delivery > seconds / 2
+        if self._alone >= (most := UNDELIVERED_AT_MOST if undelivered else ALONE_AT_MOST):
             self._alone = 0
-            raise RoundTooLong(where=found.where, seconds=seconds, limit=limit, times=ALONE_AT_MOST)
+            raise RoundTooLong(where=found.where, seconds=seconds, limit=limit, times=most, undelivered=undelivered)
 
     def _outlived(self, found: _Measured) -> tuple[float, str | None]:
-        if found.seconds > self.limits.poll:
-            return found.seconds, self.limits.poll_named
-        if found.longest > self.limits.transaction:
+        if found.seconds + found.delivery > self.limits.poll:
+            return found.seconds + found.delivery, self.limits.poll_named
+        if found.longest > self.limits.transaction * (NEARLY if found.delivery > found.longest / 2 else 1.0):
             return found.longest, self.limits.transaction_named
         return 0.0, None
 

@@ -51,6 +51,11 @@ def refused(topic: str, failure: KafkaException) -> Lost | RolledBack:
     return rolled_back_by(failure, why)
 
 
+def failed_before(outcome: RolledBack) -> bool:
+    """Return whether the transaction has failed in the background, for a reason that is not this one."""
+    return isinstance(outcome.cause, KafkaException) and outcome.cause.args[0].name() == "_STATE"
+
+
 def logging_errors(on_delivery: Delivery) -> Delivery:
     """Log the errors of a callback: the client would raise them from an unrelated call, or drop them."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
@@ -16,7 +17,7 @@ from featuregate_confluent.errors import Aborted, MustRejoin, SwitchError, Switc
 from featuregate_confluent.producing.ending import outcome_of, roll_back, roll_back_failed, send_and_commit
 from featuregate_confluent.producing.offsets import SEND_SECONDS
 from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack, lost_by
-from featuregate_confluent.producing.sending import logging_errors, refused, send_when_room
+from featuregate_confluent.producing.sending import failed_before, logging_errors, refused, send_when_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,8 +114,7 @@ class Transaction:
         self.assignment = assignment
         self.events: Sequence[SwitchEvent] = ()
         """Emitted when it is committed."""
-        self.timestamps: tuple[int, int] | None = None
-        """The lowest and the highest that its records were given."""
+        self.timestamps: tuple[int, int] | None = None  # the lowest and the highest of its records
         self._keeper = keeper
         self.consumer = consumer
         self._first_v2_generation = first_v2_generation
@@ -235,11 +235,6 @@ class Transaction:
         match outcome:
             case Lost():
                 self._raise(outcome)
-            case RolledBack() if _failed_before(outcome):
-                self._conclude(
-                    self._start(partial(roll_back_failed, self.producer, self.consumer, self.offsets, outcome))
-                )
-                raise Aborted(outcome.why)
             case RolledBack():
                 self._abort(outcome)
 
@@ -338,6 +333,9 @@ class Transaction:
         finally:
             if not call.given_up:
                 self._call = None
+        self._keeper.rounds.ended(self, self._ended or time.monotonic())
+        if isinstance(outcome, RolledBack):
+            outcome = replace(outcome, why=self._keeper.rounds.limits.explained(outcome.why, self.seconds))
         error = self._keeper.conclude(self, outcome)
         self._keeper.under_way.discard(self)
         if error is not None:
@@ -345,7 +343,10 @@ class Transaction:
 
     def _abort(self, outcome: RolledBack) -> NoReturn:
         """Abort for this reason. Raises Aborted, or a graver error."""
-        self._conclude(self._start(partial(roll_back, self.producer, outcome)))
+        work = partial(roll_back, self.producer, outcome)
+        if failed_before(outcome):
+            work = partial(roll_back_failed, self.producer, self.consumer, self.offsets, outcome)
+        self._conclude(self._start(work))
         raise Aborted(outcome.why)
 
     def _raise(self, outcome: Lost) -> NoReturn:
@@ -357,11 +358,6 @@ class Transaction:
         if self._open:
             self._open = False
             self._keeper.rounds.ran(self)
-
-
-def _failed_before(outcome: RolledBack) -> bool:
-    """Return whether the transaction has failed in the background, for a reason that is not this one."""
-    return isinstance(outcome.cause, KafkaException) and outcome.cause.args[0].name() == "_STATE"
 
 
 def _cause(outcome: Outcome) -> BaseException | None:

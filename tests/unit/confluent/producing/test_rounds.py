@@ -32,8 +32,8 @@ class Member:
         self.most = most
         self.aborted = 0
 
-    def process(self, batch: Batch, seconds: float, *, inside: bool) -> None:
-        """Run the app's code for a transaction: within it, or before it begins."""
+    def process(self, batch: Batch, seconds: float, *, inside: bool, delivery: float = 0.0) -> None:
+        """Run the app's code for a transaction: within it, or before it begins. Then brokers take its records."""
         self.rounds.given(batch)
         if not inside:
             self.now += seconds
@@ -41,9 +41,19 @@ class Member:
         if inside:
             self.now += seconds
         self.rounds.ran(batch)
+        self.now += delivery
+        self.rounds.ended(batch, self.now)
 
     def round(
-        self, each: float, *, lost: bool = False, inside: bool = False, partitions: int = 1, there: int = 10_000
+        self,
+        each: float,
+        *,
+        lost: bool = False,
+        inside: bool = False,
+        partitions: int = 1,
+        there: int = 10_000,
+        fixed: float = 0.0,
+        delivery: float = 0.0,
     ) -> float:
         """Run a round, and return the seconds that it took."""
         count = min(there, self.size())
@@ -51,7 +61,7 @@ class Member:
         began = self.now
         for number in range(min(partitions, count)):
             share = len(range(number, count, partitions))
-            self.process(Batch(share, number), share * each, inside=inside)
+            self.process(Batch(share, number), fixed + share * each, inside=inside, delivery=share * delivery)
         self.aborted += lost
         return self.now - began
 
@@ -237,3 +247,75 @@ def test_nothing_is_learned_from_a_round_without_messages() -> None:
     member.rounds.polled(0)
     assert member.size() == 1
     assert member.rounds.health() == {"round_size": 1, "round_cut": False, "message_seconds": 0.5 * 5}
+
+
+def test_the_seconds_of_delivery_count_with_those_of_the_app() -> None:
+    """A quota delays the commit: 500 messages would need 13 s, of ten seconds that brokers wait."""
+    member = Member(transaction=10.0)
+    longest = max(member.round(1e-5, delivery=0.027) for _ in range(30))
+    assert 0.4 < longest <= 2.0
+    assert member.size() == 18
+
+
+def test_a_transform_with_fixed_seconds_gets_larger_rounds() -> None:
+    """200 calls of three seconds at the same time take as long as one."""
+    for fixed in (2.0, 3.0):
+        member = Member(transaction=10.0)
+        for _ in range(8):
+            member.round(1e-5, fixed=fixed)
+        assert member.size() == 500
+
+
+def test_a_record_that_is_not_delivered_is_named_after_the_second_time_alone() -> None:
+    """The client gives it up when the transaction times out, and the app's code was fast."""
+    member = Member(transaction=10.0)
+    for _ in range(6):
+        member.round(1e-5)
+    began = member.now
+
+    def run() -> None:
+        while True:
+            member.round(1e-5, lost=True, delivery=9.99 / member.size())
+
+    with pytest.raises(RoundTooLong) as caught:
+        run()
+    assert member.now - began < 60.0
+    assert (caught.value.undelivered, caught.value.limit, caught.value.times) == (
+        True,
+        "transaction.timeout.ms=10000",
+        2,
+    )
+    assert str(caught.value) == (
+        "the records for the message orders[0]@7 alone were not delivered in 10.0 s, which "
+        "transaction.timeout.ms=10000 bounds, 2 times in a row, and were never committed: raise "
+        "transaction.timeout.ms, or look for a quota of the producer (producer_byte_rate), a slow link, or brokers "
+        "that do not answer"
+    )
+    assert {event.limit for event in member.told(RoundExceededLimit)} == {"transaction.timeout.ms=10000"}
+
+
+def test_commits_side_by_side_count_once() -> None:
+    """The round waits for the longest of them."""
+    member = Member(transaction=10.0)
+    batches = [Batch(10, number) for number in range(4)]
+    member.rounds.polled(0)
+    for batch in batches:
+        member.process(batch, 0.0, inside=True)
+    for number, batch in enumerate(batches):
+        member.rounds.given(batch)
+        member.rounds.begun(batch)
+        member.rounds.ran(batch)
+        member.rounds.ended(batch, member.now + number)
+    member.size()
+    assert member.rounds.health()["message_seconds"] == pytest.approx(3.0 / 80)
+
+
+def test_the_end_of_a_transaction_of_an_earlier_round_measures_nothing() -> None:
+    """It was left behind, and the consumer was polled since."""
+    member, batch = Member(), Batch(1)
+    member.rounds.begun(batch)
+    member.rounds.ran(batch)
+    member.rounds.polled(0)
+    member.rounds.ended(batch, member.now + 100.0)
+    member.size()
+    assert member.told(RoundExceededLimit) == []

@@ -301,6 +301,16 @@ def test_a_refused_record_of_a_consumer_that_cannot_be_rewound_joins_again(desk:
         pass
 
 
+def test_an_abort_after_the_limit_of_the_transaction_names_it(desk: Desk) -> None:
+    """The client only says that messages were not delivered."""
+    undelivered = kafka(KafkaError._INCONSISTENT, txn_requires_abort=True)
+    desk.conclusions.rounds = Rounds(Limits(transaction=0.001, poll=300.0), desk.events.append)
+    with desk.transaction(Client(commit=undelivered)):
+        threading.Event().wait(0.002)
+    (aborted,) = (event for event in desk.events if isinstance(event, TransactionAborted))
+    assert re.search(r"; the transaction was open for 0\.\d s, and transaction\.timeout\.ms=1$", aborted.why)
+
+
 def test_one_reason_is_one_loss_and_what_came_through_beside_it_counts(desk: Desk) -> None:
     """More producers are fenced than may be lost in a row. One commit succeeds although the member was replaced."""
     clients = [Client(commit=FENCED) for _ in range(LOST_AT_MOST + 1)]
