@@ -67,10 +67,8 @@ def covered_seconds(hours: Mapping[datetime, tuple[datetime, datetime]]) -> floa
 
 def covers(log: BrokerLog, hours: float) -> bool:
     """Return whether a broker logged for that long; a tenth of it may be missing at its ends."""
-    covered = log.covered_seconds
-    if covered is None:
-        covered = min(log.hours * _HOUR, log.last_seen - log.first_seen).total_seconds()
-    return not hours or covered >= _ENOUGH * hours * _HOUR.total_seconds()
+    covered = log.hours * _HOUR.total_seconds() if log.covered_seconds is None else log.covered_seconds
+    return covered >= _ENOUGH * hours * _HOUR.total_seconds()
 
 
 def lost_hours(evidence: Evidence, broker: str) -> list[datetime]:
