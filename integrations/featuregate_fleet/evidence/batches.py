@@ -120,12 +120,16 @@ class _Parser:
     file: LogFile
     kept: KeptLines = KeptLines.NONE
     previous: str = ""
+    after_empty: bool = False
     read: int = 0
     quarantined: int = 0
     partial: PartialLines = field(default_factory=PartialLines)
 
     def parse(self, lines: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Parse the next lines."""
+        """Parse the next lines. A run of empty ones counts as one."""
+        lines = self._without_runs(lines)
+        if not lines.num_rows:
+            return
         fast = read_lines(lines["value"]) if self.file.broker else nothing_read(lines.num_rows)
         others = pc.indices_nonzero(pc.invert(fast.read)).to_pylist()
         found = self._read_others(lines, others)
@@ -137,11 +141,21 @@ class _Parser:
         self.read += lines.num_rows
         self.previous = lines["value"][-1].as_py()
 
+    def _without_runs(self, lines: pa.RecordBatch) -> pa.RecordBatch:
+        """Leave out each empty line that follows one: some kilobytes of gzip can hold millions."""
+        texts = lines["value"]
+        empty = pc.or_(pc.utf8_is_space(texts), pc.equal(pc.binary_length(texts), 0))
+        after, self.after_empty = pa.array([self.after_empty]), empty[-1].as_py()
+        if not pc.any(empty).as_py():
+            return lines
+        return lines.filter(pc.invert(pc.and_(empty, pa.concat_arrays([after, empty[:-1]]))))
+
     def follow(self, lines: pa.RecordBatch) -> None:
         """Keep what the next line may belong together with: the last one of some lines, and those that have begun."""
         for row in lines.to_pylist():
             self.partial.add(unwrap(row["value"]), Part(row["at"], row["length"], row["value"]))
         self.previous = lines["value"][-1].as_py()
+        self.after_empty = not self.previous.strip()
 
     def end(self) -> Iterator[pa.RecordBatch]:
         """Give up the lines of which the end did not come."""

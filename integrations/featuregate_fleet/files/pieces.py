@@ -22,6 +22,9 @@ _PIECE: Final = 128 * 2**20
 _BLOCK: Final = 8 * 2**20
 _COMPRESSED_BLOCK: Final = 2**16
 """A block may grow a thousandfold when it is decompressed."""
+_TEXT_BLOCK: Final = 2**20
+_MOST_LINES: Final = 2**18
+"""That are placed at once: each takes some tens of bytes beside its text, of which it may have none."""
 _HEADER: Final = 2**20
 """Bytes before a piece in which the line before it begins, if that is the header of a refusal, and those of a request
 that a container runtime has split."""
@@ -156,10 +159,28 @@ def _blocks(file: IO[bytes]) -> Iterator[memoryview]:
 
 
 def _inflated(file: IO[bytes]) -> Iterator[bytes]:
-    """Decompress a file of any number of gzip members, up to the first damaged byte."""
+    """Decompress a file of any number of gzip members, up to the first damaged byte, as blocks of a bounded size."""
+    waiting: list[bytes] = []
+    size = 0
+    try:
+        for text in _members(file):
+            waiting.append(text)
+            size += len(text)
+            if size >= _TEXT_BLOCK:
+                yield b"".join(waiting)
+                waiting, size = [], 0
+    except (OSError, EOFError, zlib.error):
+        yield b"".join(waiting)
+        raise
+    yield b"".join(waiting)
+
+
+def _members(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the text of gzip members: each may have a byte or two, or a thousand times its size."""
     decoder = zlib.decompressobj(_GZIP_HEADER)
     while block := file.read(_COMPRESSED_BLOCK):
-        while block:
+        text = b""
+        while block or len(text) == _TEXT_BLOCK:  # a full text may have a rest that the decoder holds
             if decoder.eof:
                 block = block.lstrip(b"\0")  # padding between members and behind the last one
                 if not block:
@@ -167,12 +188,12 @@ def _inflated(file: IO[bytes]) -> Iterator[bytes]:
                 decoder = zlib.decompressobj(_GZIP_HEADER)
             before = decoder.copy()
             try:
-                text = decoder.decompress(block)
+                text = decoder.decompress(block, _TEXT_BLOCK)
             except zlib.error:
                 yield from _up_to_damage(before, block)
                 raise
             yield text
-            block = decoder.unused_data
+            block = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
     if not decoder.eof:  # also where the file is empty, which is no gzip
         raise EOFError("the compressed file ends before its end was marked")
 
@@ -211,7 +232,8 @@ class _Cutter:
             yield from self._lines(memoryview(block)[:end])
             block = block[end + 1 :]
         self._length += len(block)
-        self._begun = (self._begun + block)[: LONGEST + 1]
+        if len(self._begun) <= LONGEST:
+            self._begun = (self._begun + block)[: LONGEST + 1]
 
     def last_line(self) -> Iterator[pa.RecordBatch]:
         """Return the line that ends with the file, without a line break."""
@@ -222,7 +244,13 @@ class _Cutter:
     def _lines(self, text: memoryview | bytes) -> Iterator[pa.RecordBatch]:
         dropped = self._length - len(self._begun)
         whole_text = b"".join((self._begun, text)) if self._begun else text
+        self._begun, self._length = b"", 0
         lines = pc.split_pattern(_one_value(whole_text), b"\n").values
+        for first in range(0, len(lines), _MOST_LINES):
+            yield from self._placed(lines.slice(first, _MOST_LINES), 0 if first else dropped)
+
+    def _placed(self, lines: pa.Array, dropped: int) -> Iterator[pa.RecordBatch]:
+        """Return lines with their places; of the first one some bytes are dropped already."""
         lengths = pc.cast(pc.binary_length(lines), pa.int64())
         if dropped:
             lengths = pa.concat_arrays([pc.add(lengths[:1], dropped), lengths[1:]])
@@ -231,7 +259,7 @@ class _Cutter:
         if pc.max(lengths).as_py() > LONGEST:
             lines = pc.binary_slice(lines, 0, LONGEST)
         whole = pa.RecordBatch.from_arrays([texts_of(lines), starts, lengths], schema=LINES)
-        self.at, self._begun, self._length = ends[-1].as_py(), b"", 0
+        self.at = ends[-1].as_py()
         for row in range(0, whole.num_rows, _BATCH):
             yield whole.slice(row, _BATCH)
 

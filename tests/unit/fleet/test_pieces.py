@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -27,6 +27,9 @@ from featuregate_fleet.files import pieces as module  # noqa: E402 - likewise
 from featuregate_fleet.files.opening import is_behind_link  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.files.pieces import Piece, begins_with, pieces_of, read_piece, rest_of  # noqa: E402 - likewise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LINE = line_of(document())
 
@@ -276,9 +279,69 @@ def test_lines_in_are_rows_and_quarantined_lines(log: Path, share: float):
     pieces = [*pieces_of(file_of(log)), *pieces_of(file_of(cut))]
     rows = parsed(*pieces)
     plain, packed = [row["evidence_files"] for row in rows if row["evidence_files"]]
-    assert (plain["read"], plain["quarantined"]) == (len(lines), garbage)
+    again = sum(line == before == b"" for before, line in pairwise(lines))  # of a run the first one counts
+    assert (plain["read"], plain["quarantined"]) == (len(lines) - again, garbage - again)
     assert packed["read"] <= len(lines) + 1
     for file in (plain, packed):
         assert file["read"] == file["rows"] + file["quarantined"]
     assert sum(row["api_usage"]["count"] for row in rows if row["api_usage"]) == plain["rows"] + packed["rows"]
     assert sum(row["quarantine"] is not None for row in rows) == plain["quarantined"] + packed["quarantined"]
+
+
+def table(parsed: Iterable[Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return rows by table."""
+    rows: dict[str, list[dict[str, Any]]] = {"quarantine": [], "evidence_files": []}
+    for batch in parsed:
+        for row in batch.to_pylist():
+            for name in rows:
+                rows[name] += [row[name]] if row[name] else []
+    return rows
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+@pytest.mark.parametrize("line", [b"\n", b"\r\n", b" \t\n"])
+def test_a_run_of_empty_lines_counts_as_one(log: Path, line: bytes, *, compressed: bool):
+    """Some kilobytes of gzip hold millions of them, and each would be a row in quarantine."""
+    text = LINE.encode() + b"\n" + line * 300_000 + b"junk\n" + line * 2 + LINE.encode() + b"\n"
+    log.write_bytes(gzip.compress(text) if compressed else text)
+    rows = table(parse_pieces([pa.RecordBatch.from_pydict({"number": [0]})], pieces=[Piece(file_of(log))]))
+    (counts,) = rows["evidence_files"]
+    assert (counts["read"], counts["rows"], counts["quarantined"]) == (5, 2, 3)
+    ends = [len(LINE) + 1, len(text) - 2 * len(line) - len(LINE) - 6, len(text) - 2 * len(line) - len(LINE) - 1]
+    assert [(row["at"], row["reason"]) for row in rows["quarantine"]] == [
+        (ends[0], "empty"),
+        (ends[1], "no-request"),
+        (ends[2], "empty"),
+    ]
+
+
+def test_a_run_that_begins_in_the_piece_before_has_its_row_there(log: Path):
+    """The second piece knows the line before its first one. A file may begin with an empty line."""
+    log.write_bytes(b"\n" * 10_000 + b"junk\n")
+    pieces = [Piece(file_of(log), 0, 6000), Piece(file_of(log), 6000, 10_005)]
+    rows = table(parse_pieces([pa.RecordBatch.from_pydict({"number": [0, 1]})], pieces=pieces))
+    assert [(row["at"], row["reason"]) for row in rows["quarantine"]] == [(0, "empty"), (10_000, "no-request")]
+
+
+def test_what_is_read_at_once_is_bounded(log: Path):
+    """A block of a compressed file may grow a thousandfold; a text that ends where a bound is is whole."""
+    for size in (2**20 - 1, 2**20, 2**20 + 1, 5 * 2**20):
+        log.write_bytes(gzip.compress(b"a" * size))
+        with log.open("rb") as file:
+            blocks = list(module._inflated(file))
+        assert sum(map(len, blocks)) == size
+        assert max(map(len, blocks)) <= 2 * 2**20
+    log.write_bytes(gzip.compress(b"x\n" * 2_000_000))
+    assert max(batch.num_rows for batch in read_piece(Piece(file_of(log)))) <= 8192
+
+
+def test_many_members_are_read_as_one_text(log: Path):
+    """A batch for each would take a hundred times as long."""
+    log.write_bytes(b"".join(gzip.compress(f"{number}\n".encode(), 1) for number in range(5000)))
+    batches = list(read_piece(Piece(file_of(log))))
+    assert len(batches) == 1
+    assert batches[0]["value"].to_pylist() == [str(number) for number in range(5000)]
+    log.write_bytes(log.read_bytes() + b"\x1f\x8bdamage")
+    *batches, failure = read_piece(Piece(file_of(log)))
+    assert [batch.num_rows for batch in batches] == [5000]
+    assert isinstance(failure, Unreadable)
