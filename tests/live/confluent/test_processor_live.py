@@ -565,6 +565,21 @@ def test_two_processes_with_one_group_instance_id_are_reported(kafka: LocalKafka
         ledger.settled().assert_exactly_once()
 
 
+def test_a_cooperative_member_beside_an_eager_one_ends_with_the_property(kafka: LocalKafka) -> None:
+    """The coordinator refuses it; the other member goes on."""
+    pipe = Pipe.on(kafka, "strategies", partitions=2)
+    with Ledger(pipe) as ledger, Running(pipe, consumer=RANGE) as eager:
+        eager.until(owns(2))
+        with Running(pipe, consumer=STICKY) as cooperative:
+            failure = cooperative.ended()
+        assert isinstance(failure, SwitchFatal)
+        assert "partition.assignment.strategy" in str(failure)
+        ledger.feed_now(20)
+        ledger.wait_for(20)
+        ledger.settled().assert_exactly_once()
+        assert eager.health["status"] == "ok"
+
+
 def test_two_processes_of_one_name_end_with_its_name(kafka: LocalKafka) -> None:
     """They take each other's transactional id in turns, until one stops and says why."""
     pipe = Pipe.on(kafka, "same-name", partitions=2)
