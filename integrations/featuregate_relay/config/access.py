@@ -14,7 +14,8 @@ from featuregate_relay.access.certificates import Certificates
 from featuregate_relay.access.clients import Client
 from featuregate_relay.access.fetching import is_trusted_url
 from featuregate_relay.access.tokens import Tokens
-from featuregate_relay.config.tables import FilePath, Name, Table
+from featuregate_relay.config.authorities import CaFile  # noqa: TC001 - pydantic reads annotations
+from featuregate_relay.config.tables import FilePath, Name, Table, checked_url
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -37,7 +38,7 @@ Digest = Annotated[str, AfterValidator(_digest)]
 
 
 def _trusted(url: str) -> str:
-    if not is_trusted_url(url):
+    if not is_trusted_url(checked_url(url)):
         raise ValueError("must begin with https://")
     return url
 
@@ -66,7 +67,7 @@ class TokensTable(Table):
     ] = ("RS256", "ES256")
     clusters: Annotated[tuple[Name | Literal["*"], ...], _LIST] = ()
     """What a valid token may read whose subject is none of a client's."""
-    ca: FilePath | None = None
+    ca: CaFile | None = None
 
 
 class TlsTable(Table):

@@ -30,6 +30,6 @@ class Address(NamedTuple):
         """Read ``HOST:PORT``, with brackets around an IPv6 address; raises ValueError."""
         host, _, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
-        if not host or not port.isdecimal() or int(port) > _HIGHEST_PORT:
+        if not host or not (port.isascii() and port.isdecimal()) or int(port) > _HIGHEST_PORT:
             raise ValueError(f"{text!r} is not HOST:PORT")
         return cls(host, int(port))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationInfo
 
@@ -31,6 +32,20 @@ FilePath = Annotated[Path, PlainValidator(_path)]
 Name = Annotated[str, Field(pattern=_NAME)]
 """A part of a path of HTTP."""
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+def checked_url(text: str) -> str:
+    """Return a URL of HTTP; raises ValueError where no request can be made with it."""
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in {"https", "http"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets without an address, or a port that is no number or too large
+        usable = False
+    if not usable or not text.isprintable() or " " in text:
+        raise ValueError(
+            "must be a URL with a host, and a port from 1 to 65535 if any, such as https://example.com:8443/"
+        )
+    return text
 
 
 class Table(BaseModel):

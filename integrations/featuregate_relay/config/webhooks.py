@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import AfterValidator, Field, PlainValidator
 
 from featuregate.files import read_file
-from featuregate_relay.config.tables import FilePath, Name, Table
+from featuregate_relay.config.authorities import CaFile  # noqa: TC001 - pydantic reads annotations
+from featuregate_relay.config.tables import FilePath, Name, Table, checked_url
 from featuregate_relay.webhooks.delivery import Endpoint
 from featuregate_relay.webhooks.networks import Network  # noqa: TC001 - pydantic reads annotations
 from featuregate_relay.webhooks.notifier import Notifier
@@ -33,7 +34,7 @@ def _network(text: object) -> Network:
 def _url(text: str) -> str:
     if not text.startswith(("https://", "http://")):
         raise ValueError("must begin with https://")
-    return text
+    return checked_url(text)
 
 
 class WebhookTable(Table):
@@ -45,7 +46,7 @@ class WebhookTable(Table):
     clusters: Annotated[tuple[Name | Literal["*"], ...], Field(min_length=1, strict=False)] = (_ALL,)
     allow_networks: Annotated[tuple[Annotated[Network, PlainValidator(_network)], ...], Field(strict=False)] = ()
     """Private networks in which the endpoint may be."""
-    ca: FilePath | None = None
+    ca: CaFile | None = None
     """Certificates that the endpoint's is checked with, in the place of well-known ones."""
 
     def problem(self) -> str | None:

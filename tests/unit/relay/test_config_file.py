@@ -334,3 +334,52 @@ def test_a_relay_replaces_placeholders(tmp_path: Path, monkeypatch: pytest.Monke
     file.write_text(f"{text}command-config = 'client.properties'\n")
     assert list(read_config(file).discoverers()) == ["a"]
     assert "set config.providers=env" in mistakes(tmp_path, text)[0]
+
+
+CLUSTER = "[clusters.a]\nproperties.'bootstrap.servers' = 'a:1'\n"
+URL = "must be a URL with a host, and a port from 1 to 65535 if any, such as https://example.com:8443/"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://",
+        "https://:8443",
+        "https://h:0",
+        "https://h:99999",
+        "https://h:x/",
+        "https://[::1/",
+        "https://a b",
+        "https://h/\\n",
+    ],
+)
+def test_a_url_without_a_host_or_with_a_wrong_port_is_a_mistake(tmp_path: Path, url: str) -> None:
+    """Otherwise each request would fail later, and no message would come."""
+    (tmp_path / "secret").write_text("whsec_" + "A" * 40)
+    webhook = f'[webhooks.w]\nurl = "{url}"\nsecret = "secret"\n'
+    assert mistakes(tmp_path, CLUSTER + webhook) == [f"webhooks.w.url: {URL}"]
+    assert mistakes(tmp_path, CLUSTER + f'[tokens]\nissuer = "{url}"\naudience = "x"\n') == [f"tokens.issuer: {URL}"]
+
+
+@pytest.mark.parametrize(
+    ("ca", "problem"),
+    [
+        ("none.pem", "cannot be read: No such file or directory"),
+        ("empty.pem", "has no certificate that can be read: give a file in PEM"),
+    ],
+)
+def test_a_file_of_authorities_is_read_with_the_configuration(tmp_path: Path, ca: str, problem: str) -> None:
+    """A file that is missing, or that has no certificate."""
+    (tmp_path / "empty.pem").write_text("nothing")
+    (tmp_path / "secret").write_text("whsec_" + "A" * 40)
+    webhook = f"[webhooks.w]\nurl = 'https://h'\nsecret = 'secret'\nca = '{ca}'\n"
+    assert mistakes(tmp_path, CLUSTER + webhook) == [f"webhooks.w.ca: {problem}"]
+    tokens = f"[tokens]\nissuer = 'https://h'\naudience = 'x'\nca = '{ca}'\n"
+    assert mistakes(tmp_path, CLUSTER + tokens) == [f"tokens.ca: {problem}"]
+
+
+def test_a_port_has_digits_of_ascii(tmp_path: Path) -> None:
+    """Python takes those of other scripts for numbers, too."""
+    assert mistakes(tmp_path, "listen = '127.0.0.1:\u0663'\n" + CLUSTER) == [
+        "listen: '127.0.0.1:\u0663' is not HOST:PORT"
+    ]
