@@ -70,3 +70,8 @@ def test_an_error_shows_no_control_characters_of_names() -> None:
         parse_json('{"a\\u001b[31m\\n' + "x" * 1000 + '": 1}', "document").fields().popitem()[1].text()
     assert caught.value.where.startswith("document.a?[31m?xxx")
     assert len(str(caught.value)) < 300
+
+
+def test_a_caller_that_checks_texts_itself_gets_half_a_pair() -> None:
+    """Its error can say where in the document that is."""
+    assert parse_json('"\\ud800"', "document", refuse_halves=False).value == "\ud800"
