@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from featuregate.gating.latch_store import FileLatchStore, LatchStore
     from featuregate.polling.discoverer import Discoverer
     from featuregate.polling.discovery import adiscover, discover
-    from featuregate.requirements import Api, Capability, Feature, Release, Requirement, parse, presets
+    from featuregate.requirements import Api, Capability, Config, Feature, Release, Requirement, parse, presets
     from featuregate.sources.http import HttpSource
     from featuregate.usage.reporter import UsageReporter
     from featuregate.view.cluster_view import View
@@ -28,6 +28,7 @@ __all__ = [
     "Admin",
     "Api",
     "Capability",
+    "Config",
     "Decision",
     "Discoverer",
     "DiscoveryError",
@@ -61,7 +62,7 @@ _ROOMS = {
     "gating.latch_store": ("FileLatchStore", "LatchStore"),
     "polling.discoverer": ("Discoverer",),
     "polling.discovery": ("adiscover", "discover"),
-    "requirements": ("Api", "Capability", "Feature", "Release", "Requirement", "parse"),
+    "requirements": ("Api", "Capability", "Config", "Feature", "Release", "Requirement", "parse"),
     "sources.http": ("HttpSource",),
     "usage.reporter": ("UsageReporter",),
     "view.cluster_view": ("View",),

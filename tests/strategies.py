@@ -13,13 +13,14 @@ from featuregate.requirements import (
     ApiAtLeast,
     ApiBetween,
     Capability,
+    ConfigHas,
     FeatureAtLeast,
     FeatureServes,
     Or,
     Release,
     Requirement,
 )
-from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
+from featuregate.view.answers import ApiRange, BrokerAnswer, BrokerConfig, Failure, SupportedRange
 from featuregate.view.merging import merge
 
 if TYPE_CHECKING:
@@ -29,11 +30,17 @@ if TYPE_CHECKING:
 
 FEATURES = ("group.version", "metadata.version", "kraft.version", "brand.new.version")
 KEYS = (0, 1, 28, 999)
+CONFIGS = ("group.coordinator.rebalance.protocols", "brand.new.config")
 
 numbers = st.integers(-3, 20)
 api_ranges = st.dictionaries(st.sampled_from(KEYS), st.builds(ApiRange, numbers, numbers), max_size=4)
 supported = st.dictionaries(st.sampled_from(FEATURES), st.builds(SupportedRange, numbers, numbers), max_size=3)
 finalized = st.dictionaries(st.sampled_from(FEATURES), numbers, max_size=3)
+configs = st.dictionaries(
+    st.sampled_from(CONFIGS),
+    st.builds(BrokerConfig, st.sampled_from([None, "", "classic", "classic, consumer"]), st.text(max_size=5)),
+    max_size=2,
+)
 times = st.floats(0, 2e9, allow_nan=False)
 failures = st.builds(Failure, st.sampled_from(["TimedOut", "Unlisted"]), st.text(max_size=5))
 cluster_ids = st.sampled_from([None, "c", "other"])
@@ -54,6 +61,7 @@ def broker_answers(draw: st.DrawFn) -> BrokerAnswer:
         supported=draw(supported),
         finalized=draw(finalized),
         finalized_min=draw(finalized),
+        configs=draw(configs),
         epoch=draw(st.integers(-1, 5)),
         asked_version=draw(st.integers(0, 5)),
     )
@@ -87,6 +95,7 @@ conditions = (
     | st.builds(made, st.just(FeatureServes), feature_names, versions)
     | st.builds(made, st.just(ApiAtLeast), keys, versions)
     | st.builds(made, st.just(ApiBetween), keys, versions, versions)
+    | st.builds(made, st.just(ConfigHas), feature_names, feature_names)
     | st.builds(Release, st.sampled_from(captured_releases()))
 ).filter(lambda condition: condition is not None)
 requirements = st.recursive(
@@ -111,5 +120,6 @@ small_conditions = (
         st.sampled_from(KEYS),
         st.tuples(st.integers(0, 6), st.integers(0, 6)),
     )
+    | st.builds(ConfigHas, st.sampled_from(CONFIGS), st.sampled_from(["classic", "consumer"]))
 )
 """Conditions that views as drawn here may meet or not."""

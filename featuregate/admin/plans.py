@@ -15,7 +15,7 @@ from featuregate.admin.updates import checked, kraft_version_is_only_recorded
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, close_to, features, level_name
 from featuregate.errors import RequirementError
 from featuregate.gating.decisions import evaluate
-from featuregate.requirements import features_in, parse, presets
+from featuregate.requirements import ConfigHas, conditions_in, features_in, parse, presets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -177,11 +177,15 @@ def _after(view: View, updates: Iterable[Update]) -> View:
 
 def _open_presets(view: View, updates: tuple[Update, ...]) -> set[str]:
     touched = {update.feature for update in updates}
-    return {
-        preset.name
-        for preset in presets.all()
-        if touched & set(features_in(preset)) and evaluate(view, preset).verdict == "open"
-    }
+    return {preset.name for preset in presets.all() if touched & set(features_in(preset)) and _holds(view, preset)}
+
+
+def _holds(view: View, requirement: Requirement) -> bool:
+    """Say whether a requirement holds, as far as levels and versions go: a plan does not ask for configs."""
+    decision = evaluate(view, requirement)
+    configs = {str(part) for part in conditions_in(requirement) if isinstance(part, ConfigHas)}
+    against = {reason.condition for reason in decision.reasons if reason.verdict != "open"}
+    return decision.verdict == "open" or (decision.verdict == "unknown" and against <= configs)
 
 
 def _unread(latched: Mapping[str, Requirement | UnreadLatch]) -> Iterator[UnreadLatch]:

@@ -14,6 +14,8 @@ from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.polling.discovery import DISCOVER_SECONDS, discover
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from featuregate.excluded_apis import ExcludedApis
     from featuregate.view.cluster_view import View
 
@@ -68,8 +70,8 @@ def excluded_apis(args: argparse.Namespace) -> ExcludedApis:
     return settings_of(args).exclude_apis
 
 
-def discover_view(args: argparse.Namespace) -> View:
-    """Ask every broker once.
+def discover_view(args: argparse.Namespace, configs: Collection[str] = ()) -> View:
+    """Ask every broker once, also for the values of ``configs``.
 
     Raises
     ------
@@ -80,7 +82,12 @@ def discover_view(args: argparse.Namespace) -> View:
     """
     silence_log()
     try:
-        return discover(configuration(args), timeout=args.timeout or DISCOVER_SECONDS, broker_list=args.broker_list)
+        return discover(
+            configuration(args),
+            timeout=args.timeout or DISCOVER_SECONDS,
+            broker_list=args.broker_list,
+            configs=configs,
+        )
     except DiscoveryError as error:
         raise common_cause(error) from error
 

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from featuregate.catalog import api_name
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis, excluded_apis
 from featuregate.gating.broker_conditions import judge_brokers, newest_usable
+from featuregate.gating.config_conditions import judge_config
 from featuregate.gating.level_conditions import judge_level
 from featuregate.gating.verdicts import RANK, Reason, Verdict, reason_lines
 from featuregate.requirements import (
     And,
     ApiAtLeast,
     ApiBetween,
+    ConfigHas,
     FeatureAtLeast,
     FeatureServes,
     Named,
@@ -131,7 +133,8 @@ def evaluate(
 
     A condition on an API or a release is open only if every known broker answered and qualifies; it is closed as soon
     as one that answered does not; else it is unknown. A condition on a feature goes by the cluster's finalized level,
-    and is unknown where no broker has reported any, or none reports it any more. A stale view opens nothing.
+    and is unknown where no broker has reported any, or none reports it any more. A condition on a config goes by the
+    configs for which the brokers of the view were asked. A stale view opens nothing.
 
     The requirement may be text, too, such as ``"kip447"`` or ``"group.version>=1"``.
 
@@ -198,6 +201,8 @@ def _judge(
             return _combine(max, (_judge(view, part, old_levels, excluded) for part in parts))
         case FeatureAtLeast() | FeatureServes():
             return judge_level(view, requirement, old_levels)
+        case ConfigHas():
+            return judge_config(view, requirement)
         case ApiAtLeast() | ApiBetween() | Release():
             return judge_brokers(view, requirement, excluded)
     raise TypeError(f"{requirement!r} is not a requirement")

@@ -21,7 +21,7 @@ from featuregate.gating.durable_latches import DurableLatches
 from featuregate.gating.events import Changed, Event, GateMoved
 from featuregate.gating.hooks import Hooks
 from featuregate.gating.latches import LatchedGate, LatchState, advance, decide, join
-from featuregate.requirements import features_in
+from featuregate.requirements import configs_in, features_in
 from featuregate.view.changes import differences
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ logger = logging.getLogger("featuregate")
 
 CLUSTERS = 4
 """The store remembers the last view of this many clusters: a bootstrap list may lead to one and then another."""
+MOST_CONFIGS = 100
+"""Names of configs that are kept of requirements which were evaluated without a gate."""
 KEPT_GATES = 1000
 """The store keeps this many gates alive; further ones live as long as the app references them."""
 
@@ -81,6 +83,7 @@ class Store:
         self._last: dict[str | None, View] = {}
         hooks = Hooks(metrics)
         self.listen, self.hook, self.notify = hooks.listen, hooks.hook, hooks.notify
+        self._evaluated_configs: frozenset[str] = frozenset()
         self._gates: weakref.WeakValueDictionary[str, Gate] = weakref.WeakValueDictionary()
         self._kept_gates: list[Gate] = []
         self.renew_locks()
@@ -182,8 +185,20 @@ class Store:
         self.notify(*events)
         return gate
 
+    def wanted_configs(self) -> frozenset[str]:
+        """Return the configs of brokers that requirements depend on: those of gates, and of what was evaluated."""
+        of_gates = (name for gate in self.gates() for name in configs_in(gate.requirement))
+        return self._evaluated_configs.union(of_gates)
+
+    def lacks_configs(self, requirement: Requirement) -> bool:
+        """Return whether the brokers of the view at hand were not asked for a config that a requirement depends on."""
+        answering = () if self.view is None else self.view.answering
+        return any(name not in broker.configs for name in configs_in(requirement) for broker in answering)
+
     def evaluate(self, requirement: Requirement) -> Decision:
         """Decide a requirement by the view at hand, without a gate: nothing is latched."""
+        if (configs := configs_in(requirement)) and len(self._evaluated_configs) < MOST_CONFIGS:
+            self._evaluated_configs |= frozenset(configs)
         if self.view is None:
             return Decision.unseen(requirement)
         return evaluate(self.view, requirement, self._staleness(), exclude_apis=self._exclude_apis)

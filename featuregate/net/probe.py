@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.errors import DiscoveryError, FeatureGateError, TimedOut
 from featuregate.net.answer_pool import AnswerPool
+from featuregate.net.broker_configs import fetch_configs
 from featuregate.net.cluster_metadata import (
     BrokerList,
     address_of,
@@ -24,13 +26,19 @@ from featuregate.net.shared_addresses import without_shared
 from featuregate.wire.api_versions import IDENTITY_FROM
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from featuregate.config import Address, Settings
+    from featuregate.net.broker_configs import ConfigAnswer
     from featuregate.net.cluster_metadata import FetchedBrokerList
     from featuregate.wire.api_versions import ApiVersionsResponse
     from featuregate.wire.cluster import Node
     from featuregate.wire.events import Negotiated
 
 __all__ = ["BrokerList", "ClusterProbe", "ProbeResult", "probe_all", "probe_node"]
+
+
+NO_CONFIGS: Final[Mapping[str, ConfigAnswer]] = MappingProxyType({})
 
 
 class ProbeResult(NamedTuple):
@@ -48,6 +56,8 @@ class ProbeResult(NamedTuple):
     """Time from before connecting to the answer or the failure."""
     peer: tuple[str, int] | None = None
     """Where the connection ended, after name resolution; None where there was no answer."""
+    configs: Mapping[str, ConfigAnswer] = NO_CONFIGS
+    """The configs for which the node was asked."""
 
 
 class ClusterProbe(NamedTuple):
@@ -57,12 +67,25 @@ class ClusterProbe(NamedTuple):
     results: tuple[ProbeResult, ...]
 
 
-async def probe_all(settings: Settings, known: BrokerList | None, connect: Connect = new_connection) -> ClusterProbe:
+class _Asking(NamedTuple):
+    """What all answers of one probe share."""
+
+    pool: AnswerPool
+    configs: Collection[str] = ()
+
+
+async def probe_all(
+    settings: Settings,
+    known: BrokerList | None,
+    connect: Connect = new_connection,
+    configs: Collection[str] = (),
+) -> ClusterProbe:
     """Fetch the broker list, and send ApiVersions to each node in it.
 
     ``known`` is the broker list of the last poll; its nodes are the first to be asked for the current list. Nodes that
     know ApiVersions v5 get the id of the node that the client expects; another node refuses the request (error 129).
-    The answer of any other node counts as a failure where several nodes have its address.
+    The answer of any other node counts as a failure where several nodes have its address. Each broker is also asked for
+    the values of ``configs``, if there are any.
     ``settings.total_timeout`` limits the whole call; a node that has not answered by then has failed.
 
     Raises
@@ -83,17 +106,17 @@ async def probe_all(settings: Settings, known: BrokerList | None, connect: Conne
     )
     broker_list = bootstrap_broker_list(settings) if fetched is None else fetched.broker_list
     began = clock()
-    pool = AnswerPool()
+    asking = _Asking(AnswerPool(), configs)
     results: dict[int, ProbeResult] = {}
-    if fetched is not None and (source := _source_node(fetched)) is not None:
-        response = pool.shared(fetched.negotiated.response)
+    if fetched is not None and not configs and (source := _source_node(fetched)) is not None:
+        response = asking.pool.shared(fetched.negotiated.response)
         negotiated = fetched.negotiated._replace(response=response)
         results[source.node_id] = _result(settings, source, negotiated, fetched.seconds, fetched.peer)
     queue = iter([node for node in broker_list.nodes if node.node_id not in results])
 
     async def probe_from_queue() -> None:
         for node in queue:
-            await _probe(settings, broker_list, node, connect, results, pool)
+            await _probe(settings, broker_list, node, connect, results, asking)
 
     workers = [
         asyncio.ensure_future(probe_from_queue()) for _ in range(min(settings.concurrency, len(broker_list.nodes)))
@@ -124,7 +147,7 @@ async def probe_node(
 ) -> ProbeResult:
     """Send ApiVersions to one node of a broker list, and return its answer or its failure."""
     results: dict[int, ProbeResult] = {}
-    await _probe(settings, broker_list, node, connect, results, AnswerPool())
+    await _probe(settings, broker_list, node, connect, results, _Asking(AnswerPool()))
     return without_shared(settings, broker_list, results)[node.node_id]
 
 
@@ -134,7 +157,7 @@ async def _probe(
     node: Node,
     connect: Connect,
     results: dict[int, ProbeResult],
-    pool: AnswerPool,
+    asking: _Asking,
 ) -> None:
     """Send ApiVersions to one node, and put its answer or its failure into ``results`` at once.
 
@@ -147,8 +170,11 @@ async def _probe(
     try:
         async with connect(address, settings, expected_node(broker_list, node)) as (connection, answered):
             check_role(address, settings, answered)
-            negotiated = answered._replace(response=pool.shared(answered.response))
-            results[node.node_id] = _result(settings, node, negotiated, clock() - began, connection.peer)
+            negotiated = answered._replace(response=asking.pool.shared(answered.response))
+            results[node.node_id] = result = _result(settings, node, negotiated, clock() - began, connection.peer)
+            if asking.configs and settings.role == "broker":
+                found = await fetch_configs(connection, settings, node.node_id, asking.configs)
+                results[node.node_id] = result._replace(configs=found)
     except FeatureGateError as failure:
         results[node.node_id] = _result(settings, node, failure, clock() - began)
 

@@ -76,7 +76,7 @@ def _unproven(settings: Settings, result: ProbeResult, nodes: Sequence[Node]) ->
         f"{settings.role}s {', '.join(names[:_SHOWN])}{more} share {where}, and an answer in ApiVersions "
         f"v{result.version} does not prove which of them gave it: {_ADVICE}"
     )
-    return result._replace(response=None, version=None, failure=SharedAddress(result.address, problem))
+    return result._replace(response=None, version=None, configs={}, failure=SharedAddress(result.address, problem))
 
 
 def _by_place(nodes: Iterable[tuple[Address, Node]]) -> Mapping[tuple[str, int], dict[int, Node]]:

@@ -24,6 +24,7 @@ from featuregate.polling.poller import Poller
 from featuregate.polling.source_choice import choose_source
 from featuregate.polling.view_updater import ViewUpdater
 from featuregate.polling.worker import Worker
+from featuregate.sources.source import ConfigSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from featuregate.excluded_apis import ExcludedApis
     from featuregate.gating.events import MetricsHook
     from featuregate.gating.latch_store import LatchStore
+    from featuregate.requirements import Requirement
     from featuregate.roles import BrokerListSource
     from featuregate.sources.source import Source
     from featuregate.usage.reporter import UsageReporter
@@ -204,6 +206,11 @@ class Discoverer(Features):
         """Start polling where nothing polls. Unlike :meth:`start` it never raises, because checks come through here."""
         with suppress(ClosedError, RuntimeError):  # RuntimeError: the interpreter is going down, no thread can start
             self.start()
+
+    def _ensure_configs(self, requirement: Requirement) -> None:
+        """Poll at once where brokers were not asked for a config that a requirement depends on. Never blocks."""
+        if isinstance(self._poller.source, ConfigSource) and self._store.lacks_configs(requirement):
+            self.poll_soon()
 
     def forked(self) -> None:
         """In a forked child no thread polls: locks may be held for ever, and gates must notice at their first check."""

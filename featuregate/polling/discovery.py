@@ -12,7 +12,7 @@ from featuregate.blocking import run_blocking
 from featuregate.sources.brokers import BrokerSource
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from featuregate.excluded_apis import ExcludedApis
@@ -28,11 +28,13 @@ async def adiscover(
     timeout: float = DISCOVER_SECONDS,  # noqa: ASYNC109 - the same door as discover(): the probe bounds itself
     broker_list: BrokerListSource = "cluster",
     trust_shared_addresses: bool | None = None,
+    configs: Collection[str] = (),
 ) -> View:
     """Ask every broker once and return the merged view; :func:`discover` for coroutines."""
     source = broker_source(
         config, timeout=timeout, broker_list=broker_list, trust_shared_addresses=trust_shared_addresses
     )
+    source.configs = configs
     return (await source.fetch()).merge()
 
 
@@ -42,6 +44,7 @@ def discover(
     timeout: float = DISCOVER_SECONDS,
     broker_list: BrokerListSource = "cluster",
     trust_shared_addresses: bool | None = None,
+    configs: Collection[str] = (),
 ) -> View:
     """Ask every broker of a cluster once, and return the merged view.
 
@@ -58,6 +61,9 @@ def discover(
         ``"bootstrap"``: the bootstrap list names every broker, so no broker is asked for the others.
     trust_shared_addresses
         As for :class:`featuregate.Discoverer`.
+    configs
+        Names of configs for which each broker is asked, which needs DESCRIBE_CONFIGS on the cluster: those of the
+        requirements that are to be evaluated, see :func:`featuregate.requirements.configs_in`.
 
     Raises
     ------
@@ -68,7 +74,11 @@ def discover(
     """
     return run_blocking(
         lambda: adiscover(
-            config, timeout=timeout, broker_list=broker_list, trust_shared_addresses=trust_shared_addresses
+            config,
+            timeout=timeout,
+            broker_list=broker_list,
+            trust_shared_addresses=trust_shared_addresses,
+            configs=configs,
         )
     )
 

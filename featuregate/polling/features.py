@@ -36,6 +36,10 @@ class Features(ABC):
         """Start polling where nothing polls."""
 
     @abstractmethod
+    def _ensure_configs(self, requirement: Requirement) -> None:
+        """Have brokers asked soon for the configs that a requirement depends on, where they were not."""
+
+    @abstractmethod
     def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:
         """Block until ``done()``, looked at after each poll, for ``timeout`` seconds at most; return whether it is."""
 
@@ -93,6 +97,7 @@ class Features(ABC):
         if (str(gate.requirement), gate.policy) != (str(wanted), policy):
             raise ConfigError("name", f"gate {name!r} is already {gate.policy} and requires {gate.requirement}")
         self.ensure_polling()
+        self._ensure_configs(wanted)
         return gate
 
     def evaluate(self, requirement: Requirement | str) -> Decision:

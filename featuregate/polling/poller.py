@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from featuregate.errors import RefreshTimedOut, RelayError
 from featuregate.gating.events import Polled
 from featuregate.polling.schedule import least_delay, next_delay
-from featuregate.sources.source import NotifyingSource
+from featuregate.sources.source import ConfigSource, NotifyingSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -85,6 +85,8 @@ class Poller:
         updater.expire()
         updater.end(number)
         store.notify(event)
+        if not state.failures and self._lacks_configs():
+            return 0.0
         now = updater.clock()
         return next_delay(
             state.interval,
@@ -95,12 +97,19 @@ class Poller:
             fresh_for=state.fresh_for(now),
         )
 
+    def _lacks_configs(self) -> bool:
+        """Say whether a gate was made during the poll that depends on a config for which the poll did not ask."""
+        source = self.source
+        return isinstance(source, ConfigSource) and not self._updater.store.wanted_configs() <= set(source.configs)
+
     async def _fetch(self) -> BrokerAnswers | MergedView:
         """Fetch with a bound: gates learn that a view is stale between polls, so a poll must end."""
         import asyncio  # noqa: PLC0415 - apps without a poll do not pay for it
 
         bound = 2 * self.source.timeout  # a source bounds itself; this is for one that does not
         within = asyncio.timeout(bound)
+        if isinstance(self.source, ConfigSource):
+            self.source.configs = self._updater.store.wanted_configs()
         try:
             async with within:
                 return await self.source.fetch()

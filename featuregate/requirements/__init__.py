@@ -20,12 +20,13 @@ from __future__ import annotations
 
 from featuregate.requirements.capabilities import Capability, capabilities_from_toml
 from featuregate.requirements.checks import MAX_LEVEL
-from featuregate.requirements.handles import Api, Feature
+from featuregate.requirements.handles import Api, Config, Feature
 from featuregate.requirements.language import (
     And,
     ApiAtLeast,
     ApiBetween,
     Condition,
+    ConfigHas,
     FeatureAtLeast,
     FeatureServes,
     Named,
@@ -33,6 +34,7 @@ from featuregate.requirements.language import (
     Release,
     Requirement,
     conditions_in,
+    configs_in,
     features_in,
     served_in,
 )
@@ -46,6 +48,8 @@ __all__ = [
     "ApiBetween",
     "Capability",
     "Condition",
+    "Config",
+    "ConfigHas",
     "Feature",
     "FeatureAtLeast",
     "FeatureServes",
@@ -56,6 +60,7 @@ __all__ = [
     "as_requirement",
     "capabilities_from_toml",
     "conditions_in",
+    "configs_in",
     "features_in",
     "parse",
     "served_in",

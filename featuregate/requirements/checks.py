@@ -10,6 +10,7 @@ from featuregate.errors import RequirementError
 MAX_LEVEL: Final = 32767
 """Levels and versions are int16 in Kafka's protocol."""
 _NEVER_IN_A_NAME: Final = " ()&|<>=!:"
+_NEVER_IN_A_VALUE: Final = " ()&|<>=!,"
 
 
 def checked_name(name: object) -> str:
@@ -23,6 +24,25 @@ def checked_name(name: object) -> str:
         )
         raise RequirementError(name, 0, problem)
     return str.__str__(name)  # an enum's member shows its own name instead
+
+
+def checked_config_name(name: object) -> str:
+    """Return the name of a broker's config as a plain str, if the text of a requirement can hold it."""
+    return _checked_word(name, "a config", _NEVER_IN_A_NAME)
+
+
+def checked_config_value(value: object) -> str:
+    """Return one value of a config as a plain str: one element, where the config is a list."""
+    return _checked_word(value, "the value of a config", _NEVER_IN_A_VALUE)
+
+
+def _checked_word(word: object, what: str, never: str) -> str:
+    if not isinstance(word, str):
+        raise TypeError(f"{what} is a text, not {word!r}")
+    if not word or not word.isprintable() or any(character in never for character in word):
+        problem = f"{what} has at least one character, each can be printed, and none is a space or one of {never[1:]}"
+        raise RequirementError(word, 0, problem)
+    return str.__str__(word)
 
 
 def checked_api_key(key: object) -> int:

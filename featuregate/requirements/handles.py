@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from featuregate.catalog import api_key, api_name
 from featuregate.errors import RequirementError, UnknownApi
-from featuregate.requirements.checks import checked_api_key, checked_name, numbered
-from featuregate.requirements.language import NO_TRUTH, ApiAtLeast, ApiBetween, FeatureAtLeast, FeatureServes
+from featuregate.requirements.checks import checked_api_key, checked_config_name, checked_name, numbered
+from featuregate.requirements.language import NO_TRUTH, ApiAtLeast, ApiBetween, ConfigHas, FeatureAtLeast, FeatureServes
 
 if TYPE_CHECKING:
     from featuregate.requirements.language import Requirement
@@ -53,6 +53,22 @@ class Feature(_Handle):
     def serves(self, level: int | str) -> Requirement:
         """Require that the cluster serves this level: finalized at it or higher, and not deprecated (KIP-584)."""
         return FeatureServes(self.name, numbered(self.name, level))
+
+
+class Config(_Handle):
+    """A config of brokers: ``Config("group.coordinator.rebalance.protocols").has("consumer")``."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = checked_config_name(name)
+
+    def __repr__(self) -> str:
+        return f"Config({self.name!r})"
+
+    def has(self, value: str) -> Requirement:
+        """Require that the config of every broker is this value, or a list that contains it."""
+        return ConfigHas(self.name, value)
 
 
 class Api(_Handle):

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from featuregate.catalog import api_name, captured_releases, features, release_of
 from featuregate.errors import RequirementError
-from featuregate.requirements.checks import checked_api_key, checked_name, checked_number
+from featuregate.requirements.checks import (
+    checked_api_key,
+    checked_config_name,
+    checked_config_value,
+    checked_name,
+    checked_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -125,6 +131,25 @@ class ApiBetween(Condition):
 
 
 @dataclass(frozen=True, slots=True)
+class ConfigHas(Condition):
+    """The config ``name`` of every known broker is ``value``, or a list that contains it.
+
+    A broker tells its configs only to a client with DESCRIBE_CONFIGS on the cluster; without that right the condition
+    is unknown, and opens nothing.
+    """
+
+    name: str
+    value: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", checked_config_name(self.name))
+        object.__setattr__(self, "value", checked_config_value(self.value))
+
+    def __str__(self) -> str:
+        return f"config:{self.name} has {self.value}"
+
+
+@dataclass(frozen=True, slots=True)
 class Release(Condition):
     """Every known broker has this release of Kafka or a newer one, judged by what it advertises.
 
@@ -226,6 +251,11 @@ def conditions_in(requirement: Requirement) -> Iterator[Condition]:
 def served_in(requirement: Requirement) -> Iterator[FeatureServes]:
     """Yield each condition on a served level, which a latch must not hold."""
     return (part for part in conditions_in(requirement) if isinstance(part, FeatureServes))
+
+
+def configs_in(requirement: Requirement) -> tuple[str, ...]:
+    """Return the names of the brokers' configs that a requirement asks for, each once, in the order of its text."""
+    return tuple(dict.fromkeys(part.name for part in conditions_in(requirement) if isinstance(part, ConfigHas)))
 
 
 def features_in(requirement: Requirement) -> tuple[str, ...]:

@@ -11,6 +11,7 @@
                 | feature, "serves", number          (* group.version serves 1: finalized, and not deprecated *)
                 | api, ">=", number                  (* TxnOffsetCommit>=3, api:99>=0 *)
                 | api, "in", number, "..", number    (* Fetch in 4..11 *)
+                | config, "has", value               (* config:group.coordinator.rebalance.protocols has consumer *)
                 | "release", ">=", number, ".", number ;
 
 A bare name is a preset, an API (in any case, with or without underscores) or a known feature (spelled exactly). An
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
 from featuregate.catalog import API_NAMES, METADATA_VERSION, api_key, close_to, features
 from featuregate.errors import RequirementError, UnknownApi
 from featuregate.requirements import presets
-from featuregate.requirements.handles import Api, Feature
+from featuregate.requirements.handles import Api, Config, Feature
 from featuregate.requirements.language import MAX_DEPTH, And, Or, Release, Requirement
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,9}")
 _NAME: Final = re.compile(r"[0-9]+[.]")
 """Start of the name of a level, such as ``3.3-IV3``."""
 _RELEASE: Final = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)*")
+_CONFIG: Final = "config:"
 _SPELLED: Final = {"&&": "&", "and": "&", "AND": "&", "||": "|", "or": "|", "OR": "|"}
 
 
@@ -145,6 +147,8 @@ class _Parser:
             return self.release(name)
         if (preset := presets.by_name(name.text)) is not None:
             return preset
+        if name.text.startswith(_CONFIG):
+            return self.config(name)
         handle = self.handle(name)
         if isinstance(handle, Api) and self.peek().text == "in":
             self.take()
@@ -154,6 +158,15 @@ class _Parser:
             return self.level(handle, handle.serves)
         self.expect(">=")
         return self.level(handle, handle.__ge__)
+
+    def config(self, name: _Token) -> Requirement:
+        """Read what follows the name of a config."""
+        handle = self.build(lambda: Config(name.text.removeprefix(_CONFIG)), name)
+        self.expect("has")
+        value = self.take()
+        if not value.text:
+            self.fail(value, f"expected a value, such as {name.text} has consumer")
+        return self.build(lambda: handle.has(value.text), value)
 
     def level(self, handle: Feature | Api, make: Callable[[Any], Requirement]) -> Requirement:
         """Read the level or version at the end of a condition."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from featuregate.requirements.handles import Api, Feature
+from featuregate.requirements.handles import Api, Config, Feature
 from featuregate.requirements.language import Named
 
 if TYPE_CHECKING:
@@ -46,11 +46,15 @@ kip447 = Preset(
 kip848 = Preset(
     name="kip848",
     title="The consumer group protocol that the broker drives (group.protocol=consumer)",
-    requirement=(Feature("group.version") >= 1) & (Api("ConsumerGroupHeartbeat") >= 0),
+    requirement=(
+        (Feature("group.version") >= 1)
+        & (Api("ConsumerGroupHeartbeat") >= 0)
+        & Config("group.coordinator.rebalance.protocols").has("consumer")
+    ),
     note=(
-        "Brokers advertise the API whether or not the protocol is on, and beside group.version they ask for "
-        "'consumer' in their group.coordinator.rebalance.protocols, which no broker reports: where it is missing, the "
-        "first heartbeat fails with UNSUPPORTED_VERSION."
+        "Brokers advertise the API whether or not the protocol is on. To tell their configs they ask for "
+        "DESCRIBE_CONFIGS on the cluster; without it the preset is unknown. Where 'consumer' is missing, the first "
+        "heartbeat fails with UNSUPPORTED_VERSION."
     ),
     sources=("KIP-848", "KafkaApis.scala: isConsumerGroupProtocolEnabled", "GroupVersion.java"),
 )
@@ -83,7 +87,8 @@ kip932 = Preset(
     ),
     note=(
         "Version 1 of these APIs is the first stable one; the early access of 4.0 spoke 0, which 4.1 dropped. "
-        "Brokers advertise the APIs whether or not the feature is on. The client must have share consumers."
+        "Brokers advertise the APIs whether or not the feature is on. Their group.coordinator.rebalance.protocols does "
+        "not matter (seen: 4.2.0). The client must have share consumers."
     ),
     sources=("KIP-932", "ShareVersion.java", "ShareFetchRequest.json: validVersions"),
 )
@@ -91,10 +96,14 @@ kip932 = Preset(
 kip1071 = Preset(
     name="kip1071",
     title="The streams group protocol that the broker drives (group.protocol=streams of Kafka Streams)",
-    requirement=(Feature("streams.version") >= 1) & (Api("StreamsGroupHeartbeat") >= 0),
+    requirement=(
+        (Feature("streams.version") >= 1)
+        & (Api("StreamsGroupHeartbeat") >= 0)
+        & Config("group.coordinator.rebalance.protocols").has("streams")
+    ),
     note=(
-        "Brokers advertise the API whether or not the protocol is on, and beside streams.version they ask for "
-        "'streams' in their group.coordinator.rebalance.protocols, which no broker reports."
+        "Brokers advertise the API whether or not the protocol is on. To tell their configs they ask for "
+        "DESCRIBE_CONFIGS on the cluster; without it the preset is unknown."
     ),
     sources=("KIP-1071", "StreamsVersion.java"),
 )

@@ -11,11 +11,19 @@ from featuregate.errors import BrokerError
 from featuregate.kafka_errors import NONE, kafka_error
 from featuregate.printable import printable
 from featuregate.sources.source import BrokerAnswers
-from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, FrozenMap, SupportedRange, above_zero
+from featuregate.view.answers import (
+    ApiRange,
+    BrokerAnswer,
+    BrokerConfig,
+    Failure,
+    FrozenMap,
+    SupportedRange,
+    above_zero,
+)
 from featuregate.view.texts import with_printable_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from featuregate.config import Settings
     from featuregate.net.asked_versions import AskedVersions
@@ -43,6 +51,8 @@ class BrokerSource:
         self._versions = versions
         self._calm_until = 0.0
         self._broker_list: BrokerList | None = None
+        self.configs: Collection[str] = ()
+        """The configs for which each broker is asked: those on which requirements depend."""
 
     def __str__(self) -> str:
         return ",".join(str(address) for address in self.settings.bootstrap)
@@ -67,7 +77,7 @@ class BrokerSource:
 
         kept = self._kept_in_this_loop() if self._keep_connections else None
         connect = kept.connect if kept else partial(new_connection, versions=self._asked_versions())
-        probe = await probe_all(self.settings, self._broker_list, connect)
+        probe = await probe_all(self.settings, self._broker_list, connect, self.configs)
         if kept:
             kept.close_unused()
         self._broker_list = probe.broker_list
@@ -152,6 +162,7 @@ def broker_answer(result: ProbeResult, answered_at: float) -> BrokerAnswer:
         finalized_min=FrozenMap((name, lowest) for name, (lowest, highest) in sorted(finalized.items()) if highest > 0),
         epoch=max(response.epoch, -1),
         asked_version=result.version,
+        configs=FrozenMap((name, BrokerConfig._make(said)) for name, said in sorted(result.configs.items())),
     )
 
 

@@ -16,7 +16,7 @@ from featuregate.sources.relay_connection import Identity, KnownView, RelayConne
 from featuregate.sources.source import BrokerAnswers, MergedView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from featuregate.sources.brokers import BrokerSource
@@ -116,6 +116,9 @@ class HttpSource:
         self._relays = [
             RelayConnection(each, path, identity, clock=clock, chance=chance) for each in urls[first:] + urls[:first]
         ]
+        if fallback is not None:
+            self.configs: Collection[str] = ()
+            """The configs for which the fallback asks brokers. A relay asks for those of its own gates."""
         self._known: KnownView | None = None
         self._seen: _Seen | None = None
         self._turn: object = None
@@ -208,6 +211,7 @@ class HttpSource:
         raise RelayError(str(self), problem, min(error.rest for error in errors))
 
     async def _ask_brokers(self, brokers: BrokerSource) -> BrokerAnswers:
+        brokers.configs = self.configs
         fetched = await brokers.fetch()
         epoch = max((answer.epoch for answer in fetched.answers if answer.answered), default=-1)
         before = self._seen

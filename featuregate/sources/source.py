@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 from featuregate.view.merging import merge
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from featuregate.gating.latches import LatchKey
     from featuregate.roles import BrokerListSource, Role
     from featuregate.view.answers import BrokerAnswer
@@ -95,6 +97,14 @@ class NotifyingSource(Source, Protocol):
         Called between two polls, of which the next is due in ``within`` seconds, and cancelled by then at the latest.
         """
         ...
+
+
+@runtime_checkable
+class ConfigSource(Source, Protocol):
+    """A source that can ask brokers for the values of their configs."""
+
+    configs: Collection[str]
+    """The names of the configs that the next :meth:`Source.fetch` asks for. Most requirements depend on none."""
 
 
 @runtime_checkable

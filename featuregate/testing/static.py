@@ -15,8 +15,9 @@ from featuregate.gating.decisions import Decision, Reason
 from featuregate.gating.store import Store
 from featuregate.polling.discoverer import Discoverer
 from featuregate.sources.source import MergedView
+from featuregate.testing.fakes.answers import configs_of
 from featuregate.testing.fakes.releases import release_facts
-from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
+from featuregate.view.answers import ApiRange, BrokerAnswer, BrokerConfig, Failure, SupportedRange
 from featuregate.view.cluster_view import View
 from featuregate.view.merging import merge
 from featuregate.wire.api_versions import ApiVersionsRequest
@@ -192,6 +193,7 @@ def release_view(
             epoch=each.epoch if epoch is None or each.epoch < 0 else epoch,
             asked_version=min(_ASKED_VERSION, each.ranges("broker")[_API_VERSIONS][1]),
             answered_at=at,
+            configs={name: BrokerConfig(value) for name, value in configs_of(each.release).items()},
         )
         for node_id, each in enumerate(facts, 1)
     ]

@@ -83,6 +83,15 @@ class SupportedRange(NamedTuple):
     max: int
 
 
+class BrokerConfig(NamedTuple):
+    """One config of a broker, of which a requirement depends."""
+
+    value: str | None
+    """None: unknown, for example without DESCRIBE_CONFIGS on the cluster."""
+    problem: str = ""
+    """Why it is unknown."""
+
+
 class Failure(NamedTuple):
     """Why a broker gave no usable answer."""
 
@@ -112,6 +121,8 @@ class BrokerAnswer:
     finalized_min: Mapping[str, int] = FrozenMap()
     """By feature name, the lowest finalized level (``MinVersionLevel``), as the broker reports it; see
     :attr:`deprecated_below`."""
+    configs: Mapping[str, BrokerConfig] = FrozenMap()
+    """The configs for which the broker was asked, because a requirement depends on them."""
     epoch: int = -1
     """The order of ``finalized``; -1 for unknown."""
     asked_version: int | None = None
@@ -126,6 +137,7 @@ class BrokerAnswer:
         object.__setattr__(self, "supported", FrozenMap.of(self.supported))
         object.__setattr__(self, "finalized", above_zero(self.finalized))
         object.__setattr__(self, "finalized_min", FrozenMap.of(self.finalized_min))
+        object.__setattr__(self, "configs", FrozenMap.of(self.configs))
 
     def __repr__(self) -> str:
         named = self.role if self.node_id is None else f"{self.role} {self.node_id}"

@@ -143,6 +143,11 @@ def _moved(was: BrokerAnswer, now: BrokerAnswer, lagged: list[str], lags: list[s
         said += _some("still says", lags, "finalized levels") or ["has caught up"]
     if (was.epoch < 0) != (now.epoch < 0):
         said.append("reports finalized features now" if was.epoch < 0 else "reports no finalized features now")
+    said += [
+        f"has {name}={'unknown' if after is None or after.value is None else after.value}"
+        for name, before, after in _differing(was.configs, now.configs)
+        if before is None or after is None or before.value != after.value
+    ]
     if was.asked_version != now.asked_version:
         said.append(f"was asked at ApiVersions v{now.asked_version}")
     return Difference("broker changed", now.name, was, now, f"{now.name} {', '.join(said)}")

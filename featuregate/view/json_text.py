@@ -9,7 +9,7 @@ from featuregate.budgets import MOST_APIS, MOST_NODES
 from featuregate.catalog import api_name
 from featuregate.errors import ViewJsonError
 from featuregate.json_values import JsonError, JsonValue, check_schema, parse_json
-from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, FrozenMap, SupportedRange
+from featuregate.view.answers import ApiRange, BrokerAnswer, BrokerConfig, Failure, FrozenMap, SupportedRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -97,6 +97,7 @@ def _broker(broker: BrokerAnswer, known: dict[tuple[int, ...], str]) -> str:
         "answered_at": broker.answered_at,
         "asked_version": broker.asked_version,
         "failure": broker.failure and broker.failure._asdict(),
+        **({"configs": {name: config._asdict() for name, config in broker.configs.items()}} if broker.configs else {}),
     }
     return f"{_dumps(who)[:-1]}, {known[same][1:]}"
 
@@ -183,8 +184,22 @@ def _read_broker(at: JsonValue, role: Any, pool: _Pool) -> BrokerAnswer:
         answered_at=at.field("answered_at").seconds(),
         asked_version=at.field("asked_version").optional(JsonValue.integer),
         failure=at.field("failure").optional(_read_failure),
+        configs=_read_configs(at, pool),
         **_read_levels(at, pool),
     )
+
+
+def _read_configs(at: JsonValue, pool: _Pool) -> Mapping[str, BrokerConfig]:
+    """Read the configs of a broker; most views have none, because no requirement depends on any."""
+    if "configs" not in at.fields():
+        return FrozenMap()
+    configs = FrozenMap((name, _read_config(said)) for name, said in at.field("configs").fields().items())
+    found: Mapping[str, BrokerConfig] = pool.setdefault(("configs", configs), configs)
+    return found
+
+
+def _read_config(at: JsonValue) -> BrokerConfig:
+    return BrokerConfig(value=at.field("value").optional(JsonValue.text), problem=at.field("problem").text())
 
 
 def _read_failure(at: JsonValue) -> Failure:

@@ -76,7 +76,8 @@ def _known(answers: Iterable[BrokerAnswer], role: Role, before: View | None) -> 
             by_place[place] = other if other is answer else max(other, answer, key=_preference)
     pool: dict[object, Any] = {}
     for broker in before.brokers if before else ():
-        pool |= {said: said for said in (broker.api_ranges, broker.supported, broker.finalized, broker.finalized_min)}
+        said_before = (broker.api_ranges, broker.supported, broker.finalized, broker.finalized_min, broker.configs)
+        pool |= {said: said for said in said_before}
     chosen = sorted(by_place.values(), key=lambda b: (b.node_id is None, b.node_id or 0, b.host, b.port))
     return tuple(_shared(broker, pool) for broker in chosen)
 
@@ -94,6 +95,7 @@ def _shared(broker: BrokerAnswer, pool: dict[object, Any]) -> BrokerAnswer:
         supported=pool.setdefault(broker.supported, broker.supported),
         finalized=pool.setdefault(broker.finalized, broker.finalized),
         finalized_min=pool.setdefault(broker.finalized_min, broker.finalized_min),
+        configs=pool.setdefault(broker.configs, broker.configs),
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from featuregate.printable import printable
-from featuregate.view.answers import BrokerAnswer, Failure, FrozenMap
+from featuregate.view.answers import BrokerAnswer, BrokerConfig, Failure, FrozenMap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,8 +36,13 @@ def _of_broker(broker: BrokerAnswer) -> BrokerAnswer:
         supported=with_printable_names(broker.supported),
         finalized=with_printable_names(broker.finalized),
         finalized_min=with_printable_names(broker.finalized_min),
+        configs=FrozenMap((printable(name), _of_config(config)) for name, config in broker.configs.items()),
         failure=failure and Failure(printable(failure.kind), printable(failure.text)),
     )
+
+
+def _of_config(config: BrokerConfig) -> BrokerConfig:
+    return BrokerConfig(None if config.value is None else printable(config.value), printable(config.problem))
 
 
 def with_printable_names(content: Mapping[str, V]) -> Mapping[str, V]:

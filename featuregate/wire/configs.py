@@ -12,6 +12,8 @@ from typing import Annotated, ClassVar, Final
 from featuregate.wire.message import Request, Response
 from featuregate.wire.schema import Boolean, Flexible, Int8, Int16, Int32, Versions, structure
 
+BROKER: Final = 4
+"""``ResourceType`` of a broker; the name of the resource is its node id."""
 BROKER_LOGGER: Final = 8
 """``ResourceType`` of the loggers of a broker; the name of the resource is the broker's node id (KIP-412)."""
 SET: Final = 0

@@ -13,7 +13,7 @@ from featuregate.cli.output import print_message
 from featuregate.errors import DiscoveryError
 from featuregate.gating.decisions import Decision, Reason, evaluate
 from featuregate.printable import printable
-from featuregate.requirements import parse
+from featuregate.requirements import configs_in, parse
 
 if TYPE_CHECKING:
     import argparse
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 def decide(args: argparse.Namespace, requirement: Requirement) -> Decision:
     """Ask every broker once, and decide. If no broker answers, the decision is unknown, with the cause of each."""
     try:
-        return evaluate(discover_view(args), requirement, exclude_apis=excluded_apis(args))
+        return evaluate(discover_view(args, configs_in(requirement)), requirement, exclude_apis=excluded_apis(args))
     except DiscoveryError as error:
         unknown = Decision.unseen(requirement)
         reasons = tuple(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.cluster import configuration, has_cluster, settings_of, silence_log
 from featuregate.cli.diagnosis.cluster import broker_list_findings, cluster_findings
+from featuregate.cli.diagnosis.configs import CONFIGS, config_findings
 from featuregate.cli.diagnosis.configuration import configuration_findings, invalid_configuration
 from featuregate.cli.diagnosis.connections import closing_findings, connection_findings, probe_bootstrap
 from featuregate.cli.diagnosis.findings import Finding, worst_first
@@ -79,6 +80,7 @@ async def _examine(settings: Settings) -> list[Finding]:
         return findings
     try:
         source = BrokerSource(settings, versions=versions)
+        source.configs = CONFIGS
         first = await source.fetch()
         await asyncio.sleep(PAUSE)
         second = await source.fetch()
@@ -89,7 +91,8 @@ async def _examine(settings: Settings) -> list[Finding]:
     silent = {broker.address for broker in views[1].missing}
     findings = [finding for finding in findings if finding.where not in silent]
     findings += broker_list_findings(registered=second.registered, role=settings.role)
-    return [*findings, *closing_findings(versions.closed_on_newer), *cluster_findings(*views)]
+    of_cluster = [*cluster_findings(*views), *config_findings(views[1])]
+    return [*findings, *closing_findings(versions.closed_on_newer), *of_cluster]
 
 
 def to_text(findings: Sequence[Finding]) -> str:

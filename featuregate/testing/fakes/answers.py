@@ -14,6 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from featuregate.kafka_errors import INVALID_REQUEST, NONE, REBOOTSTRAP_REQUIRED, UNSUPPORTED_VERSION
 from featuregate.wire.api_versions import IDENTITY_FROM, ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, DescribeClusterResponse, Node
+from featuregate.wire.configs import (
+    BROKER,
+    ConfigEntry,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from featuregate.wire.metadata import MetadataRequest, MetadataResponse
 from featuregate.wire.quorum import (
     METADATA_TOPIC,
@@ -38,6 +45,7 @@ APIS: Final[Mapping[int, type[Request[Any]]]] = {
         ApiVersionsRequest,
         MetadataRequest,
         DescribeClusterRequest,
+        DescribeConfigsRequest,
         DescribeQuorumRequest,
         SaslHandshakeRequest,
         SaslAuthenticateRequest,
@@ -46,12 +54,21 @@ APIS: Final[Mapping[int, type[Request[Any]]]] = {
 }
 """The requests that a fake broker answers, by API key. It may advertise more."""
 
+_PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
+_DEFAULT_PROTOCOLS: Final = {(4, 2): "classic,consumer,streams", (4, 0): "classic,consumer", (3, 7): "classic"}
+"""From which release on, the newest first (seen: 3.9.2, 4.2.0, 4.3.1)."""
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _SOFTWARE_FROM: Final = 3
 _FEATURES_FROM_ZERO_FROM: Final = 4
 _MISMATCHED_ENDPOINT_TYPE: Final = 114
 NO_CONTROLLER: Final = -1
 """The id of a controller that does not exist."""
+
+
+def configs_of(release: str) -> Mapping[str, str]:
+    """Return the configs of a broker of a release on which presets depend."""
+    numbers = tuple(int(part) for part in release.split(".")[:2])
+    return next(({_PROTOCOLS: value} for since, value in _DEFAULT_PROTOCOLS.items() if numbers >= since), {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +91,8 @@ class NodeState:
     """Closes the connection on a newer version of ApiVersions, in place of error 35."""
     refuses_with_all_apis: bool = False
     """Whether error 35 comes with all APIs, and not only with the versions of ApiVersions."""
+    configs: Mapping[str, str] = field(default_factory=lambda: configs_of("4.2"))
+    """The values of configs that the broker tells."""
     lowest: Mapping[str, int] = field(default_factory=dict)
     """Feature name to the lowest finalized level, where it differs from the level (KIP-584, with ZooKeeper)."""
 
@@ -117,6 +136,8 @@ def fail(request: type[Request[Any]], version: int, code: int) -> Answer:
         # Error 35 always has a v0 body, which every client can read.
         version = 0 if code == UNSUPPORTED_VERSION else version
         return Answer(ApiVersionsResponse(error_code=code, api_ranges={}), version)
+    if request is DescribeConfigsRequest:
+        return Answer(DescribeConfigsResponse(results=(_no_configs("", code),)), version)
     if request is DescribeClusterRequest:
         return Answer(DescribeClusterResponse(error_code=code), version)
     raise ValueError(f"answers to {request.NAME} have no error code")
@@ -178,6 +199,27 @@ def metadata(state: NodeState, members: ClusterMembers, version: int) -> Answer:
         controller_id=members.controller_among(members.alive),
     )
     return Answer(response, version)
+
+
+def describe_configs(state: NodeState, request: DescribeConfigsRequest, version: int) -> Answer:
+    """Answer DescribeConfigs. A broker knows its own configs only."""
+    results = tuple(
+        _own_configs(state, each.configuration_keys)
+        if (each.resource_type, each.resource_name) == (BROKER, str(state.node_id))
+        else _no_configs(each.resource_name, INVALID_REQUEST)
+        for each in request.resources
+    )
+    return Answer(DescribeConfigsResponse(results=results), version)
+
+
+def _own_configs(state: NodeState, names: tuple[str, ...] | None) -> DescribeConfigsResult:
+    found = {name: value for name, value in state.configs.items() if names is None or name in names}
+    configs = tuple(ConfigEntry(name=name, value=value, read_only=True) for name, value in found.items())
+    return DescribeConfigsResult(resource_type=BROKER, resource_name=str(state.node_id), configs=configs)
+
+
+def _no_configs(name: str, code: int) -> DescribeConfigsResult:
+    return DescribeConfigsResult(error_code=code, resource_type=BROKER, resource_name=name)
 
 
 def describe_quorum(members: ClusterMembers, version: int) -> Answer:

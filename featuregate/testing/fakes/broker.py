@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from featuregate.testing.fakes.answers import APIS
+from featuregate.testing.fakes.answers import APIS, configs_of
 from featuregate.testing.fakes.faults import Fault
 from featuregate.testing.fakes.listener import HOST, Listener, Transmission
 from featuregate.testing.fakes.releases import release_facts
@@ -120,6 +120,7 @@ class FakeBroker:
         finalized: Mapping[str, int] | None = None,
         epoch: int | None = None,
         cluster_id: str | None = None,
+        configs: Mapping[str, str] | None = None,
         fenced: bool | None = None,
     ) -> None:
         """Change what the broker reports. Parameters that are not given stay as they are.
@@ -135,13 +136,15 @@ class FakeBroker:
             after :meth:`lag` until :meth:`catch_up`. Epoch -1: the broker does not know the levels.
         cluster_id
             The cluster id that the broker reports.
+        configs
+            Name to value, for all configs that the broker tells (DescribeConfigs).
         fenced
             Whether the cluster lists the broker as registered and not in use. :meth:`stop` and :meth:`start` set it
             too; a real cluster fences a broker that is down after some seconds.
         """
         given = {"api_ranges": api_ranges, "supported": supported, "finalized": finalized, "epoch": epoch}
         with self._cluster.changed:
-            self._change(cluster_id=cluster_id, **given)
+            self._change(cluster_id=cluster_id, configs=configs, **given)
             if fenced is not None:
                 self.node = replace(self.node, is_fenced=fenced)
 
@@ -152,7 +155,9 @@ class FakeBroker:
         """
         facts = release_facts(release)
         with self._cluster.changed:
-            self._change(api_ranges=facts.ranges(self._state.role), supported=facts.supported)
+            self._change(
+                api_ranges=facts.ranges(self._state.role), supported=facts.supported, configs=configs_of(facts.release)
+            )
         self._cluster.loop.run(self.listener.hang_up())
 
     def lag(self) -> None:
@@ -223,7 +228,7 @@ class FakeBroker:
             self._add_fault(Fault(apis=_API_VERSIONS, state=state))
 
     def error_once(self, code: int, *, api: str = "ApiVersions") -> None:
-        """Answer the next ApiVersions or DescribeCluster with only this error code.
+        """Answer the next ApiVersions, DescribeCluster or DescribeConfigs with only this error code.
 
         Raises
         ------

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from featuregate.errors import ClosedError
 from featuregate.testing.cluster_ids import random_cluster_id
-from featuregate.testing.fakes.answers import ClusterMembers, NodeState
+from featuregate.testing.fakes.answers import ClusterMembers, NodeState, configs_of
 from featuregate.testing.fakes.broker import FakeBroker, ReceivedRequest
 from featuregate.testing.fakes.listener import LoopThread
 from featuregate.testing.fakes.releases import release_facts
@@ -301,10 +301,12 @@ class FakeCluster:
             supported=facts.supported,
             finalized=self.finalized,
             epoch=self.epoch,
+            configs=configs_of(facts.release),
         )
         if (service := self._service) is not None:
             state = replace(
                 state,
+                configs={},
                 own_id=node_id + service.renumbers,
                 closes_above=service.closes_above,
                 refuses_with_all_apis=service.refuses_with_all_apis,

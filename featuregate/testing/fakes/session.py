@@ -12,12 +12,14 @@ from featuregate.testing.fakes.answers import (
     Answer,
     api_versions,
     describe_cluster,
+    describe_configs,
     describe_quorum,
     metadata,
     too_new,
 )
 from featuregate.wire.api_versions import ApiVersionsRequest
 from featuregate.wire.cluster import DescribeClusterRequest
+from featuregate.wire.configs import DescribeConfigsRequest
 from featuregate.wire.frames import RequestHeader, frame, read_request_header, write_response
 from featuregate.wire.quorum import DescribeQuorumRequest
 from featuregate.wire.sasl import (
@@ -140,6 +142,8 @@ def _of_members(header: RequestHeader, body: bytes, state: NodeState, members: C
     version = header.api_version
     if header.api_key == DescribeClusterRequest.API_KEY:
         return describe_cluster(state, members, DescribeClusterRequest.decode(version, body), version)
+    if header.api_key == DescribeConfigsRequest.API_KEY:
+        return describe_configs(state, DescribeConfigsRequest.decode(version, body), version)
     if header.api_key == DescribeQuorumRequest.API_KEY:
         return describe_quorum(members, version)
     return metadata(state, members, version)

@@ -8,11 +8,13 @@ otherwise, or that another of its properties excludes.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
+from featuregate.errors import FeatureGateError
 from featuregate.gating.decisions import evaluate
-from featuregate.requirements import Api, presets
+from featuregate.requirements import Api, configs_in, presets
 from featuregate_confluent.config.properties import given, last, number, text
 from featuregate_librdkafka.advice import Advice, AdviceState, apply_advice, require_role
 
@@ -183,8 +185,18 @@ def with_advice(config: Config, *, role: ClientRole, features: Discoverer) -> di
         There is no such role.
     """
     client = installed_librdkafka()
-    gates = ((item, features.gate(f"advice-{item.name}", item.requirement)) for item in _items(role))
+    gates = [(item, features.gate(f"advice-{item.name}", item.requirement)) for item in _items(role)]
+    _ask_for_configs(features, [item.requirement for item, _ in gates])
     return apply_advice(config, role, (_advice(item, gate.decision, config, client) for item, gate in gates), _log)
+
+
+def _ask_for_configs(features: Discoverer, requirements: list[Requirement]) -> None:
+    """Wait for a poll that asks brokers for the configs that requirements depend on, where none has."""
+    wanted = {name for requirement in requirements for name in configs_in(requirement)}
+    answering = () if features.view is None else features.view.answering
+    if any(name not in broker.configs for name in wanted for broker in answering):
+        with suppress(FeatureGateError, RuntimeError):  # RuntimeError: in the loop that polls, which must not wait
+            features.refresh()
 
 
 def installed_librdkafka() -> Version | None:

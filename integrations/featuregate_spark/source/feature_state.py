@@ -63,6 +63,7 @@ def next_state(
     A level that fell stays latched. Another cluster id starts afresh. It is a change, too, when no broker reports the
     finalized levels of the view any more: only an offset that is written then lets the levels age over restarts.
     """
+    view = _without_configs(view)
     held = LatchState() if before is None else LatchState(cluster_id=before.view.cluster_id, levels=before.latched)
     state = FeatureState(
         number=1 if before is None else before.number,
@@ -73,6 +74,13 @@ def next_state(
     )
     same = before is None or (before.view.same_content(view) and _freshness(before) == _freshness(state))
     return state if same else replace(state, number=state.number + 1)
+
+
+def _without_configs(view: View) -> View:
+    """Leave out the configs of brokers, of which neither rows nor offsets tell anything."""
+    if not any(broker.configs for broker in view.brokers):
+        return view
+    return replace(view, brokers=tuple(replace(broker, configs=FrozenMap()) for broker in view.brokers))
 
 
 def reports_levels(view: View) -> bool:

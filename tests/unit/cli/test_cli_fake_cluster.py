@@ -26,6 +26,29 @@ if TYPE_CHECKING:
     MakeCluster = Callable[..., FakeCluster]
 
 
+# ---------------------------------------------------------------------- configs of brokers
+
+
+@pytest.mark.parametrize(
+    ("protocols", "code", "words"),
+    [
+        ("classic,consumer", 0, "open"),
+        ("classic", 1, "has group.coordinator.rebalance.protocols=classic"),
+        (None, 2, "does not tell group.coordinator.rebalance.protocols"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_a_requirement_on_a_config_has_the_brokers_asked(
+    run: Run, fake_cluster: MakeCluster, command: str, protocols: str | None, code: int, words: str
+) -> None:
+    """The brokers advertise the API of the new protocol whether or not it is on."""
+    cluster = fake_cluster(2)
+    cluster.broker(2).set(configs={} if protocols is None else {"group.coordinator.rebalance.protocols": protocols})
+    ended = run(command, "kip848", "--bootstrap-server", cluster.bootstrap)
+    assert ended.code == code
+    assert words in ended.out
+
+
 # ---------------------------------------------------------------------- describe
 
 

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featuregate.cli.diagnosis.cluster import broker_list_findings, cluster_findings
+from featuregate.cli.diagnosis.configs import config_findings
 from featuregate.cli.diagnosis.findings import Finding, worst_first
-from featuregate.view.answers import ApiRange, Failure, SupportedRange
+from featuregate.view.answers import ApiRange, BrokerConfig, Failure, SupportedRange
 from featuregate.view.support import outside_support
 
 
@@ -52,6 +53,35 @@ def test_a_shared_address_is_an_error_that_names_it() -> None:
     assert (finding.severity, finding.where) == ("error", "brokers 1-2")
     assert finding.evidence == "brokers 1, 2 share lb:9092 (listed at lb:9092)"
     assert finding.advice == "give each its own; until then no gate over APIs opens"
+
+
+def with_protocols(node_id: int, value: str | None):
+    """Return the answer of a broker that has all of kip848, with this config."""
+    apis = {68: ApiRange(0, 1)}
+    configs = {"group.coordinator.rebalance.protocols": BrokerConfig(value, "no right" if value is None else "")}
+    return replace(able(node_id, group_version=1), api_ranges=apis, configs=configs)
+
+
+def test_a_config_that_switches_a_preset_off_is_a_warning() -> None:
+    """The finding names the broker, and what to add to its config."""
+    (finding,) = config_findings(view(with_protocols(1, "classic,consumer"), with_protocols(2, "classic")))
+    assert (finding.code, finding.severity, finding.where) == ("config-closes", "warning", "b2:9092")
+    assert "kip848" in finding.problem
+    assert finding.advice.startswith("add consumer to group.coordinator.rebalance.protocols on each broker")
+
+
+def test_a_config_that_is_not_told_is_a_note() -> None:
+    """The note says which right is needed."""
+    (finding,) = config_findings(view(with_protocols(1, "consumer"), with_protocols(2, None)))
+    assert (finding.code, finding.severity, finding.where) == ("config-unknown", "note", "b2:9092")
+    assert "DESCRIBE_CONFIGS" in finding.advice
+
+
+def test_a_config_matters_only_where_features_and_apis_allow_it() -> None:
+    """Brokers of 3.9 have the protocol off by default, and no level of group.version."""
+    off = replace(with_protocols(1, "classic"), finalized={"metadata.version": 21})
+    assert list(config_findings(view(off))) == []
+    assert list(config_findings(view(with_protocols(1, "consumer")))) == []
 
 
 def test_brokers_that_fail_alike_are_one_finding() -> None:

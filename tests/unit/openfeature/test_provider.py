@@ -262,7 +262,9 @@ def late_discoverer() -> Iterator[tuple[FakeCluster, fg.Discoverer, list[float]]
 def test_losing_the_brokers_is_stale_and_finding_them_again_is_ready() -> None:
     """What is latched stays open meanwhile, and says that it is old."""
     with late_discoverer() as (brokers, features, ahead):
-        client = ready_client(features, features.gate(GATE, fg.presets.kip848))
+        gate = features.gate(GATE, fg.presets.kip848)
+        assert gate.wait(BOUND)
+        client = ready_client(features, gate)
         emitted = Emitted(client)
         emitted.next(ProviderEvent.PROVIDER_READY)
         port = brokers.broker(1)
@@ -284,7 +286,9 @@ def test_losing_the_brokers_is_stale_and_finding_them_again_is_ready() -> None:
 def test_a_live_gate_that_closes_with_age_is_a_change() -> None:
     """The event names the gate."""
     with late_discoverer() as (brokers, features, ahead):
-        client = ready_client(features, features.gate(GATE, fg.presets.kip848, policy="live"))
+        gate = features.gate(GATE, fg.presets.kip848, policy="live")
+        assert gate.wait(BOUND)
+        client = ready_client(features, gate)
         emitted = Emitted(client)
         brokers.broker(1).stop()
         ahead[0] = 61.0

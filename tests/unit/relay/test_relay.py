@@ -51,6 +51,22 @@ def test_a_gate_opens_through_the_relay() -> None:
             assert gate.open
 
 
+def test_a_relay_asks_for_the_configs_of_its_own_gates() -> None:
+    """Its clients get them with the view; without such a gate, theirs are unknown."""
+    with (
+        FakeCluster(2) as brokers,
+        fg.Discoverer(brokers.bootstrap, interval=HOUR) as polling,
+        serving({"default": polling}) as url,
+    ):
+        polling.refresh(BOUND)
+        with fg.Discoverer(source=fg.HttpSource(url), interval=HOUR) as features:
+            gate = features.gate("groups", "kip848", policy="live")
+            features.refresh(BOUND)
+            assert (gate.open, "was not asked" in gate.decision.summary) == (False, True)
+            polling.gate("groups", "kip848")
+            assert gate.wait(BOUND)
+
+
 def test_a_relay_is_reached_by_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No name leads to the relay. The server that gets the requests as a proxy happens to be the relay itself."""
     with serving({"default": StaticFeatures(release_view("4.2"))}) as url:

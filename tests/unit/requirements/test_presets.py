@@ -16,12 +16,16 @@ def test_each_says_what_it_requires() -> None:
     """A change of the text here is a change of what a preset means."""
     assert {preset.name: str(preset) for preset in presets.all()} == {
         "kip447": "TxnOffsetCommit>=3 & OffsetFetch>=7 & AddOffsetsToTxn>=0",
-        "kip848": "group.version>=1 & ConsumerGroupHeartbeat>=0",
+        "kip848": (
+            "group.version>=1 & ConsumerGroupHeartbeat>=0 & config:group.coordinator.rebalance.protocols has consumer"
+        ),
         "kip890": "transaction.version>=2 & Produce>=12 & EndTxn>=5 & TxnOffsetCommit>=5",
         "kip932": (
             "share.version>=1 & ShareGroupHeartbeat>=1 & ShareGroupDescribe>=1 & ShareFetch>=1 & ShareAcknowledge>=1"
         ),
-        "kip1071": "streams.version>=1 & StreamsGroupHeartbeat>=0",
+        "kip1071": (
+            "streams.version>=1 & StreamsGroupHeartbeat>=0 & config:group.coordinator.rebalance.protocols has streams"
+        ),
         "zstd": "Produce>=7 & Fetch>=10",
     }
 

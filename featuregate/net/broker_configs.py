@@ -1,0 +1,80 @@
+"""Ask one broker for the values of some of its configs (DescribeConfigs), after it has answered ApiVersions.
+
+It needs DESCRIBE_CONFIGS on the cluster. A broker answers for itself only, and refuses the id of another one. What
+fails here does not make the broker silent: the values are unknown, and the reason is kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from featuregate.errors import FeatureGateError, NetError, RemoteWireError
+from featuregate.kafka_errors import NONE, broker_error
+from featuregate.net.connections import authenticate
+from featuregate.printable import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from featuregate.config import Settings
+    from featuregate.net.connection import Connection
+    from featuregate.wire.configs import DescribeConfigsResult
+
+ConfigAnswer = tuple[str | None, str]
+"""The value, or None and why there is none."""
+
+_CLUSTER_AUTHORIZATION_FAILED: Final = 31
+_LONGEST_VALUE: Final = 1000
+"""Characters."""
+
+
+async def fetch_configs(
+    connection: Connection, settings: Settings, node_id: int, names: Collection[str]
+) -> Mapping[str, ConfigAnswer]:
+    """Return the value of each of these configs, or why it is unknown. Never raises a `FeatureGateError`."""
+    if node_id < 0:
+        return dict.fromkeys(
+            names, (None, "a bootstrap list has no node ids, and only a broker's id names its configs")
+        )
+    try:
+        await authenticate(connection, settings)
+        return await _ask(connection, node_id, names)
+    except (NetError, RemoteWireError) as error:
+        connection.close()
+        problem = str(error)
+    except FeatureGateError as error:
+        problem = str(error)
+    return dict.fromkeys(names, (None, problem))
+
+
+async def _ask(connection: Connection, node_id: int, names: Collection[str]) -> Mapping[str, ConfigAnswer]:
+    from featuregate.wire.configs import (  # noqa: PLC0415 - most gates need no config
+        BROKER,
+        DescribeConfigsRequest,
+        DescribeConfigsResource,
+    )
+
+    resource = DescribeConfigsResource(
+        resource_type=BROKER, resource_name=str(node_id), configuration_keys=tuple(sorted(names))
+    )
+    response = await connection.request(DescribeConfigsRequest(resources=(resource,)))
+    answers: dict[str, ConfigAnswer] = dict.fromkeys(names, (None, "this broker has no such config"))
+    for result in response.results:
+        _check(result)
+        answers |= {config.name: _value(config.value) for config in result.configs if config.name in answers}
+    return answers
+
+
+def _check(result: DescribeConfigsResult) -> None:
+    if result.error_code == _CLUSTER_AUTHORIZATION_FAILED:
+        raise broker_error(result.error_code, "grant DESCRIBE_CONFIGS on the cluster")
+    if result.error_code != NONE:
+        raise broker_error(result.error_code, shown(result.error_message or ""))
+
+
+def _value(value: str | None) -> ConfigAnswer:
+    if value is None:
+        return None, "the broker does not show its value"
+    if len(value) > _LONGEST_VALUE or not value.isprintable():
+        return None, f"its value is longer than {_LONGEST_VALUE} characters, or cannot be printed"
+    return value, ""
