@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BEGINNING: Final = '{"featuregate-fleet-counts":'
 _FIRST_LINE: Final = BEGINNING + " 1}"
 
-_OF_READER: Final = ("path", "uri", "broker", "size")
+_OF_READER: Final = ("path", "uri", "broker", "size", "content")
 _SCHEMAS: Final = {"api_usage": API_USAGE, "quarantine": QUARANTINE, "evidence_files": EVIDENCE_FILES}
 _COLUMNS: Final = {name: tuple(n for n in schema.names if n not in _OF_READER) for name, schema in _SCHEMAS.items()}
 _TIMES: Final = ("hour", "first_seen", "last_seen", "seen_at")
@@ -55,6 +55,7 @@ def from_text(file: LogFile, lines: Sequence[str]) -> Iterator[pa.RecordBatch]:
     if lines[0] != _FIRST_LINE:
         raise ValueError(f"this release reads {_FIRST_LINE}, and finds {lines[0][:80]}")
     of_reader = {"path": file.path, "uri": file.uri, "broker": file.broker, "size": file.size}
+    of_reader["content"] = file.content
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _SCHEMAS}
     for number, line in enumerate(lines[1:], 2):
         try:

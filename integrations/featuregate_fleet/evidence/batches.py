@@ -188,6 +188,7 @@ class _Parser:
             "read": self.read - again,
             "rows": self.read - self.quarantined,
             "quarantined": self.quarantined - again,
+            "content": self.file.content,
         }
         return parsed_rows("evidence_files", pa.array([counts], pa.struct(list(EVIDENCE_FILES))))
 

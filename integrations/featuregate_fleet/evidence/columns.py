@@ -92,9 +92,10 @@ EVIDENCE_FILES: Final = pa.schema(
         ("read", pa.int64()),  # lines: read = rows + quarantined
         ("rows", pa.int64()),
         ("quarantined", pa.int64()),
+        ("content", pa.string()),  # a hash of the beginning of its text, by which it is known under another name
     ]
 )
-"""The files that were read, each once, by its path; and how far partitions of topics were, which several rows say."""
+"""The files that were read, each once, by path and content; and how far partitions of topics were, by several rows."""
 
 BROKERS: Final = pa.schema([("broker", pa.string()), ("source", pa.string())])
 """The brokers that evidence is expected from: those of ``folder``s, and those that the ``cluster`` listed."""

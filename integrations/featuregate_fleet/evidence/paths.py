@@ -29,6 +29,8 @@ class LogFile(NamedTuple):
     """Bytes of the file when it was listed."""
     time_zone: str = "UTC"
     """That of its times, which do not say it."""
+    content: str | None = None
+    """A hash of the beginning of its text, which stays when it is renamed or compressed; None where it is short."""
 
 
 def log_file(root: str, uri: str, size: int, time_zones: Mapping[str, str] = IN_UTC) -> LogFile:

@@ -29,7 +29,7 @@ def parse_pieces(
 
 def _parse(piece: Piece, kept: KeptLines) -> Iterator[pa.RecordBatch]:
     if not is_aggregate(piece.file):
-        goes_on = piece.end is not None and piece.end < piece.file.size
+        goes_on = piece.end is not None and (piece.end < piece.file.size or piece.start == piece.end)
         yield from parse_file(piece.file, read_piece(piece), kept, piece.start, goes_on=goes_on)
     elif piece.start == 0:  # counts are read as a whole
         yield from read_aggregate(piece.file)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import zlib
+from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
@@ -45,6 +47,10 @@ _FORMATS: Final = {
 }
 """By the first bytes of a file: what Log4j 2, logrotate, shippers and editors write beside plain text."""
 _LONGEST_MARK: Final = max(map(len, _FORMATS))
+_BEGINNING: Final = 1024
+"""Bytes of a text that tell it from others: some lines, of which each has its time."""
+_SEGMENT: Final = re.compile(r"\d+(?:\.[0-9a-f]+)?-\d+-\d+")
+COMPRESSED: Final = "+gzip"
 _GZIP_HEADER: Final = 16 + zlib.MAX_WBITS
 
 
@@ -105,6 +111,34 @@ def lines_of(text: bytes) -> Iterator[pa.RecordBatch]:
     cutter = _Cutter(0)
     yield from cutter.feed(text)
     yield from cutter.last_line()
+
+
+def content_of(file: LogFile) -> str | None:
+    """Return a hash of the beginning of a text, which says by its end whether the text is compressed.
+
+    None for a short text, which may be the same as another one, for one that cannot be read, and for a segment of
+    `featuregate_fleet.files.segments`, whose name no other file ever has.
+    """
+    found = _format(file)
+    if found not in {None, _GZIP} or _SEGMENT.fullmatch(file.path.rpartition("/")[2]):
+        return None
+    head = b""
+    try:
+        with open_log(file) as opened:
+            for part in _inflated(opened) if found else (opened.read(_BEGINNING),):
+                head += part
+                if len(head) >= _BEGINNING:
+                    return sha256(head[:_BEGINNING]).hexdigest() + (COMPRESSED if found else "")
+    except (OSError, EOFError, zlib.error):  # its reader says so
+        return None
+    return None
+
+
+def pieces_behind(file: LogFile, at: int) -> list[Piece]:
+    """Return the pieces of a file of which a part was read under another name, up to a byte of its text."""
+    pieces = [piece for piece in pieces_of(file) if piece.end is None or piece.end > at]
+    rest = [piece._replace(start=max(piece.start, at)) for piece in pieces]
+    return rest or [Piece(file, file.size, file.size)]
 
 
 def begins_with(file: LogFile, text: bytes) -> bool:

@@ -112,4 +112,6 @@ def file_rows(parsed: DataFrame) -> DataFrame:
     """Return rows of ``evidence_files``, added up."""
     files = parsed.where("evidence_files is not null").select("evidence_files.*")
     sums = [f.sum(name).alias(name) for name in ("read", "rows", "quarantined")]
-    return files.groupBy("path", "uri", "broker").agg(f.max("size").alias("size"), *sums)
+    return files.groupBy("path", "uri", "broker").agg(
+        f.max("size").alias("size"), *sums, f.max("content").alias("content")
+    )

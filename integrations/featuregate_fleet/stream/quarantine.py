@@ -87,7 +87,7 @@ def _parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _counted_before(spark: SparkSession, files: list[Any]) -> DataFrame:
     """Return rows that take back the one line in quarantine as which the rest of each file was counted."""
-    counts = [(row.path, row.uri, row.broker, 0, -1, 0, -1) for row in files]
+    counts = [(row.path, row.uri, row.broker, 0, -1, 0, -1, None) for row in files]
     rows = spark.createDataFrame(counts, from_arrow_schema(EVIDENCE_FILES)).select(f.struct("*").alias(_FILES))
     others = {
         field.name: f.lit(None).cast(field.dataType) for field in from_arrow_schema(PARSED) if field.name != _FILES

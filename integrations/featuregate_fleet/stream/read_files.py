@@ -7,49 +7,95 @@ import os
 from collections import defaultdict, deque
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
+from featuregate_fleet.evidence.paths import LogFile, broker_of, log_file
 from featuregate_fleet.evidence.unread import LINKED, UNLISTED
+from featuregate_fleet.files.pieces import COMPRESSED, content_of
 from featuregate_fleet.files.segments import PROGRESS
 from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from featuregate_fleet.tables.folder import Tables
 
 _IN_A_TURN: Final = 10_000
+_WHOLE: Final = 2**62
+"""Bytes of a compressed text, which was read as a whole."""
 
 
 class ReadFiles:
     """The files of a cluster that were read, and the micro-batches that did."""
 
-    def __init__(self, read: Iterable[tuple[str, int, str, str, int]] = ()) -> None:
+    def __init__(self, read: Iterable[tuple[Any, ...]] = ()) -> None:
+        """Begin with query id, batch id, URI, path, size, and content where it is known, of files as they were read."""
         self._batches: set[BatchId] = set()
         self._uris: defaultdict[str, set[str]] = defaultdict(set)
         self._sizes: dict[str, int] = {}
+        self._contents: dict[str, str] = {}
+        self._looked_at: dict[str, tuple[int, int]] = {}
+        self._up_to: dict[tuple[str | None, str], int] = {}
+        self._paths: defaultdict[tuple[str | None, str], set[str]] = defaultdict(set)
         self._to_look_at: deque[str] = deque()
         self._unseen = 0
         self._listed = -1
-        for query_id, batch_id, uri, path, size in read:
-            self.add(BatchId(query_id, batch_id), uri, path, size)
+        for query_id, batch_id, uri, path, size, *content in read:
+            self.add(BatchId(query_id, batch_id), uri, path, size, *content)
 
     @classmethod
     def of(cls, tables: Tables) -> ReadFiles:
         """Return those that the tables have."""
         files = tables.read("evidence_files").where("uri not like 'kafka:%'")
-        columns = files.select("query_id", "batch_id", "uri", "path", "size").toArrow().columns
+        in_order = files.orderBy("written_at", "batch_id")
+        columns = in_order.select("query_id", "batch_id", "uri", "path", "size", "content").toArrow().columns
         return cls(zip(*(column.to_pylist() for column in columns), strict=True))
 
-    def add(self, batch: BatchId, uri: str, path: str, size: int) -> None:
-        """Add a file that a micro-batch has read, when it had this size."""
+    def add(self, batch: BatchId, uri: str, path: str, size: int, content: str | None = None) -> None:
+        """Add a file that a micro-batch has read, when it had this size and content."""
         self._batches.add(batch)
         self._uris[batch.query_id].add(uri)
         if path not in self._sizes:
             self._to_look_at.appendleft(path)
             self._unseen += 1
-        self._sizes[path] = max(size, self._sizes.get(path, 0))
+        before = self._contents.get(path)
+        if content is not None:
+            self._contents[path] = content
+            text, compressed, _ = content.partition(COMPRESSED)
+            known = broker_of(path), text
+            self._paths[known].add(path)
+            self._up_to[known] = max(_WHOLE if compressed else size, self._up_to.get(known, 0))
+        is_another = None not in {before, content} and before != content
+        self._sizes[path] = size if is_another else max(size, self._sizes.get(path, 0))
+
+    def add_all(self, batch: BatchId, files: Iterable[LogFile]) -> None:
+        """Add the files that a micro-batch has read."""
+        for file in files:
+            self.add(batch, file.uri, file.path, file.size, file.content)
+
+    def read_up_to(self, file: LogFile, root: str) -> int:
+        """Return up to which byte the text of a file was read under a name that it has no more; otherwise 0.
+
+        Where the other name still has this text, the file is a copy, and counts as another one.
+        """
+        known = file.broker, (file.content or "").removesuffix(COMPRESSED)
+        if any(_has_content(Path(root, path), path, known[1]) for path in self._paths[known] - {file.path}):
+            return 0
+        return self._up_to.get(known, 0)
+
+    def replaced(self, root: str, time_zones: Mapping[str, str]) -> list[LogFile]:
+        """Return the files that have the name of one that was read, and another content."""
+        found = []
+        for path, before in self._contents.items():
+            looked_at = _stamp(Path(root, path))
+            if looked_at is not None and looked_at != self._looked_at.get(path):
+                self._looked_at[path] = looked_at
+                file = log_file(root, Path(root, path).as_uri(), looked_at[0], time_zones)
+                file = file._replace(content=content_of(file))
+                if file.content not in {None, before}:
+                    found.append(file)
+        return sorted(found)
 
     def has_batch(self, batch: BatchId) -> bool:
         """Return whether a micro-batch is in the tables."""
@@ -110,6 +156,21 @@ def _plain(uri: str) -> str:
     while (decoded := unquote(path)) != path:
         path = decoded
     return path
+
+
+def _has_content(place: Path, path: str, text: str) -> bool:
+    """Return whether the text of a file begins with that of another one."""
+    content = content_of(LogFile(place.as_uri(), path, None, 0)) if place.is_file() else None
+    return (content or "").removesuffix(COMPRESSED) == text
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Return the size of a file, and when it was written; None for one that is gone."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_size, about.st_mtime_ns
 
 
 def _size(path: Path) -> int | None:

@@ -18,7 +18,7 @@ from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, log_file
 from featuregate_fleet.files.opening import is_behind_link
-from featuregate_fleet.files.pieces import Piece, as_it_is, pieces_of
+from featuregate_fleet.files.pieces import Piece, as_it_is, content_of, pieces_behind
 from featuregate_fleet.stream.checkpoints import write_batches
 from featuregate_fleet.stream.parsed import parse_files, write_parsed
 from featuregate_fleet.stream.read_files import ReadFiles
@@ -73,8 +73,7 @@ def drain(
 
     def parse(found: Sequence[LogFile], pieces: Sequence[Piece], batch: BatchId) -> None:
         nothing_read = write_parsed(parse_files(spark, pieces, kept), tables, batch, kept)
-        for file in found:
-            read.add(batch, file.uri, file.path, file.size)
+        read.add_all(batch, found)
         for one in nothing_read:
             report(one)
 
@@ -86,23 +85,51 @@ def drain(
             return  # it runs again because its commit was lost, and its files may be gone by now
         listed = [log_file(root, row.uri, row["size"], time_zones) for row in rows.collect()]
         just_read.extend(file.uri for file in listed)
-        # The rows of other queries do not change any more: a micro-batch that runs again leaves out the same files.
-        new = [file for file in sorted(listed) if not read.has_of_others(file.uri, batch.query_id)]
-        new = [file for file in new if not is_behind_link(Path(root), file.path)]  # the run names the link
-        parse(new, [piece for file in new for piece in pieces_of(file)], batch)
+        new = _new_files(listed, root, read, batch)
+        parse(new, _unread(new, read, root), batch)
 
     try:
         read = ReadFiles.of(tables) if files is None else files
         write_batches(_files(spark, root), checkpoint, write)
         if missed := read.missed(checkpoint, just_read):
-            gone = [as_it_is(log_file(root, uri, 0, time_zones)) for uri in missed]
-            gone = [file for file in gone if not is_behind_link(Path(root), file.path)]
+            gone = _gone_files(missed, root, time_zones)
             batch = BatchId(f"missed {sha256(chr(0).join(missed).encode()).hexdigest()}", 0)
             parse(gone, [Piece(file) for file in gone], batch)  # one of them may be back
+        for file in read.replaced(root, time_zones):
+            parse([file], *_of_replaced(file, read.read_up_to(file, root)))
     except PySparkException as error:
         if stopped.is_set():
             return
         raise TablesBroken(f"the stream over {logs} failed: {cause_of(error)}") from error
+
+
+def _new_files(listed: Sequence[LogFile], root: str, read: ReadFiles, batch: BatchId) -> list[LogFile]:
+    """Return the files that no other query has read, with their contents. The run names those behind links.
+
+    The rows of other queries do not change any more: a micro-batch that runs again leaves out the same files.
+    """
+    new = [file for file in sorted(listed) if not read.has_of_others(file.uri, batch.query_id)]
+    return [file._replace(content=content_of(file)) for file in new if not is_behind_link(Path(root), file.path)]
+
+
+def _gone_files(uris: Sequence[str], root: str, time_zones: Mapping[str, str]) -> list[LogFile]:
+    """Return the files that vanished after Spark has listed them. The run names those behind links."""
+    gone = [as_it_is(log_file(root, uri, 0, time_zones)) for uri in uris]
+    return [file for file in gone if not is_behind_link(Path(root), file.path)]
+
+
+def _of_replaced(file: LogFile, at: int) -> tuple[list[Piece], BatchId]:
+    """Return the pieces of a file that has got the name of another one, from a byte on, and a batch of its own."""
+    mark = sha256(f"{file.path}\0{file.content}\0{at}".encode()).hexdigest()
+    return pieces_behind(file, at), BatchId(f"replaced {mark}", 0)
+
+
+def _unread(files: Sequence[LogFile], read: ReadFiles, root: str) -> list[Piece]:
+    """Return the pieces of files that were not read: a rotation renames a log, and may compress it.
+
+    A file whose text was read has an empty piece, so that its name is known from then on.
+    """
+    return [piece for file in files for piece in pieces_behind(file, read.read_up_to(file, root))]
 
 
 def _files(spark: SparkSession, root: str) -> DataFrame:

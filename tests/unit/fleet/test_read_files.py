@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from featuregate_fleet.evidence.paths import IN_UTC, LogFile
+from featuregate_fleet.files.pieces import content_of
 from featuregate_fleet.stream import read_files as module
 from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.tables.folder import BatchId
@@ -84,6 +87,58 @@ def test_a_file_whose_name_was_given_to_a_shorter_one_has_changed(tmp_path: Path
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "log.1").write_text("new")
     assert read("log.1", "gone").changed(tmp_path) == ["1/log.1"]
+
+
+LONG, OTHER = (f"{number}" * 2000 for number in range(2))
+
+
+def of_broker_1(logs: Path, name: str) -> LogFile:
+    """Return a file with its content."""
+    path = logs / "1" / name
+    file = LogFile(path.as_uri(), f"1/{name}", "1", path.stat().st_size)
+    return file._replace(content=content_of(file))
+
+
+def test_a_file_is_known_by_its_content_under_another_name(tmp_path: Path):
+    """Up to the size that it had, or as a whole if it was compressed. A short text may be that of another file."""
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "log").write_text(LONG)
+    (tmp_path / "1" / "log.gz").write_bytes(gzip.compress(LONG.encode()))
+    (tmp_path / "1" / "short").write_text(LONG[:1023])
+    (tmp_path / "1" / "damaged.gz").write_bytes(b"no gzip")
+    (tmp_path / "1" / "7.5d0f3a9c-0-2000").write_text(LONG)
+    plain, packed = (of_broker_1(tmp_path, name) for name in ("log", "log.gz"))
+    assert plain.content is not None
+    assert packed.content == f"{plain.content}+gzip"
+    assert [of_broker_1(tmp_path, name).content for name in ("short", "damaged.gz", "7.5d0f3a9c-0-2000")] == [None] * 3
+    files = ReadFiles([("query", 0, plain.uri, plain.path, 1500, plain.content)])
+    assert files.read_up_to(packed, str(tmp_path)) == 0  # a copy of what is there still
+    (tmp_path / "1" / "log").write_text(OTHER)
+    assert files.read_up_to(packed, str(tmp_path)) == files.read_up_to(plain, str(tmp_path)) == 1500
+    for other in (plain._replace(broker="2"), plain._replace(content=None)):
+        assert files.read_up_to(other, str(tmp_path)) == 0
+    files.add(BatchId("query", 1), packed.uri, packed.path, 9, packed.content)
+    (tmp_path / "1" / "log.gz").unlink()
+    assert files.read_up_to(plain, str(tmp_path)) > 2**60
+
+
+def test_a_file_with_the_name_of_another_one_is_found(tmp_path: Path):
+    """Once: after it was read, it is the one of this name. One that has grown, and one that is gone, are none."""
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "log").write_text(LONG)
+    before = of_broker_1(tmp_path, "log")
+    files = ReadFiles([("query", 0, before.uri, before.path, before.size, before.content)])
+    files.add(BatchId("query", 0), uri_of("gone"), "1/gone", 9, before.content)
+    assert files.replaced(str(tmp_path), IN_UTC) == []
+    (tmp_path / "1" / "log").write_text(LONG + LONG)
+    assert files.replaced(str(tmp_path), IN_UTC) == []
+    (tmp_path / "1" / "log").write_text(OTHER[:1500])
+    (found,) = files.replaced(str(tmp_path), IN_UTC)
+    assert (found.path, found.size, found.broker) == ("1/log", 1500, "1")
+    assert found.content not in {None, before.content}
+    files.add(BatchId("replaced", 0), found.uri, found.path, found.size, found.content)
+    assert files.replaced(str(tmp_path), IN_UTC) == []
+    assert files.changed(tmp_path) == []
 
 
 def test_files_that_spark_does_not_list_are_named(tmp_path: Path):

@@ -1,0 +1,54 @@
+"""Logs that are rotated by numbers: each line is read once, whatever the name of its file."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING
+
+import pytest
+from fleet_lines import document, line_of
+
+from featuregate.cli import main
+from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.tables.delta import DeltaTables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600), pytest.mark.proof("fleet")]
+
+
+def lines(client: str, version: int, first: int, count: int) -> str:
+    """Return requests of a client, each with its own time."""
+    made = document(clientId=client, requestApiVersion=version)
+    times = (f"[2026-11-22 21:{second // 60:02}:{second % 60:02},000] DEBUG" for second in range(first, first + count))
+    return "".join(f"{line_of(made, time)}\n" for time in times)
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_rotation_by_numbers_reads_each_line_once(tmp_path: Path) -> None:
+    """A file is renamed, another one gets its name, the live log grows and is renamed, and the oldest is compressed."""
+    folder = tmp_path / "logs" / "1"
+    folder.mkdir(parents=True)
+    place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
+
+    def counts() -> dict[str, int]:
+        assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]) == 0
+        with local_session() as spark:
+            rows = DeltaTables(spark, tmp_path / "tables", "c").read("api_usage").groupBy("client_id").sum("count")
+            return {row[0]: row[1] for row in rows.collect()}
+
+    (folder / "log.1").write_text(lines("a", 16, 0, 200))
+    (folder / "log").write_text(lines("b", 16, 200, 100))
+    assert counts() == {"a": 200, "b": 100}
+    (folder / "log.1").rename(folder / "log.2")
+    with (folder / "log").open("a") as live:
+        live.write(lines("b", 16, 300, 50))
+    (folder / "log").rename(folder / "log.1")
+    (folder / "log").write_text(lines("old", 1, 350, 79))
+    assert counts() == {"a": 200, "b": 150, "old": 79}
+    (folder / "log.3.gz").write_bytes(gzip.compress((folder / "log.2").read_bytes()))
+    (folder / "log.1").rename(folder / "log.2")
+    (folder / "log").rename(folder / "log.1")
+    assert counts() == {"a": 200, "b": 150, "old": 79}
+    assert main(["fleet", "readiness", "--drop-api", "Fetch<4", *place]) == 1
