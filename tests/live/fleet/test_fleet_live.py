@@ -133,7 +133,7 @@ def test_evidence_of_a_real_broker_becomes_verdicts(
 
     code, report = fleet.readiness(capsys, "--to", "3.9")
     assert (code, report["verdict"]) == (3, "unknown")  # the run did not ask the cluster for its levels
-    code, report = fleet.readiness(capsys, "--drop-api", "Fetch<4")
+    code, report = fleet.readiness(capsys, "--drop-api", "Fetch<4", "--min-hours", "0")
     assert (code, report["verdict"]) == (0, "warn")  # a file has changed
     assert {row["subject"] for row in report["rows"] if row["verdict"] == "warn"} == {"files of broker 1"}
     (fleet.logs / "2").mkdir()
