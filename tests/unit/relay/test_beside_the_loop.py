@@ -169,7 +169,12 @@ def test_a_call_runs_once_for_all_that_wait_for_it() -> None:
 
 def test_no_thread_of_a_relay_survives_it() -> None:
     """The thread of a cluster ends with the app."""
+
+    def threads() -> set[threading.Thread]:
+        return {each for each in threading.enumerate() if each.name.startswith("featuregate-relay")}
+
+    before = threads()
     with serving({"slow": StaticFeatures(large_view())}) as url:
         requests.get(url + VIEW, timeout=BOUND)
-        assert [each for each in threading.enumerate() if each.name.startswith("featuregate-relay")]
-    eventually(lambda: not [each for each in threading.enumerate() if each.name.startswith("featuregate-relay")])
+        assert threads() - before
+    eventually(lambda: not threads() - before)
