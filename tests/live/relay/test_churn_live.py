@@ -145,7 +145,7 @@ class Visitor(threading.Thread):
         path = self._chance.choice(["events", "view?wait=30"])
         with self._connected() as connection:
             connection.sendall(
-                f"GET /v1/clusters/default/{path} HTTP/1.1\r\nHost: relay\r\nIf-None-Match: *\r\n\r\n".encode()
+                f"GET /v1/clusters/default/{path} HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: *\r\n\r\n".encode()
             )
             if path == "events":
                 assert connection.recv(8).startswith(b"HTTP/1.1")
@@ -157,7 +157,7 @@ class Visitor(threading.Thread):
         """Send half of a request, and reset the connection."""
         with self._connected() as connection:
             connection.sendall(
-                b"POST /ofrep/v1/evaluate/flags HTTP/1.1\r\nHost: relay\r\nContent-Length: 5000\r\n\r\n{"
+                b"POST /ofrep/v1/evaluate/flags HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n{"
             )
             self._ended.wait(self._chance.uniform(0, 0.5))
         self.cut += 1

@@ -178,7 +178,7 @@ def test_clients_of_a_killed_relay_come_back_six_times_as_many(tmp_path: Path) -
             for _ in range(6 * CLIENTS):
                 client = socket.create_connection(("127.0.0.1", int(port)), timeout=BOUND)
                 opened.callback(client.close)
-                client.sendall(b"GET /v1/clusters/default/events HTTP/1.1\r\nHost: relay\r\n\r\n")
+                client.sendall(b"GET /v1/clusters/default/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 returned.append(client)
             assert {client.recv(12) for client in returned} == {b"HTTP/1.1 200"}
             eventually(lambda: numbers(url)["streams"] == 6 * CLIENTS)
