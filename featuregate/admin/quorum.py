@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
 from featuregate.admin.registrations import Quorum
@@ -24,6 +23,8 @@ async def fetch_quorum(settings: Settings) -> Quorum | None:
 
     A failure is in the result: a plan goes on without the voters.
     """
+    import asyncio  # noqa: PLC0415 - the front door names plans, and an app that only asks gates needs no loop
+
     deadline = asyncio.get_running_loop().time() + settings.total_timeout
     try:
         async with asyncio.timeout_at(deadline):

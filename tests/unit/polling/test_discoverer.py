@@ -322,8 +322,9 @@ def test_invariant_2_a_latch_outlives_a_restart(new: FakeCluster, tmp_path: Path
 def test_invariant_4_an_idle_cluster_changes_nothing(new: FakeCluster) -> None:
     """Epochs that run fire no callback."""
     heard: list[Changed] = []
-    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
-        features.on_change(heard.append)
+    features = fg.Discoverer(new.bootstrap, interval=HOUR)
+    features.on_change(heard.append)  # before the first poll, which starts at once
+    with features:
         for _ in range(3):
             features.refresh(BOUND)
             new.advance_epoch()
@@ -878,8 +879,9 @@ def test_invariant_8_a_callback_cannot_wait_for_the_poll_it_runs_in(new: FakeClu
         except RuntimeError as error:
             caught.append(error)
 
-    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
-        features.on_change(callback)
+    features = fg.Discoverer(new.bootstrap, interval=HOUR)
+    features.on_change(callback)
+    with features:
         features.refresh(BOUND)
     assert len(caught) == 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from featuregate.budgets import MOST_NAMED
 from featuregate.testing import release_view
 from featuregate.view.matrix import compare
 from featuregate.view.names import runs
@@ -46,9 +47,20 @@ def test_an_empty_list_is_an_empty_text() -> None:
 
 @given(st.sets(st.integers(0, 200)))
 def test_runs_name_exactly_these_numbers(numbers: set[int]) -> None:
-    """Parsing the text gives the same numbers."""
+    """Parsing the text gives the numbers of the first runs, and it ends with how many numbers it leaves out."""
+    text, _, left = runs(numbers).partition(" and ")
     named: set[int] = set()
-    for part in filter(None, runs(numbers).split(",")):
+    parts = list(filter(None, text.split(",")))
+    for part in parts:
         low, _, high = part.partition("-")
         named |= set(range(int(low), int(high or low) + 1))
-    assert named == numbers
+    assert named == set(sorted(numbers)[: len(named)])
+    assert left == (f"{len(numbers) - len(named)} more" if named != numbers else "")
+    assert len(parts) == min(MOST_NAMED, sum(number - 1 not in numbers for number in numbers))
+
+
+def test_runs_beyond_the_most_that_are_named_are_counted() -> None:
+    """Of 22 runs the first 20 are named, and the numbers in the other two are counted."""
+    every_other = range(0, 40, 2)
+    assert runs(every_other) == ",".join(map(str, every_other))
+    assert runs([*every_other, 50, 51, 60]) == runs(every_other) + " and 3 more"
