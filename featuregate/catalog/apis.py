@@ -49,6 +49,9 @@ def close_to(name: str, known: Iterable[str], *, alike: float = 0.8) -> tuple[st
 
     folded = _folded(name)
     by_folded = {_folded(candidate): candidate for candidate in known}
+    longest = max(map(len, by_folded), default=0)
+    if len(folded) * alike > longest * (2 - alike):
+        return ()  # it shares too few letters with any name; to compare a text of many kilobytes takes seconds
     exchanged = [swapped for swapped in _with_neighbours_exchanged(folded) if swapped in by_folded]
     similar = difflib.get_close_matches(folded, by_folded, n=3, cutoff=alike)
     return tuple(by_folded[close] for close in dict.fromkeys([*exchanged, *similar]))[:3]

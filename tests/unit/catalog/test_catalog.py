@@ -35,6 +35,11 @@ def test_close_names_are_found_whatever_the_case() -> None:
     assert catalog.close_to("xyzzy", ["Fetch", "Produce"]) == ()
 
 
+def test_a_long_text_is_close_to_no_name():
+    """It is not compared: that takes seconds for one of a million characters."""
+    assert catalog.close_to("Fetch" * 200_000, ["Fetch", "Produce"]) == ()
+
+
 def test_a_name_with_two_letters_exchanged_is_close() -> None:
     """A short one shares too few letters in order with what is meant."""
     assert catalog.close_to("zsdt", ["kip447", "zstd"]) == ("zstd",)
