@@ -83,6 +83,11 @@ soak: $(READY) java ## real faults with random seeds for MINUTES=60 (ONLY="Spark
 soak-table: $(READY) ## write docs/soak.md anew from docs/soak.jsonl, after a cause was noted there
 	PYTHONPATH=tests $(BIN)/python -m soak --table
 
+.PHONY: fuzz
+fuzz: MINUTES := $(if $(filter command line environment,$(origin MINUTES)),$(MINUTES),10)
+fuzz: $(READY) ## mutants of what peers send, for MINUTES=10 (ONLY="log line", SEED=42); failed ones are kept in build/fuzz
+	PYTHONPATH=tests $(BIN)/python -m fuzzing --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
+
 .PHONY: docs
 docs: $(READY) ## build the documentation into docs/_build/html, warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -n -q -b html docs docs/_build/html

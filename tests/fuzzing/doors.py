@@ -1,0 +1,366 @@
+"""The doors of the package at which bytes of a peer come in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from builders import broker, deaf, view
+from relay_connection import MOST_HELD, Connection, cut
+
+from featuregate import View, parse
+from featuregate.config.jaas import parse_jaas
+from featuregate.config.properties_file import read_properties
+from featuregate.config.settings import Settings
+from featuregate.errors import (
+    ConfigError,
+    RemoteWireError,
+    RequirementError,
+    UsageReportError,
+    ViewJsonError,
+)
+from featuregate.gating.latches import LatchKey
+from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from featuregate.sources.latched_json import latched_from_json, with_latched
+from featuregate.usage.report import ReportedGate, Reporter, UsageReport
+from featuregate.wire.api_versions import ApiVersionsRequest
+from featuregate.wire.cluster import DescribeClusterRequest
+from featuregate.wire.frames import read_request_header, read_response_body
+from featuregate.wire.message import Request
+from featuregate.wire.metadata import MetadataRequest
+from featuregate.wire.quorum import DescribeQuorumRequest
+from featuregate.wire.update_features import UpdateFeaturesRequest
+from featuregate_fleet.evidence.lines import request as requests_of_lines
+from featuregate_fleet.evidence.lines.fast_path import read_lines
+from featuregate_fleet.evidence.lines.log_lines import KeptLines
+from featuregate_fleet.evidence.lines.one_line import read_line
+from featuregate_fleet.evidence.paths import LogFile
+from featuregate_fleet.evidence.reasons import CUT
+from featuregate_fleet.files.parsing import parse_pieces
+from featuregate_fleet.files.pieces import pieces_of
+from featuregate_relay.config.relay import ConfigMistakes, read_config
+from fuzzing.door import Door
+from fuzzing.mutants import of_bytes, of_json, of_words
+
+if TYPE_CHECKING:
+    from featuregate.wire.message import Message
+
+DATA = Path(__file__).parents[1] / "data"
+MESSAGES: dict[str, type[Message]] = {
+    message.__name__: message
+    for request in (
+        ApiVersionsRequest,
+        DescribeClusterRequest,
+        DescribeQuorumRequest,
+        MetadataRequest,
+        UpdateFeaturesRequest,
+    )
+    for message in (request, request.RESPONSE)
+}
+NAMES = sorted(MESSAGES)
+
+
+@cache
+def folder() -> Path:
+    """Return a folder for the files that doors read."""
+    return Path(mkdtemp(prefix="fuzzing-"))
+
+
+def file_with(data: bytes, name: str) -> Path:
+    """Write a file that a door reads."""
+    path = folder() / name
+    path.write_bytes(data)
+    return path
+
+
+# ---------------------------------------------------------------------- brokers
+def read_message(data: bytes) -> None:
+    """Read a frame, behind the number of its message and its version."""
+    if len(data) < 2:
+        return
+    message = MESSAGES[NAMES[data[0] % len(NAMES)]]
+    lowest, highest = message.VERSIONS
+    version = lowest + data[1] % (highest - lowest + 1)
+    if issubclass(message, Request):
+        body = read_request_header(data[2:], {message.API_KEY: message})[1]
+    else:
+        body = read_response_body(data[2:], message, version)  # type: ignore[arg-type]
+    message.decode(version, body)
+
+
+def frames() -> list[bytes]:
+    """Return what real brokers sent."""
+    found = []
+    for path in sorted((DATA / "frames").glob("*.hex")):
+        lines = path.read_text(encoding="ascii").splitlines()
+        header = dict(re.findall(r"^# (\w+): *(.*?) *$", "\n".join(lines), re.MULTILINE))
+        name, version = f"{header['api']}{header['direction'].capitalize()}", int(header["version"])
+        if name in MESSAGES:
+            frame = bytes.fromhex("".join(line for line in lines if not line.startswith("#")))
+            found.append(bytes([NAMES.index(name), version - MESSAGES[name].VERSIONS[0]]) + frame)
+    return found
+
+
+TOPICS = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
+
+
+def read_record(data: bytes) -> None:
+    """Read a record, behind the number of its topic and the length of its key."""
+    if len(data) < 3:
+        return
+    end = 3 + int.from_bytes(data[1:3], "big")
+    TOPICS[data[0] % len(TOPICS)].decode(data[3:end], data[end:])
+
+
+def records() -> list[bytes]:
+    """Return what Kafka's own classes wrote."""
+    number = {topic.topic: number for number, topic in enumerate(TOPICS)}
+    found = []
+    for sample in json.loads((DATA / "records" / "4.4.0.json").read_text(encoding="utf-8")):
+        key, value = bytes.fromhex(sample["key_bytes"]), bytes.fromhex(sample["value_bytes"])
+        found.append(bytes([number[sample["topic"]]]) + len(key).to_bytes(2, "big") + key + value)
+    return found
+
+
+# ---------------------------------------------------------------------- relays and their clients
+LOOP = cache(asyncio.new_event_loop)
+
+
+def serve_requests(data: bytes) -> None:
+    """Let the protocol of a relay read what a client sends, cut into segments; the first byte says how."""
+    LOOP().run_until_complete(_serve(data[1:], size=(1400, 7, 65536, 100)[data[0] % 4] if data else 1))
+
+
+async def _serve(data: bytes, size: int) -> None:
+    problems: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, problem: problems.append(problem))
+    connection = Connection()
+    try:
+        for segment in cut(data, max(size, len(data) // 200)):
+            await connection.send(segment)
+            assert connection.held <= MOST_HELD, f"the connection holds {connection.held} bytes"
+    finally:
+        connection.end()
+    await asyncio.sleep(0)
+    assert not problems, problems
+
+
+REQUESTS = (
+    b'GET /v1/view?cluster=a HTTP/1.1\r\nHost: relay\r\nIf-None-Match: "a"\r\nAccept-Encoding: gzip\r\n\r\n',
+    b"POST /v1/reports HTTP/1.1\r\nHost: relay\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
+    b"POST /x HTTP/1.1\r\nHost: relay\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nabcde\r\n0\r\nA: b\r\n\r\n",
+    b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\nHEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 70000\r\n\r\n" + b"a" * 1000,
+)
+HTTP_WORDS = (
+    *(b"\r\n", b"\n", b"\r", b": ", b"\x00", b"\xff", b"GET", b"CONNECT", b"HTTP/1.1", b"HTTP/2.0", b"HTTP/0.9"),
+    *(b"Content-Length", b"Transfer-Encoding", b"chunked", b"gzip, chunked", b"Upgrade: h2c\r\n", b"Connection"),
+    *(b"99999999999999999999", b"-1", b"ffffffffffffffff\r\n", b"0\r\n", b"1\r\na\r\n", b";", b"*", b"http://a:b@c"),
+)
+
+
+def requests() -> list[bytes]:
+    """Return requests with the byte that says how they are cut."""
+    return [bytes([size]) + request for size in range(4) for request in REQUESTS]
+
+
+def read_view(data: bytes) -> None:
+    """Read a view as an app reads the answer of a relay, and write it again."""
+    text = data.decode("utf-8", "replace")
+    latched_from_json(text)
+    View.from_json(text).to_json()
+
+
+def views() -> list[bytes]:
+    """Return views with and without latched gates."""
+    few = view(broker(1), broker(2, epoch=11, group=1), deaf(3)).to_json()
+    latched = with_latched(few, [LatchKey("a", "group.version>=1"), LatchKey("b", "transaction.version>=2")])
+    return [few.encode(), latched.encode()]
+
+
+def reports() -> list[bytes]:
+    """Return reports of apps."""
+    gate = ReportedGate(
+        name="a",
+        requirement="transaction.version>=2",
+        policy="sticky",
+        state="held",
+        latched=True,
+        levels={"transaction.version": 1},
+    )
+    report = UsageReport(
+        reporter=Reporter("orders", "pod-1", "featuregate", "0.1.0"),
+        reported_at=1700000000.5,
+        cluster_id="c",
+        epoch=5613,
+        age_seconds=2.25,
+        gates=(gate, gate),
+    )
+    return [report.to_json().encode()]
+
+
+# ---------------------------------------------------------------------- log files of the fleet
+def log_lines() -> list[bytes]:
+    """Return lines of real brokers, bare and in the envelopes of containers."""
+    found = []
+    for path in sorted((DATA / "request_logs").glob("*.log")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for line in lines[:: max(1, len(lines) // 12)]:
+            message = {"@timestamp": "2026-11-22T21:08:34.881Z", "level": "DEBUG", "message": line}
+            docker = {"log": f"{line}\n", "stream": "stdout", "time": "2026-11-22T21:08:34.881000000Z"}
+            found += [line, f"2026-11-22T21:08:34.881000000Z stdout F {line}", json.dumps(message), json.dumps(docker)]
+    return [line.encode()[:8000] for line in found]
+
+
+def read_log_line(data: bytes) -> None:
+    """Read a line in full and by the fast path: the same, but that the fast path skips bodies, broken ones too."""
+    line = data.decode("utf-8", "replace").replace("\n", " ")
+    full = read_line(line)
+    for row in read_lines(pa.array([line, line], pa.string())).rows().to_pylist():
+        if row is None or (full == CUT and line.count(requests_of_lines.MARKER) == 1):
+            continue
+        fast = requests_of_lines.Request(**row)
+        assert fast == full, f"the fast path reads {fast}, and the full parser {full}"
+
+
+def read_log_file(data: bytes) -> None:
+    """Read a file, also a compressed one: its first byte says which."""
+    name = ("a.log", "a.log.gz", "a.json")[data[0] % 3] if data else "a.log"
+    (folder() / "1").mkdir(exist_ok=True)
+    path = file_with(data[1:], f"1/{name}")
+    file = LogFile(path.as_uri(), f"1/{name}", "1", len(data) - 1 if data else 0)
+    pieces = pieces_of(file)
+    numbers = pa.RecordBatch.from_pydict({"number": list(range(len(pieces)))})
+    for batch in parse_pieces([numbers], pieces=pieces, kept=KeptLines.TYPED):
+        batch.validate(full=True)
+
+
+def log_files() -> list[bytes]:
+    """Return files of some lines, plain and compressed."""
+    import gzip  # noqa: PLC0415 - here alone
+
+    lines = log_lines()
+    texts = [b"\n".join(lines[start : start + 6]) + b"\n" for start in range(0, len(lines), 6)]
+    return [b"\x00" + text for text in texts] + [b"\x01" + gzip.compress(text, mtime=0) for text in texts[:5]]
+
+
+LOG_WORDS = (
+    *(
+        b"Completed request:",
+        b'{"isForwarded":false,',
+        b'"requestHeader":{',
+        b'"',
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b"\\",
+        b"\\u",
+    ),
+    *(b"RequestHeader(", b"apiKey=", b"clientId=", b" -- ", b"from connection ", b"principal:", b"securityProtocol:"),
+    *(b"DEBUG ", b"INFO ", b"2026-11-22T21:08:34,658", b"9999-99-99 99:99:99,999", b"stdout F ", b"stdout P ", b"\xc3"),
+    *(
+        b"\n",
+        b"\r",
+        b"\x00",
+        b"\xe2\x80\xa8",
+        b"99999999999999999999",
+        b"-1",
+        b"null",
+        b"1e999",
+        b"\\ud800",
+        b" ",
+        b":",
+    ),
+)
+
+
+# ---------------------------------------------------------------------- texts and files of configuration
+def read_config_file(data: bytes) -> None:
+    """Read a client's .properties file and take its settings."""
+    Settings.parse(read_properties(file_with(data, "client.properties")))
+
+
+PROPERTIES = (
+    b"""bootstrap.servers=a:9092,[::1]:9093
+security.protocol=SASL_SSL
+sasl.mechanism=PLAIN
+sasl.username=u
+sasl.password=p\\u00fc\\
+  q
+socket.timeout.ms=1000
+# comment
+! comment
+client.id = a
+""",
+    b"bootstrap.controllers: a:1\nclient.dns.lookup=use_all_dns_ips\nssl.ca.location=/nowhere\n",
+    b"""bootstrap.servers=a:1
+security.protocol=SASL_PLAINTEXT
+sasl.mechanism=SCRAM-SHA-512
+sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required username="a" password="b";
+""",
+)
+JAAS = (
+    b'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="b\\"c";',
+    b"a.b.OAuthBearerLoginModule required clientId='a' scope=b /* c */ // d\n clientSecret=\"e\" ;",
+)
+MARKS = (b'"', b"'", b"=", b";", b"\\", b"\\u", b"\\ud800", b":", b",", b"\n", b"/*", b"*/", b"//", b"#", b"\x00", b"[")
+REQUIREMENTS = (
+    b"kip848 | group.version>=1 & (ConsumerGroupHeartbeat>=0)",
+    b"transaction_coordinator serves 1 & Fetch 4..11 | release>=3.9",
+    b"transaction.version>=2",
+)
+TOML = (
+    b'[clusters.a]\nconfig = {"bootstrap.servers" = "a:1"}\n[clusters.a.gates]\nx = "group.version>=1"\n',
+    b'listen = "127.0.0.1:8080"\n[clusters."b c"]\nconfig."bootstrap.servers" = "a:1,b:2"\nlabels = ["a", 1.5, {}]\n',
+)
+
+DOORS = (
+    Door(name="message", enter=read_message, examples=frames, change=of_bytes, documents=(RemoteWireError,)),
+    Door(name="record", enter=read_record, examples=records, change=of_bytes, documents=(RemoteWireError,)),
+    Door(name="relay request", enter=serve_requests, examples=requests, change=of_words(*HTTP_WORDS)),
+    Door(name="view", enter=read_view, examples=views, change=of_json, documents=(ViewJsonError,)),
+    Door(
+        name="usage report",
+        enter=UsageReport.from_json,
+        examples=reports,
+        change=of_json,
+        documents=(UsageReportError,),
+    ),
+    Door(name="log line", enter=read_log_line, examples=log_lines, change=of_words(*LOG_WORDS)),
+    Door(name="log file", enter=read_log_file, examples=log_files, change=of_words(*LOG_WORDS)),
+    Door(
+        name="requirement",
+        enter=lambda data: str(parse(data.decode("utf-8", "replace"))),
+        examples=lambda: REQUIREMENTS,
+        change=of_words(b"(", b")", b"&", b"|", b">=", b"..", b" serves ", b"9" * 5000, b"kip848", b"-1", b"\x1b"),
+        documents=(RequirementError,),
+    ),
+    Door(
+        name="properties",
+        enter=read_config_file,
+        examples=lambda: PROPERTIES,
+        change=of_words(*MARKS, b"9" * 5000, b"1e999", b"nan", b"SASL_SSL", b"GSSAPI", b"OAUTHBEARER"),
+        documents=(ConfigError,),
+    ),
+    Door(
+        name="jaas",
+        enter=lambda data: parse_jaas("sasl.jaas.config", data.decode("utf-8", "replace")),
+        examples=lambda: JAAS,
+        change=of_words(*MARKS, b"required", b"username"),
+        documents=(ConfigError,),
+    ),
+    Door(
+        name="toml",
+        enter=lambda data: read_config(file_with(data, "relay.toml")),
+        examples=lambda: TOML,
+        change=of_words(*MARKS, b"{", b"]", b"1e999", b"nan", b"9" * 5000, b"1979-05-27", b'"""', b"config", b"tls"),
+        documents=(ConfigMistakes,),
+    ),
+)
