@@ -55,13 +55,18 @@ def of_bytes(random: Random, made: bytes, examples: Sequence[bytes]) -> bytes:
         case 2:
             part = b""
         case 3:
-            part *= random.choice((2, 3, 100, 5000))
+            part *= times(random.choice((2, 3, 100, 5000)), len(part))
         case 4:
             other = random.choice(examples)
             part = other[random.randint(0, len(other)) :]
         case _:
             return made[:at] if random.random() < 0.2 else made[:at] + bytes([random.randrange(256)]) + made[at + 1 :]
     return made[:at] + part + made[end:]
+
+
+def times(count: int, size: int) -> int:
+    """Return how many times a part comes, at most: a mutant that is cut later takes no memory of the door's."""
+    return min(count, LONGEST // max(size, 1) + 1)
 
 
 def of_words(*words: bytes) -> Change:
@@ -76,11 +81,11 @@ def of_words(*words: bytes) -> Change:
             case 0:
                 parts[at] = random.choice(words)
             case 1:
-                parts[at] *= random.choice((0, 2, 100, 5000))
+                parts[at] *= times(random.choice((0, 2, 100, 5000)), len(parts[at]))
             case 2:
                 parts[at], parts[other] = parts[other], parts[at]
             case 3:
-                parts[at:other] = parts[at:other] * random.choice((0, 2, 50))
+                parts[at:other] = parts[at:other] * times(random.choice((0, 2, 50)), other - at)
             case _:
                 parts[at : at + 1] = [parts[at], random.choice(words)]
         return b"".join(parts)
@@ -112,9 +117,10 @@ def _replace(random: Random, inside: Any, name: Any) -> None:
         case 0:
             del inside[name]
         case 1 if isinstance(inside, list):
-            inside.extend(inside[name : name + 1] * random.choice((1, 100, 2000)))
+            inside.extend(inside[name : name + 1] * times(random.choice((1, 100, 2000)), len(json.dumps(inside[name]))))
         case 1:
-            inside.update({f"{name}{count}": inside[name] for count in range(random.choice((1, 300, 2000)))})
+            count = times(random.choice((1, 300, 2000)), len(json.dumps(inside[name])))
+            inside.update({f"{name}{number}": inside[name] for number in range(count)})
         case 2 if isinstance(inside, dict):
             inside[str(random.choice(ODD))] = inside.pop(name)
         case _:

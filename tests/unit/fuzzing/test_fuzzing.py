@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,7 @@ pytest.importorskip("uvicorn")
 
 from fuzzing.child import problem_of
 from fuzzing.doors import DOORS
-from fuzzing.mutants import mutant
+from fuzzing.mutants import LONGEST, mutant, of_words
 from fuzzing.watching import watch
 
 if TYPE_CHECKING:
@@ -39,6 +40,17 @@ def test_the_same_seed_makes_the_same_mutants(door: Door) -> None:
     made = [mutant(door.change, examples, 7, number) for number in range(20)]
     assert [mutant(door.change, examples, 7, number) for number in reversed(range(20))] == made[::-1]
     assert [mutant(door.change, examples, 8, number) for number in range(20)] != made
+
+
+def test_a_mutant_takes_little_memory_to_make():
+    """Else its memory would count as that of the door."""
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            mutant(of_words(b"a"), (b"a" * LONGEST,), 7, number)
+        assert tracemalloc.get_traced_memory()[1] < 16 * LONGEST
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
