@@ -76,6 +76,13 @@ KEYS: tuple[Key, ...] = (
         default="false",
     ),
     Key(
+        ("featuregate.allowed.hosts",),
+        "addresses",
+        "the only hosts to connect to, whatever hosts the cluster names: names, `*.example.com`, addresses and "
+        "networks, each for every port or with one; left out: every host. Give `allowed_hosts=` instead where one dict "
+        "serves both",
+    ),
+    Key(
         ("config.providers",),
         "text",
         "providers of values for placeholders such as `${env:NAME}`; `config.providers.NAME.class` is one of Kafka's",

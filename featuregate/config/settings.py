@@ -15,8 +15,9 @@ from featuregate.roles import BrokerListSource, Role
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
+    from featuregate.config.allowed_hosts import AllowedHosts
     from featuregate.config.sasl import Sasl
     from featuregate.config.tls import Tls
 
@@ -68,6 +69,9 @@ class Settings:
     trust_shared_addresses: bool = False
     """Whether an answer counts for each node that is listed at its address; see `featuregate.net.shared_addresses`."""
 
+    allowed_hosts: AllowedHosts | None = None
+    """The hosts to which the client may connect, whatever hosts the metadata names; None allows every host."""
+
     check_node: bool = True
     """Whether requests name the cluster and the node that are expected at an address (KIP-1242)."""
     exclude_apis: ExcludedApis = NOTHING_EXCLUDED
@@ -85,6 +89,7 @@ class Settings:
         total_timeout: float | None = None,
         exclude_apis: ExcludedApis | str | None = None,
         trust_shared_addresses: bool | None = None,
+        allowed_hosts: str | Collection[str] | None = None,
         max_frame: int | None = None,
         concurrency: int | None = None,
     ) -> Settings:
@@ -131,6 +136,7 @@ class Settings:
             check_node=properties.flag("metadata.cluster.check.enable"),
             exclude_apis=_excluded(properties, exclude_apis),
             trust_shared_addresses=_trusted(properties, trust_shared_addresses),
+            allowed_hosts=_allowed(properties, allowed_hosts),
             cluster_id=_cluster_id(cluster_id),
         )
 
@@ -160,6 +166,17 @@ def _trusted(properties: Properties, given: object) -> bool:
     if not isinstance(given, bool):
         raise ConfigError("trust_shared_addresses", f"must be True or False, not {given!r:.80}")
     return given
+
+
+def _allowed(properties: Properties, given: object) -> AllowedHosts | None:
+    name = "featuregate.allowed.hosts"
+    if given is None and not properties.is_set(name):
+        return None
+    from featuregate.config.allowed_hosts import allowed_hosts  # noqa: PLC0415 - most apps allow every host
+
+    if given is not None:
+        return allowed_hosts(given)
+    return allowed_hosts(properties.text(name) or "", key=properties.spelling(name))
 
 
 def _source(broker_list: str) -> BrokerListSource:

@@ -18,6 +18,7 @@
     │   └── RemoteWireError           the broker's fault: it sent bytes that do not parse
     ├── NetError                      the connection to one broker failed
     │   ├── ConnectFailed             not connected: refused, unreachable
+    │   │   ├── HostNotAllowed        featuregate.allowed.hosts does not list the host
     │   │   └── UnknownHost           the name does not resolve
     │   ├── TimedOut                  a time limit expired
     │   ├── TlsFailed                 the TLS handshake failed
@@ -51,6 +52,7 @@ from featuregate.errors.network import (
     ConnectionLost,
     DiscoveryError,
     HostNameMismatch,
+    HostNotAllowed,
     NetError,
     OlderAnswers,
     RelayError,
@@ -74,6 +76,7 @@ __all__ = [
     "FeatureGateError",
     "GateClosed",
     "HostNameMismatch",
+    "HostNotAllowed",
     "InvalidUpdate",
     "LatchStoreCorrupt",
     "LatchStoreError",

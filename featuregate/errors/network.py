@@ -41,6 +41,12 @@ class UnknownHost(ConnectFailed):
     """The name of the broker does not resolve on this machine."""
 
 
+class HostNotAllowed(ConnectFailed):
+    """``featuregate.allowed.hosts`` does not list the host, so nothing was sent to it."""
+
+    what = "not allowed"
+
+
 class TimedOut(NetError):
     """A time limit expired."""
 

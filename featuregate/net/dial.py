@@ -10,7 +10,15 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from featuregate.blocking import in_daemon_thread
-from featuregate.errors import ConnectFailed, HostNameMismatch, NetError, TimedOut, TlsFailed, UnknownHost
+from featuregate.errors import (
+    ConnectFailed,
+    HostNameMismatch,
+    HostNotAllowed,
+    NetError,
+    TimedOut,
+    TlsFailed,
+    UnknownHost,
+)
 from featuregate.net.race import race
 from featuregate.net.tls_errors import explain, is_mismatch
 
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
     from featuregate.net.carrier import Carrier
 
 _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
+_SHOWN = 5
 _PORTS = range(1, 65536)
 _STAGGER = 0.25
 """Seconds without an answer before the next address of a name is tried as well (RFC 8305)."""
@@ -85,14 +94,31 @@ class _Dialing:
         family = _FAMILIES[self._settings.address_family]
         if not host or port not in _PORTS:
             raise ConnectFailed(self._address, _CONNECTING, "not an address that a broker can listen on")
-        if _is_literal(host, family):
-            return [host]
+        allowed = self._settings.allowed_hosts
+        by_name = allowed is None or allowed.by_name(self._address)
+        if allowed is not None and not by_name and not allowed.any_network(port):
+            raise self._not_allowed("nor a network")
+        found = [host] if _is_literal(host, family) else await self._look_up(family)
+        if allowed is None or by_name:
+            return found
+        # These addresses are dialled, so another answer of the resolver does not change them.
+        listed = [literal for literal in found if allowed.by_address(literal, port)]
+        if not listed:
+            raise self._not_allowed(f"nor {', '.join(found[:_SHOWN])}")
+        return listed
+
+    async def _look_up(self, family: int) -> list[str]:
+        host, port = self._address
         name = host.encode() if host.isascii() else host  # Python loads its tables of Unicode for a name that is a text
         try:
             found = await in_daemon_thread(lambda: socket.getaddrinfo(name, port, family, socket.SOCK_STREAM))
         except (OSError, ValueError) as error:  # ValueError: not a valid name, such as one of 300 letters
             raise UnknownHost(self._address, _RESOLVING, _words(error)) from error
         return list(dict.fromkeys(_literal(info) for info in found))
+
+    def _not_allowed(self, nor: str) -> HostNotAllowed:
+        problem = f"featuregate.allowed.hosts lists neither this host and port {nor}: add it if it is a broker of yours"
+        return HostNotAllowed(self._address, _CONNECTING, problem)
 
     async def _attempt(self, host: str) -> Carrier | None:
         loop = asyncio.get_running_loop()

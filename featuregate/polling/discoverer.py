@@ -27,7 +27,7 @@ from featuregate.polling.worker import Worker
 from featuregate.sources.source import ConfigSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
     from types import TracebackType
     from typing import Self
@@ -93,6 +93,10 @@ class Discoverer(Features):
         True, as the property ``featuregate.trust.shared.addresses``: an answer counts for each node that the cluster
         lists at its address, as behind a proxy that answers for all brokers. By default it proves none of them, unless
         the broker compares its id with the expected one (ApiVersions v5, Kafka 4.4).
+    allowed_hosts
+        The only hosts to connect to, whatever hosts the cluster names, as the property ``featuregate.allowed.hosts``:
+        names, ``*.example.com``, addresses and networks, for example ``"*.kafka.example.com,10.0.0.0/8"``. A broker at
+        another host counts as one that did not answer, and nothing is sent to it.
     usage
         Reports the gates to operators once a minute: see :class:`featuregate.UsageReporter`. Off by default.
     keep_connections
@@ -122,6 +126,7 @@ class Discoverer(Features):
         cluster_id: str | None = None,
         exclude_apis: ExcludedApis | str | None = None,
         trust_shared_addresses: bool | None = None,
+        allowed_hosts: str | Collection[str] | None = None,
         usage: UsageReporter | None = None,
         keep_connections: bool = True,
         chance: Callable[[], float] = _RANDOM.random,
@@ -136,6 +141,7 @@ class Discoverer(Features):
             cluster_id=cluster_id,
             exclude_apis=exclude_apis,
             trust_shared_addresses=trust_shared_addresses,
+            allowed_hosts=allowed_hosts,
             keep_connections=keep_connections,
             latches_last=latch_store is not None,
         )

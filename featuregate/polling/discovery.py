@@ -28,11 +28,16 @@ async def adiscover(
     timeout: float = DISCOVER_SECONDS,  # noqa: ASYNC109 - the same door as discover(): the probe bounds itself
     broker_list: BrokerListSource = "cluster",
     trust_shared_addresses: bool | None = None,
+    allowed_hosts: str | Collection[str] | None = None,
     configs: Collection[str] = (),
 ) -> View:
     """Ask every broker once and return the merged view; :func:`discover` for coroutines."""
     source = broker_source(
-        config, timeout=timeout, broker_list=broker_list, trust_shared_addresses=trust_shared_addresses
+        config,
+        timeout=timeout,
+        broker_list=broker_list,
+        trust_shared_addresses=trust_shared_addresses,
+        allowed_hosts=allowed_hosts,
     )
     source.configs = configs
     return (await source.fetch()).merge()
@@ -44,6 +49,7 @@ def discover(
     timeout: float = DISCOVER_SECONDS,
     broker_list: BrokerListSource = "cluster",
     trust_shared_addresses: bool | None = None,
+    allowed_hosts: str | Collection[str] | None = None,
     configs: Collection[str] = (),
 ) -> View:
     """Ask every broker of a cluster once, and return the merged view.
@@ -59,7 +65,7 @@ def discover(
         Seconds for all of it, at the most.
     broker_list
         ``"bootstrap"``: the bootstrap list names every broker, so no broker is asked for the others.
-    trust_shared_addresses
+    trust_shared_addresses, allowed_hosts
         As for :class:`featuregate.Discoverer`.
     configs
         Names of configs for which each broker is asked, which needs DESCRIBE_CONFIGS on the cluster: those of the
@@ -78,6 +84,7 @@ def discover(
             timeout=timeout,
             broker_list=broker_list,
             trust_shared_addresses=trust_shared_addresses,
+            allowed_hosts=allowed_hosts,
             configs=configs,
         )
     )
@@ -91,6 +98,7 @@ def broker_source(
     cluster_id: str | None = None,
     exclude_apis: ExcludedApis | str | None = None,
     trust_shared_addresses: bool | None = None,
+    allowed_hosts: str | Collection[str] | None = None,
     keep_connections: bool = False,
 ) -> BrokerSource:
     """Return the source that asks every broker, for a :class:`~featuregate.polling.poller.Poller`.
@@ -112,6 +120,7 @@ def broker_source(
             total_timeout=timeout,
             exclude_apis=exclude_apis,
             trust_shared_addresses=trust_shared_addresses,
+            allowed_hosts=allowed_hosts,
         ),
         keep_connections=keep_connections,
     )

@@ -8,7 +8,7 @@ from featuregate.errors import ConfigError
 from featuregate.excluded_apis import ExcludedApis, excluded_apis
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from featuregate.roles import BrokerListSource
@@ -24,6 +24,7 @@ def choose_source(
     cluster_id: str | None,
     exclude_apis: ExcludedApis | str | None,
     trust_shared_addresses: bool | None,
+    allowed_hosts: str | Collection[str] | None,
     keep_connections: bool,
     latches_last: bool,
 ) -> tuple[Source, ExcludedApis]:
@@ -38,10 +39,11 @@ def choose_source(
         A property that is used here has a value that cannot be used, or two arguments do not fit each other.
     """
     if source is not None:
-        own = (config, timeout, cluster_id, trust_shared_addresses)
+        own = (config, timeout, cluster_id, trust_shared_addresses, allowed_hosts)
         if any(given is not None for given in own) or broker_list != "cluster":
             raise ConfigError(
-                "source", "has its own config, timeout, broker_list, cluster_id and trust_shared_addresses"
+                "source",
+                "has its own config, timeout, broker_list, cluster_id, trust_shared_addresses and allowed_hosts",
             )
         return source, exclude_apis if isinstance(exclude_apis, ExcludedApis) else excluded_apis(exclude_apis or "")
     if config is None:
@@ -55,6 +57,7 @@ def choose_source(
         cluster_id=cluster_id,
         exclude_apis=exclude_apis,
         trust_shared_addresses=trust_shared_addresses,
+        allowed_hosts=allowed_hosts,
         keep_connections=keep_connections,
     )
     if latches_last and broker_list == "bootstrap" and cluster_id is None:

@@ -19,6 +19,7 @@ from featuregate.errors import (
     FeatureGateError,
     GateClosed,
     HostNameMismatch,
+    HostNotAllowed,
     InvalidUpdate,
     LatchStoreCorrupt,
     LatchStoreError,
@@ -77,6 +78,7 @@ TEXTS: list[tuple[FeatureGateError, str]] = [
     ),
     (TlsFailed("b:9092", "shaking hands", "self-signed"), "b:9092: TLS failed while shaking hands: self-signed"),
     (UnknownHost("b:9092", "resolving the name", "why"), "b:9092: failed while resolving the name: why"),
+    (HostNotAllowed("b:9092", "connecting", "why"), "b:9092: not allowed while connecting: why"),
     (HostNameMismatch("b:9092", "in TLS", "it is for 'a'"), "b:9092: TLS failed while in TLS: it is for 'a'"),
     (ConnectionLost("b:9092", "waiting for Metadata v13"), "b:9092: connection lost while waiting for Metadata v13"),
     (

@@ -12,6 +12,7 @@ from featuregate.cli.diagnosis.cluster import broker_list_findings, cluster_find
 from featuregate.cli.diagnosis.configs import CONFIGS, config_findings
 from featuregate.cli.diagnosis.configuration import configuration_findings, invalid_configuration
 from featuregate.cli.diagnosis.connections import closing_findings, connection_findings, probe_bootstrap
+from featuregate.cli.diagnosis.credentials import credential_findings, named_host_findings
 from featuregate.cli.diagnosis.findings import Finding, worst_first
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.errors import ConfigError, DiscoveryError
@@ -69,7 +70,8 @@ def examine(args: argparse.Namespace) -> list[Finding]:
         settings = settings_of(args)
     except ConfigError as error:
         return [invalid_configuration(error)]
-    return [*configuration_findings(configuration(args), settings), *asyncio.run(_examine(settings))]
+    of_configuration = [*configuration_findings(configuration(args), settings), *credential_findings(settings)]
+    return [*of_configuration, *asyncio.run(_examine(settings))]
 
 
 async def _examine(settings: Settings) -> list[Finding]:
@@ -91,6 +93,7 @@ async def _examine(settings: Settings) -> list[Finding]:
     silent = {broker.address for broker in views[1].missing}
     findings = [finding for finding in findings if finding.where not in silent]
     findings += broker_list_findings(registered=second.registered, role=settings.role)
+    findings += named_host_findings(settings, (answer.host for answer in second.answers))
     of_cluster = [*cluster_findings(*views), *config_findings(views[1])]
     return [*findings, *closing_findings(versions.closed_on_newer), *of_cluster]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from featuregate.admin.updates import moving, upgrade
 from featuregate.catalog import METADATA_VERSION, captured_releases, level_name
 from featuregate.cli.diagnosis.findings import Finding
-from featuregate.errors import ConnectFailed, HostNameMismatch, SharedAddress, TimedOut, UnknownHost
+from featuregate.errors import ConnectFailed, HostNameMismatch, HostNotAllowed, SharedAddress, TimedOut, UnknownHost
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Release
 from featuregate.view.merging import merge
@@ -60,7 +60,9 @@ def _silent(view: View) -> Iterator[Finding]:
             where=named(brokers),
             problem=f"The cluster lists {these}, but {they} not answer.",
             evidence=failure.text,
-            advice=_silent_broker_advice(failure, brokers),
+            advice=_not_allowed_advice(brokers)
+            if failure.kind == HostNotAllowed.__name__
+            else _silent_broker_advice(failure, brokers),
         )
 
 
@@ -74,6 +76,11 @@ def _shared_address(failure: Failure, brokers: Sequence[BrokerAnswer]) -> Findin
         evidence=f"{evidence} (listed at {', '.join(sorted({broker.address for broker in brokers}))})",
         advice=f"{advice}; until then no gate over APIs opens",
     )
+
+
+def _not_allowed_advice(brokers: Sequence[BrokerAnswer]) -> str:
+    hosts = ", ".join(sorted({repr(broker.host) for broker in brokers}))
+    return f"add {hosts} to featuregate.allowed.hosts if the cluster is yours; until then no gate over APIs opens"
 
 
 def _silent_broker_advice(failure: Failure, brokers: Sequence[BrokerAnswer]) -> str:

@@ -16,6 +16,7 @@ from featuregate.errors import (
     ConnectionLost,
     DiscoveryError,
     FeatureGateError,
+    HostNotAllowed,
     RemoteWireError,
     TimedOut,
     TlsFailed,
@@ -193,6 +194,15 @@ _DIAGNOSES: Final = (
         UnknownHost,
         "",
         _Diagnosis("unresolvable", "The name does not resolve on this machine.", "check the spelling, and DNS"),
+    ),
+    (
+        HostNotAllowed,
+        "",
+        _Diagnosis(
+            "not-allowed",
+            "featuregate.allowed.hosts does not list it, so the client does not connect.",
+            "add it to featuregate.allowed.hosts if it is a broker of yours",
+        ),
     ),
     (
         ConnectFailed,

@@ -162,7 +162,8 @@ def test_doctor_names_the_problem_of_a_listener(
     advice: str,
 ) -> None:
     """It tries other protocols, and never prints a password."""
-    (finding,) = diagnose(run, tmp_path, fake_cluster(1, **cluster).bootstrap, **properties)
+    findings = diagnose(run, tmp_path, fake_cluster(1, **cluster).bootstrap, **properties)
+    (finding,) = (each for each in findings if each["code"] != "credentials-in-clear")
     assert (finding["severity"], finding["code"]) == ("error", code)
     assert advice in finding["advice"]
 
