@@ -116,6 +116,8 @@ async def probe_all(
 
     async def probe_from_queue() -> None:
         for node in queue:
+            if clock() >= deadline:  # the timer below comes only when the loop is idle for a moment
+                return
             await _probe(settings, broker_list, node, connect, results, asking)
 
     workers = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from featuregate.errors import BrokerError
 from featuregate.kafka_errors import NONE, kafka_error
@@ -23,7 +23,7 @@ from featuregate.view.answers import (
 from featuregate.view.texts import with_printable_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from featuregate.config import Settings
     from featuregate.net.asked_versions import AskedVersions
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from featuregate.roles import Role
 
 _CALM_PART: Final = 10
+M = TypeVar("M")
+T = TypeVar("T")
 
 
 class BrokerSource:
@@ -120,21 +122,41 @@ class BrokerSource:
         return self._versions
 
 
+class Translated:
+    """Translates what the answers of one poll share once.
+
+    Thousands of nodes may give the same 512 API ranges, which are one object then and count once against the budget of
+    the poll. Translating them for each node would take seconds after the deadline.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, Callable[[Any], Any]], tuple[object, Any]] = {}
+
+    def once(self, content: M, make: Callable[[M], T]) -> T:
+        """Return what ``make`` returned for this object."""
+        key = id(content), make
+        if key not in self._known:
+            self._known[key] = content, make(content)  # with the object, so that no other one gets its id
+        made: T = self._known[key][1]
+        return made
+
+
 def broker_answers(broker_list: BrokerList, results: Iterable[ProbeResult], role: Role) -> BrokerAnswers:
     """Translate the results of a probe that ended just now."""
     at = time.time()  # noqa: TID251 - people read it; datetime would take 2 ms of the 100 of a command
+    translated = Translated()
     return BrokerAnswers(
         cluster_id=broker_list.cluster_id,
         controller_id=broker_list.controller_id,
         broker_list=broker_list.source,
         registered=broker_list.registered,
         role=role,
-        answers=tuple(broker_answer(result, answered_at=at) for result in results),
+        answers=tuple(broker_answer(result, answered_at=at, translated=translated) for result in results),
         answered_at=at,
     )
 
 
-def broker_answer(result: ProbeResult, answered_at: float) -> BrokerAnswer:
+def broker_answer(result: ProbeResult, answered_at: float, translated: Translated | None = None) -> BrokerAnswer:
     """Translate the result of one broker. Nowhere else does a message become an answer.
 
     Texts of the broker are escaped here, so that no terminal, log or page that shows them later obeys them, and
@@ -152,18 +174,35 @@ def broker_answer(result: ProbeResult, answered_at: float) -> BrokerAnswer:
     response = result.response
     if silent.failure is not None or response is None:
         return silent
-    supported = with_printable_names(response.supported)
-    finalized = with_printable_names(response.finalized)
+    once = (translated or Translated()).once
     return replace(
         silent,
-        api_ranges=FrozenMap((key, ApiRange._make(response.api_ranges[key])) for key in sorted(response.api_ranges)),
-        supported=FrozenMap((name, SupportedRange._make(said)) for name, said in sorted(supported.items())),
-        finalized=above_zero({name: highest for name, (_, highest) in sorted(finalized.items())}),
-        finalized_min=FrozenMap((name, lowest) for name, (lowest, highest) in sorted(finalized.items()) if highest > 0),
+        api_ranges=once(response.api_ranges, _api_ranges),
+        supported=once(response.supported, _supported),
+        finalized=once(response.finalized, _finalized),
+        finalized_min=once(response.finalized, _finalized_min),
         epoch=max(response.epoch, -1),
         asked_version=result.version,
         configs=FrozenMap((name, BrokerConfig._make(said)) for name, said in sorted(result.configs.items())),
     )
+
+
+def _api_ranges(said: Mapping[int, tuple[int, int]]) -> FrozenMap[int, ApiRange]:
+    return FrozenMap((key, ApiRange._make(said[key])) for key in sorted(said))
+
+
+def _supported(said: Mapping[str, tuple[int, int]]) -> FrozenMap[str, SupportedRange]:
+    return FrozenMap((name, SupportedRange._make(each)) for name, each in sorted(with_printable_names(said).items()))
+
+
+def _finalized(said: Mapping[str, tuple[int, int]]) -> FrozenMap[str, int]:
+    levels = sorted(with_printable_names(said).items())
+    return above_zero({name: highest for name, (_, highest) in levels})
+
+
+def _finalized_min(said: Mapping[str, tuple[int, int]]) -> FrozenMap[str, int]:
+    levels = sorted(with_printable_names(said).items())
+    return FrozenMap((name, lowest) for name, (lowest, highest) in levels if highest > 0)
 
 
 def _failure(result: ProbeResult) -> Failure | None:

@@ -7,11 +7,14 @@ import pytest
 
 import featuregate as fg
 from featuregate import budgets
+from featuregate.config import Address
 from featuregate.errors import ConnectFailed, DiscoveryError, RemoteWireError
 from featuregate.net.answer_pool import AnswerPool
-from featuregate.net.cluster_metadata import _broker_list
+from featuregate.net.cluster_metadata import BrokerList, _broker_list
+from featuregate.net.probe import ProbeResult
 from featuregate.polling.poll_state import PollState
 from featuregate.printable import some
+from featuregate.sources.brokers import broker_answers
 from featuregate.testing import FakeCluster, release_view
 from featuregate.view.answers import BrokerAnswer, Failure
 from featuregate.view.merging import merge
@@ -94,6 +97,23 @@ def test_brokers_that_list_thousands_of_apis_fail_with_one_clear_error(brokers) 
     ):
         fg.discover(cluster.bootstrap, timeout=30)
     assert len(str(caught.value)) < 1000
+
+
+def test_invariant_14_what_nodes_share_is_translated_once() -> None:
+    """The most nodes with the most APIs and features: per node this would take seconds after the deadline of a poll."""
+    pool = AnswerPool()
+    said = ApiVersionsResponse(error_code=0, api_ranges=ranges(512), supported=features(256), finalized=features(256))
+    nodes = tuple(Node(node_id=at, host=f"b{at}", port=1) for at in range(budgets.MOST_NODES))
+    results = [
+        ProbeResult(node.node_id, Address(node.host, 1), "broker", pool.shared(said), 4, None, 0.1) for node in nodes
+    ]
+    answers = broker_answers(BrokerList("c", 1, nodes, "cluster", registered=True), results, "broker").answers
+    for field in ("api_ranges", "supported", "finalized", "finalized_min"):
+        assert len({id(getattr(answer, field)) for answer in answers}) == 1
+    assert (len(answers), len(answers[0].api_ranges), len(answers[0].supported)) == (budgets.MOST_NODES, 512, 256)
+    mixed = [results[0], results[1]._replace(response=replace(said, api_ranges=ranges(3)))]
+    few = broker_answers(BrokerList("c", 1, nodes[:2], "cluster", registered=True), mixed, "broker").answers
+    assert [len(answer.api_ranges) for answer in few] == [512, 3]
 
 
 def test_a_cluster_has_as_many_nodes_as_a_cluster_can_have() -> None:

@@ -328,6 +328,29 @@ async def test_invariant_7_the_total_timeout_limits_the_probe(cluster, settings_
     assert "the 0.5 s for all brokers have passed" in str(probe.results[2].failure)
 
 
+async def test_invariant_14_no_node_is_asked_after_the_deadline(cluster, settings_for, monkeypatch):
+    """Also where the loop had no moment to run the timer; the other nodes count as not having answered in time."""
+    address = await cluster.add(1)
+    for node_id in (2, 3, 4):
+        cluster.list(node_id, Address("b", node_id))
+    loop, asked_ports = asyncio.get_running_loop(), []
+    now = loop.time
+    monkeypatch.setattr(loop, "time", lambda: now() + 60.0 * len(asked_ports))
+
+    @asynccontextmanager
+    async def connect(to, settings, expected=None):
+        if to != address:
+            asked_ports.append(to.port)
+            raise ConnectFailed(to, "connecting")
+        async with new_connection(to, settings, expected) as found:
+            yield found
+
+    probe = await probe_all(settings_for(address, total_timeout=30.0, concurrency=1), None, connect)
+    assert asked_ports == [2]
+    assert answered(probe) == [1]
+    assert [type(result.failure) for result in probe.results[1:]] == [ConnectFailed, TimedOut, TimedOut]
+
+
 async def test_concurrency_limits_the_connections(cluster, settings_for, serve):
     """A probe of a thousand brokers must not open a thousand sockets."""
     address = await cluster.add(1)
