@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -13,27 +14,42 @@ from featuregate_relay.limits import LimitedProtocol
 from featuregate_relay.server import bind
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Iterator, Mapping, Sequence
 
     import featuregate as fg
     from featuregate_relay.access.authentication import Access
+    from featuregate_relay.connections import Connections
 
 BOUND = 30.0
 
 
 @contextmanager
 def serving(
-    discoverers: Mapping[str, fg.Discoverer], *gates: fg.Gate, access: Access | None = None, origins: Sequence[str] = ()
+    discoverers: Mapping[str, fg.Discoverer],
+    *gates: fg.Gate,
+    access: Access | None = None,
+    origins: Sequence[str] = (),
+    tls: ssl.SSLContext | None = None,
+    connections: Connections | None = None,
 ) -> Iterator[str]:
-    """Serve the app on a free port, and give its URL."""
+    """Serve the app on a free port, as the relay does, and give its URL."""
     listener = bind("127.0.0.1", 0)
     clusters = {name: Cluster(features, gates) for name, features in discoverers.items()}
     app = make_app(clusters, access=access, origins=origins)
-    server = uvicorn.Server(uvicorn.Config(app, lifespan="on", log_config=None, http=LimitedProtocol))
+    config = uvicorn.Config(
+        app,
+        lifespan="on",
+        log_config=None,
+        http=partial(LimitedProtocol, connections=connections),  # type: ignore[arg-type]
+        loop="featuregate_relay.limits:make_loop",
+        ssl_context_factory=None if tls is None else lambda _config, _default: tls,
+    )
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="relay")
     thread.start()
     try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         app.state.stop_waiting()
         server.should_exit = True

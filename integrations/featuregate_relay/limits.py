@@ -16,10 +16,12 @@ import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from featuregate_relay.access.peers import names_of
+from featuregate_relay.connections import Connections, CountedTLS
 from featuregate_relay.waiting import end_waits
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
@@ -55,12 +57,17 @@ class _Loop(uvloop.Loop):
     """A loop whose servers do not wait for a minute until a client begins or ends its TLS handshake."""
 
     async def create_server(  # type: ignore[override]  # one for all its overloads
-        self, *args: Any, **options: Any
+        self, protocol_factory: Callable[[], Any], *args: Any, **options: Any
     ) -> asyncio.AbstractServer:
-        """Listen, as the loop does, with the deadline of a request."""
-        if options.get("ssl") is not None:
-            options["ssl_handshake_timeout"] = RECEIVE_SECONDS
-        return await super().create_server(*args, **options)
+        """Listen, as the loop does, with the deadline of a request, and count connections before the handshake."""
+        tls = options.pop("ssl", None)
+
+        def begin_tls() -> CountedTLS:
+            return CountedTLS(
+                self, protocol_factory(), tls, None, server_side=True, ssl_handshake_timeout=RECEIVE_SECONDS
+            )
+
+        return await super().create_server(protocol_factory if tls is None else begin_tls, *args, **options)
 
 
 def make_loop() -> asyncio.AbstractEventLoop:
@@ -75,8 +82,9 @@ class _TooLarge(Exception):
 class LimitedProtocol(HttpToolsProtocol):
     """uvicorn's protocol with limits. A client that breaks one gets a response with the reason, if it still reads."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, connections: Connections | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.open_connections = connections or Connections(1)
         self.logger = _logger
         self._receiving: asyncio.TimerHandle | None = None
         self._sending: asyncio.TimerHandle | None = None
@@ -96,6 +104,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         """Begin the time of the first request: a socket may stay silent."""
         super().connection_made(transport)
+        self.open_connections.opened(self, transport)
         self._peer_names = names_of(transport.get_extra_info("peercert") or {})
         self._begin_receiving()
 
@@ -189,6 +198,14 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_message_complete()
         self._in_head, self._received = True, 0  # what follows in this segment is not counted: it is in memory
         self._end_receiving()
+        if not self.cycle.response_complete:  # a refusal may come before the body
+            self.open_connections.is_busy(self)
+
+    def on_response_complete(self) -> None:
+        """Begin the next request of the pipeline. The connection is silent unless that request is whole."""
+        if not self.pipeline or self.pipeline[-1][0].more_body:
+            self.open_connections.is_silent(self)
+        super().on_response_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
@@ -213,6 +230,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timers, and what waits for a change."""
+        self.open_connections.closed(self)
         self._end_receiving()
         self._end_sending()
         if self._running is not None:

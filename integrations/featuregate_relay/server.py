@@ -7,11 +7,13 @@ import resource
 import signal
 import socket
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
 from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.connections import Connections, most_connections
 from featuregate_relay.limits import LimitedProtocol
 
 if TYPE_CHECKING:
@@ -96,7 +98,7 @@ def serve(
     app = make_app(clusters, access=access, origins=origins, notifier=notifier, local_only=local_only)
     config = uvicorn.Config(
         app,
-        http=LimitedProtocol,
+        http=partial(LimitedProtocol, connections=Connections(most_connections())),  # type: ignore[arg-type]
         loop="featuregate_relay.limits:make_loop",
         lifespan="on",
         log_config=None,

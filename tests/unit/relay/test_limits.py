@@ -23,6 +23,7 @@ from waiting import eventually
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay import limits
+from featuregate_relay.connections import Connections
 from featuregate_relay.flags.ofrep import _MOST_BYTES as MOST_OF_FLAGS
 from featuregate_relay.limits import LimitedProtocol, make_loop
 
@@ -357,9 +358,12 @@ def test_a_client_that_says_nothing_to_tls_is_cut_off(monkeypatch: pytest.Monkey
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
 
+    class Waiting(asyncio.Protocol):
+        open_connections = Connections(1)
+
     async def silent() -> bytes:
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(asyncio.Protocol, "127.0.0.1", 0, ssl=context)
+        server = await loop.create_server(Waiting, "127.0.0.1", 0, ssl=context)
         async with server:
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
             try:
