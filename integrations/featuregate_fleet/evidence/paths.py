@@ -30,7 +30,7 @@ class LogFile(NamedTuple):
     time_zone: str = "UTC"
     """That of its times, which do not say it."""
     content: str | None = None
-    """A hash of the beginning of its text, which stays when it is renamed or compressed; None where it is short."""
+    """A hash of the beginning of its text, which stays when it is renamed or compressed; a short one has its length."""
 
 
 def log_file(root: str, uri: str, size: int, time_zones: Mapping[str, str] = IN_UTC) -> LogFile:

@@ -51,6 +51,8 @@ _BEGINNING: Final = 1024
 """Bytes of a text that tell it from others: some lines, of which each has its time."""
 _SEGMENT: Final = re.compile(r"\d+(?:\.[0-9a-f]+)?-\d+-\d+")
 COMPRESSED: Final = "+gzip"
+SHORT: Final = "+short"
+"""Stands before the length of a text that is too short to be known under another name."""
 _GZIP_HEADER: Final = 16 + zlib.MAX_WBITS
 
 
@@ -116,22 +118,41 @@ def lines_of(text: bytes) -> Iterator[pa.RecordBatch]:
 def content_of(file: LogFile) -> str | None:
     """Return a hash of the beginning of a text, which says by its end whether the text is compressed.
 
-    None for a short text, which may be the same as another one, for one that cannot be read, and for a segment of
-    `featuregate_fleet.files.segments`, whose name no other file ever has.
+    That of a short text, which may be the same as another one, has its length. None for an empty one, for one that
+    cannot be read, and for a segment of `featuregate_fleet.files.segments`, whose name no other file ever has.
     """
     found = _format(file)
     if found not in {None, _GZIP} or _SEGMENT.fullmatch(file.path.rpartition("/")[2]):
         return None
-    head = b""
     try:
-        with open_log(file) as opened:
-            for part in _inflated(opened) if found else (opened.read(_BEGINNING),):
-                head += part
-                if len(head) >= _BEGINNING:
-                    return sha256(head[:_BEGINNING]).hexdigest() + (COMPRESSED if found else "")
+        head = _beginning(file, _BEGINNING)
     except (OSError, EOFError, zlib.error):  # its reader says so
         return None
-    return None
+    short = f"{SHORT}{len(head)}" if len(head) < _BEGINNING else ""
+    return sha256(head).hexdigest() + short + (COMPRESSED if found else "") if head else None
+
+
+def has_grown_from(before: str, file: LogFile) -> bool:
+    """Return whether a file with a content begins with the text of which this was the content."""
+    text, short, length = before.removesuffix(COMPRESSED).partition(SHORT)
+    if not short:
+        return file.content == before
+    try:
+        return sha256(_beginning(file, int(length))).hexdigest() == text
+    except (OSError, EOFError, zlib.error):  # it has changed since its content was asked for
+        return False
+
+
+def _beginning(file: LogFile, length: int) -> bytes:
+    """Return the first bytes of a text, decompressed."""
+    head = b""
+    compressed = _format(file) == _GZIP
+    with open_log(file) as opened:
+        for part in _inflated(opened) if compressed else (opened.read(length),):
+            head += part
+            if len(head) >= length:
+                break
+    return head[:length]
 
 
 def pieces_behind(file: LogFile, at: int) -> list[Piece]:

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from featuregate_fleet.evidence.paths import LogFile, broker_of, log_file
 from featuregate_fleet.evidence.unread import LINKED, UNLISTED
-from featuregate_fleet.files.pieces import COMPRESSED, content_of
+from featuregate_fleet.files.pieces import COMPRESSED, SHORT, content_of, has_grown_from
 from featuregate_fleet.files.segments import PROGRESS
 from featuregate_fleet.tables.folder import BatchId
 
@@ -62,6 +62,7 @@ class ReadFiles:
         before = self._contents.get(path)
         if content is not None:
             self._contents[path] = content
+        if content is not None and SHORT not in content:
             text, compressed, _ = content.partition(COMPRESSED)
             known = broker_of(path), text
             self._paths[known].add(path)
@@ -85,7 +86,7 @@ class ReadFiles:
         return self._up_to.get(known, 0)
 
     def replaced(self, root: str, time_zones: Mapping[str, str]) -> list[LogFile]:
-        """Return the files that have the name of one that was read, and another content."""
+        """Return the files that have the name of one that was read, and another content, or one that is damaged."""
         found = []
         for path, before in self._contents.items():
             looked_at = _stamp(Path(root, path))
@@ -93,7 +94,11 @@ class ReadFiles:
                 self._looked_at[path] = looked_at
                 file = log_file(root, Path(root, path).as_uri(), looked_at[0], time_zones)
                 file = file._replace(content=content_of(file))
-                if file.content not in {None, before}:
+                if file.content is None:  # damaged, or empty, or renamed just now
+                    is_another = looked_at[0] > 0 and _stamp(Path(root, path)) == looked_at
+                else:
+                    is_another = not has_grown_from(before, file)
+                if is_another:
                     found.append(file)
         return sorted(found)
 

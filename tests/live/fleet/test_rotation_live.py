@@ -52,3 +52,25 @@ def test_a_rotation_by_numbers_reads_each_line_once(tmp_path: Path) -> None:
     (folder / "log").rename(folder / "log.1")
     assert counts() == {"a": 200, "b": 150, "old": 79}
     assert main(["fleet", "readiness", "--drop-api", "Fetch<4", *place]) == 1
+
+
+@pytest.mark.usefixtures("jvm")
+def test_short_and_damaged_files_that_got_the_name_of_another_one_are_read(tmp_path: Path) -> None:
+    """A request of an old client blocks, also in a file of one line; damage is unknown."""
+    log = tmp_path / "logs" / "1" / "log.1"
+    log.parent.mkdir(parents=True)
+    place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
+    verdict = ["fleet", "readiness", "--drop-api", "Fetch<4", "--min-hours", "0", *place]
+
+    def run() -> None:
+        assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]) == 0
+
+    log.write_text(lines("a", 16, 0, 1))
+    run()
+    assert main(verdict) == 0
+    log.write_bytes(gzip.compress(lines("b", 16, 1, 2).encode())[:-9])
+    run()
+    assert main(verdict) == 3
+    log.write_text(lines("old", 1, 350, 1))
+    run()
+    assert main(verdict) == 1

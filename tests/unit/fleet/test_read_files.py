@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -110,12 +111,15 @@ def test_a_file_is_known_by_its_content_under_another_name(tmp_path: Path):
     plain, packed = (of_broker_1(tmp_path, name) for name in ("log", "log.gz"))
     assert plain.content is not None
     assert packed.content == f"{plain.content}+gzip"
-    assert [of_broker_1(tmp_path, name).content for name in ("short", "damaged.gz", "7.5d0f3a9c-0-2000")] == [None] * 3
+    assert [of_broker_1(tmp_path, name).content for name in ("damaged.gz", "7.5d0f3a9c-0-2000")] == [None] * 2
+    short = of_broker_1(tmp_path, "short")
     files = ReadFiles([("query", 0, plain.uri, plain.path, 1500, plain.content)])
     assert files.read_up_to(packed, str(tmp_path)) == 0  # a copy of what is there still
     (tmp_path / "1" / "log").write_text(OTHER)
     assert files.read_up_to(packed, str(tmp_path)) == files.read_up_to(plain, str(tmp_path)) == 1500
-    for other in (plain._replace(broker="2"), plain._replace(content=None)):
+    files.add(BatchId("query", 0), short.uri, short.path, 1023, short.content)
+    (tmp_path / "1" / "short").unlink()
+    for other in (plain._replace(broker="2"), plain._replace(content=None), short):
         assert files.read_up_to(other, str(tmp_path)) == 0
     files.add(BatchId("query", 1), packed.uri, packed.path, 9, packed.content)
     (tmp_path / "1" / "log.gz").unlink()
@@ -139,6 +143,51 @@ def test_a_file_with_the_name_of_another_one_is_found(tmp_path: Path):
     files.add(BatchId("replaced", 0), found.uri, found.path, found.size, found.content)
     assert files.replaced(str(tmp_path), IN_UTC) == []
     assert files.changed(tmp_path) == []
+
+
+def compressed(text: str) -> bytes:
+    """Return a text as gzip, without the time."""
+    return gzip.compress(text.encode(), mtime=0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(LONG[:500].encode(), OTHER[:600].encode(), id="short and longer"),
+        pytest.param(LONG[:500].encode(), OTHER[:500].encode(), id="short and of the same size"),
+        pytest.param(LONG[:500].encode(), OTHER[:400].encode(), id="short and shorter"),
+        pytest.param(LONG[:500].encode(), OTHER.encode(), id="short and long"),
+        pytest.param(LONG.encode(), OTHER[:500].encode(), id="long and short"),
+        pytest.param(compressed(LONG[:500]), compressed(OTHER[:600]), id="short and compressed"),
+        pytest.param(compressed(LONG), compressed(OTHER)[:-9], id="damaged"),
+        pytest.param(LONG.encode(), b"(\xb5/\xfd" + bytes(400), id="of a format that is not read"),
+    ],
+)
+def test_short_and_damaged_files_with_the_name_of_another_one_are_found(tmp_path: Path, before: bytes, after: bytes):
+    """Their lines were never read, or are in no table; a reader says what is damaged."""
+    path = tmp_path / "1" / "log"
+    path.parent.mkdir()
+    path.write_bytes(before)
+    first = of_broker_1(tmp_path, "log")
+    files = ReadFiles([("query", 0, first.uri, first.path, first.size, first.content)])
+    assert files.replaced(str(tmp_path), IN_UTC) == []
+    path.write_bytes(after)
+    os.utime(path, ns=(1, 1))  # another time than that of the first one, on any file system
+    (found,) = files.replaced(str(tmp_path), IN_UTC)
+    assert (found.path, found.size, found.content) == ("1/log", len(after), of_broker_1(tmp_path, "log").content)
+
+
+@pytest.mark.parametrize("text", [LONG[:600], LONG, ""])
+def test_a_short_file_that_has_grown_is_no_other_one(tmp_path: Path, text: str):
+    """It is named as one that has changed, and so is one that was emptied."""
+    path = tmp_path / "1" / "log"
+    path.parent.mkdir()
+    path.write_text(LONG[:500])
+    first = of_broker_1(tmp_path, "log")
+    files = ReadFiles([("query", 0, first.uri, first.path, first.size, first.content)])
+    path.write_text(text)
+    assert files.replaced(str(tmp_path), IN_UTC) == []
+    assert files.changed(tmp_path) == ["1/log"]
 
 
 def test_files_that_spark_does_not_list_are_named(tmp_path: Path):
