@@ -11,6 +11,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from featuregate.printable import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -77,7 +79,7 @@ class _Numbers(Collector):
                     family.add_metric([name], numbers.health[key])
             for broker in numbers.view.brokers if numbers.view else ():
                 label = broker.address if broker.node_id is None else str(broker.node_id)
-                answered.add_metric([name, label], broker.answered)
+                answered.add_metric([name, printable(label)], broker.answered)
             for gate, is_open in numbers.gates.items():
                 gate_open.add_metric([name, gate], is_open)
         yield from (up, waiting, streams, failed_looks, answered, gate_open, *of_health.values())

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import JSONResponse
 
+from featuregate.printable import printable
+
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
@@ -17,7 +19,7 @@ class Refused(Exception):
     def __init__(self, status: int, problem: str, *, retry_after: int | None = None) -> None:
         super().__init__(status, problem)
         self.status = status
-        self.problem = problem
+        self.problem = printable(problem)  # it may hold texts of a broker
         self.retry_after = retry_after
 
     def response(self, *, ofrep: bool, page: bool = False) -> Response:

@@ -6,6 +6,8 @@ import logging
 import ssl
 from typing import TYPE_CHECKING
 
+from featuregate.printable import printable
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -37,7 +39,7 @@ class Certificates:
                 return
             self._newest = self._load()
         except OSError as error:  # also of ssl; perhaps one file of two has been written
-            logger.warning("the renewed certificate cannot be used: %s", error)
+            logger.warning("the renewed certificate cannot be used: %s", printable(str(error)))
         else:
             self._versions = versions
             logger.info("the certificate has been renewed")

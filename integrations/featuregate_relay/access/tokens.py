@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import jwt
 
+from featuregate.printable import shown
 from featuregate_relay.access.fetching import FetchError, fetch_json
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ class Tokens:
             self._keys = await asyncio.to_thread(self._published)
             self._fetched_at = now
         except (FetchError, *_MALFORMED) as error:
-            logger.warning("the keys of %s cannot be fetched: %s", self._issuer, error)
+            logger.warning("the keys of %s cannot be fetched: %s", self._issuer, shown(str(error)))
 
     def _published(self) -> dict[_KeyName, jwt.PyJWK]:
         found = fetch_json(self._issuer.rstrip("/") + "/.well-known/openid-configuration", self._ca)

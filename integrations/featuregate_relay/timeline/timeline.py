@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.files import replace_file, turn
 from featuregate.gating.events import Polled, PollFailed
+from featuregate.printable import printable
 from featuregate_relay.timeline.changes import changes, moment_of
 from featuregate_relay.timeline.entries import History, history_from_json, history_to_json
 
@@ -104,7 +105,7 @@ class Timeline:
 
     def _tell(self, what: str, problem: str) -> None:
         if problem != self.problems.get(what):
-            logger.warning("%s", problem)
+            logger.warning("%s", printable(problem))
         self.problems[what] = problem
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from random import SystemRandom
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from featuregate.printable import printable
 from featuregate_relay.webhooks.delivery import Attempt
 
 if TYPE_CHECKING:
@@ -165,4 +166,4 @@ class Sender:
                 heapq.heappush(self._pending, due._replace(at=self._clock() + delay, failed=due.failed + 1))
 
     def _warn(self, message: Message, problem: str) -> None:
-        logger.warning("webhook %s: %s was not delivered: %s", self._endpoint.name, message.kind, problem)
+        logger.warning("webhook %s: %s was not delivered: %s", self._endpoint.name, message.kind, printable(problem))

@@ -1,0 +1,125 @@
+"""Texts of brokers, issuers, receivers and files at every door of a relay: one line, and nothing that is obeyed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trustme
+from apps_in_process import call
+from waiting import eventually
+
+from featuregate.testing import StaticFeatures, release_view
+from featuregate_relay.access.certificates import Certificates
+from featuregate_relay.access.fetching import FetchError
+from featuregate_relay.access.tokens import Tokens
+from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.refusals import Refused
+from featuregate_relay.timeline.timeline import Timeline
+from featuregate_relay.webhooks.delivery import Attempt
+from featuregate_relay.webhooks.messages import Message
+from featuregate_relay.webhooks.sender import Sender
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = ["\x1b[31mred", "two\nlines", "\r2026-01-01 ERROR forged", "bidi\u202eevil", "\x9b2J", "\u2028", "nul\0"]
+every_text = pytest.mark.parametrize("text", HOSTILE)
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> str:
+    """Return the only line of the log."""
+    (line,) = caplog.messages
+    return line
+
+
+@every_text
+def test_why_keys_cannot_be_fetched_is_one_line(
+    text: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An issuer, or who stands in front of it, may choose the text; it is cut, too."""
+
+    def failing(*_: object) -> dict[str, Any]:
+        raise FetchError(text + "x" * 10_000)
+
+    monkeypatch.setattr("featuregate_relay.access.tokens.fetch_json", failing)
+    tokens = Tokens("https://issuer.example", "relay", ("ES256",), clock=lambda: 0.0)
+    asyncio.run(tokens._fetch(0.0))
+    assert logged(caplog).isprintable()
+    assert len(logged(caplog)) < 500
+
+
+@every_text
+def test_why_a_certificate_cannot_be_renewed_is_one_line(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The text is that of the system, and may name what is in the file."""
+    pair = trustme.CA().issue_cert("relay")
+    certificate, key = tmp_path / "certificate", tmp_path / "key"
+    pair.cert_chain_pems[0].write_to_path(str(certificate))
+    pair.private_key_pem.write_to_path(str(key))
+    certificates = Certificates(certificate, key)
+
+    def failing() -> tuple[int, ...]:
+        raise OSError(text)
+
+    monkeypatch.setattr(certificates, "_changed_at", failing)
+    certificates.renew()
+    assert logged(caplog).isprintable()
+
+
+@every_text
+def test_what_is_wrong_with_a_timeline_is_one_line(text: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The name of a file may have line breaks, and so may what is in it."""
+    file = tmp_path / f"{text.rstrip(chr(0))}.timeline"
+    file.write_text(json.dumps({"schema_version": 1, "entries": [{"kind": text}], text: text}))
+    Timeline(file)
+    assert logged(caplog).isprintable()
+
+
+@every_text
+def test_why_a_message_was_not_delivered_is_one_line(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A receiver may choose the text."""
+    attempt = Attempt(delivered=False, problem=text)
+    endpoint: Any = SimpleNamespace(name="chat", deliver=lambda *_: attempt)
+    sender = Sender(endpoint)
+    sender.start()
+    sender.send(Message("msg_1", "cluster.changed", "{}"))
+    eventually(lambda: caplog.messages)
+    sender.close()
+    assert logged(caplog).isprintable()
+
+
+@every_text
+def test_a_refusal_is_one_line(text: str) -> None:
+    """Whether the client is one of views, or of flags."""
+    for ofrep in (False, True):
+        body = json.loads(bytes(Refused(503, text).response(ofrep=ofrep).body))
+        assert all(str(said).isprintable() for said in body.values())
+
+
+@every_text
+def test_why_there_is_no_view_yet_is_one_line(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of the last poll holds what brokers said."""
+    features = StaticFeatures()
+    health = features.health() | {"last_error": text}
+    monkeypatch.setattr(features, "health", lambda: health)
+    status, _, body = asyncio.run(call(make_app({"default": Cluster(features)}), "/v1/clusters/default/view"))
+    assert status == 503
+    assert "no broker has answered yet" in json.loads(body)["error"]
+    assert json.loads(body)["error"].isprintable()
+
+
+@every_text
+def test_a_host_among_the_metrics_is_one_line(text: str) -> None:
+    """A broker without a node id is named by its address there."""
+    view = release_view("4.2")
+    view = replace(view, brokers=(replace(view.brokers[0], node_id=None, host=text),))
+    _, _, body = asyncio.run(call(make_app({"default": Cluster(StaticFeatures(view))}), "/metrics"))
+    lines = [line for line in body.decode().split("\n") if line.startswith("featuregate_relay_broker_answered{")]
+    assert len(lines) == 1
+    assert lines[0].isprintable()
