@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_TOKEN: Final = re.compile(r"\s*(>=|&&?|\|\|?|[()]|[<>=!]+|[^\s()&|<>=!]+)")
+_TOKEN: Final = re.compile(r">=|&&?|\|\|?|[()]|[<>=!]+|[^\s()&|<>=!]+")
 _RANGE: Final = re.compile(r"([0-9]{1,9})\.\.([0-9]{1,9})")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,9}")
 _NAME: Final = re.compile(r"[0-9]+[.]")
@@ -94,7 +94,7 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = [_Token(match[1], match.start(1)) for match in _TOKEN.finditer(text)]
+        self.tokens = [_Token(match[0], match.start()) for match in _TOKEN.finditer(text)]
         self.next = 0
         self.depth = 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -188,3 +189,12 @@ def test_the_name_of_a_preset_is_checked(text: str, problem: str) -> None:
     """A misspelt name gets a hint, and a preset has no level."""
     with pytest.raises(RequirementError, match=re.escape(problem)):
         parse(text)
+
+
+def test_a_text_of_blanks_takes_time_in_its_length() -> None:
+    """A pattern with optional blanks before a sign would try each blank anew: minutes for these texts."""
+    began = time.process_time()
+    for text in (f"kip848|{' ' * 1_000_000}", f"kip848{chr(0x2003) * 1_000_000}&", " " * 1_000_000):
+        with pytest.raises(RequirementError):
+            parse(text)
+    assert time.process_time() - began < 10  # seconds of the processor: the pattern took hours
