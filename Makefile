@@ -40,9 +40,10 @@ check: lint unit ## the inner loop: format, lint, types, layers, unit tests (a m
 
 # One process more than two cores have, for tests that wait for brokers: with four, members and jobs under faults missed
 # their intervals on a busy machine. Where a process dies, it prints the stacks of its threads, and pytest names the test
-# that it ran. COVERAGE_PROCESS_START makes each of the processes measure itself.
+# that it ran; the run ends then, because xdist may wait for ever for the tests of its scope. COVERAGE_PROCESS_START makes each of the processes measure itself.
 WORKERS ?= 3
-PYTEST = PYTHONFAULTHANDLER=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations=20
+PYTEST = PYTHONFAULTHANDLER=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder \
+	--max-worker-restart=0 --durations=20
 
 .PHONY: test
 test: lint docs class-archives ## check, docs, tests against a few real brokers, coverage (15 minutes)

@@ -18,7 +18,7 @@ from featuregate.testing.local_kafka.class_archives import options_to_read
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from xdist.scheduler import LoadGroupScheduling
+    from xdist.scheduler import LoadScopeScheduling
 
 pytest_plugins = ["proof_groups", "shared_brokers"]
 
@@ -83,7 +83,6 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput[SEED] = node.config.option.hypothesis_seed
 
 
-@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests that may take longest, so that no process ends long after the others."""
     items.sort(key=lambda item: -_bound_of(item))
@@ -92,20 +91,39 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _bound_of(item: pytest.Item) -> float:
     if not item.get_closest_marker("live"):
         return 1.0 if item.get_closest_marker("slow") else 0.0
-    if item.get_closest_marker("xdist_group"):
+    if item.nodeid.startswith(tuple(path for paths in SHARE_A_JVM.values() for path in paths)):
         return 600.0
     marker = item.get_closest_marker("timeout")
     return float(marker.args[0]) if marker else 2.0
 
 
+SHARE_A_JVM = {
+    "fleet": ("tests/live/fleet/",),
+    "Spark Connect": (
+        "tests/live/spark/test_connect_live.py",
+        "tests/live/spark/test_sink_connect_live.py",
+        "tests/live/spark/test_source_connect_live.py",
+    ),
+    "Spark": (
+        "tests/live/spark/test_environment_live.py",
+        "tests/live/spark/test_listener_live.py",
+        "tests/live/spark/test_pins_live.py",
+        "tests/live/spark/test_replayable_live.py",
+        "tests/live/spark/test_sink_live.py",
+        "tests/live/spark/test_source_live.py",
+    ),
+}
+"""Files and folders whose tests run in one process, by what they share: a session, or the port of Spark Connect."""
+
+
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadGroupScheduling:
-    """Keep the tests of a file in one process, and those of several files with one ``xdist_group``."""
-    from xdist.scheduler import LoadGroupScheduling  # noqa: PLC0415 - where several processes were asked for
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Keep the tests of a file in one process, and those of several files that share a JVM."""
+    from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415 - where several processes were asked for
 
-    class ByFileOrGroup(LoadGroupScheduling):
+    class ByFileOrJvm(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            scope = super()._split_scope(nodeid)
-            return scope if scope != nodeid else nodeid.partition("::")[0]
+            file = nodeid.partition("::")[0]
+            return next((name for name, paths in SHARE_A_JVM.items() if file.startswith(paths)), file)
 
-    return ByFileOrGroup(config, log)
+    return ByFileOrJvm(config, log)

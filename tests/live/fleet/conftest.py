@@ -28,11 +28,10 @@ REQUEST_LOG = {"kafka.request.logger": "DEBUG"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of this folder in one process, which has one JVM and the log of one broker."""
+    """Allow PySpark to leave sockets behind, in the tests of this folder."""
     for item in items:
         if "/live/fleet/" in item.path.as_posix():
             item.add_marker(UNCLOSED)
-            item.add_marker(pytest.mark.xdist_group("fleet"))
 
 
 _shared_jvm = ExitStack()

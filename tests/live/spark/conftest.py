@@ -23,14 +23,10 @@ _session: list[SparkSession] = []
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep those that share a JVM, and those that share the port of Spark Connect, each in one process."""
+    """Allow PySpark to leave sockets behind, in the tests of this folder."""
     for item in items:
         if "/live/spark/" in item.path.as_posix():
             item.add_marker(UNCLOSED)
-            if _shares(item):
-                item.add_marker(pytest.mark.xdist_group("spark"))
-            elif "connect" in item.path.name:
-                item.add_marker(pytest.mark.xdist_group("connect"))
 
 
 def _shares(item: pytest.Item) -> bool:
