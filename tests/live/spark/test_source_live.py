@@ -334,7 +334,7 @@ def test_a_stream_outlives_an_outage(spark: SparkSession, tmp_path: Path) -> Non
             running.stop()
 
 
-def test_invariant_10_levels_that_no_broker_reports_become_stale_over_restarts(
+def test_invariant_9_levels_that_no_broker_reports_become_stale_over_restarts(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """Each run of the query polls once, and Spark's offset log keeps the time from which the levels age."""

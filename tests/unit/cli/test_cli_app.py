@@ -130,7 +130,7 @@ def test_options_override_the_bootstrap_list_of_the_file(
     assert "127.0.0.1:2" not in err
 
 
-def test_invariant_9_secrets_are_never_printed(run: Run, tmp_path: Path) -> None:
+def test_invariant_12_secrets_are_never_printed(run: Run, tmp_path: Path) -> None:
     """Neither a command nor an error prints a password."""
     file = tmp_path / "client.properties"
     file.write_text(
@@ -160,7 +160,7 @@ def test_invariant_9_secrets_are_never_printed(run: Run, tmp_path: Path) -> None
     ],
 )
 @pytest.mark.parametrize("tool", [main, kafka_features.main])
-def test_invariant_9_a_malformed_address_is_never_printed(
+def test_invariant_12_a_malformed_address_is_never_printed(
     tool: Callable[[list[str]], int], argv: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The address may be a URL that contains a password."""

@@ -37,7 +37,9 @@ def on_a_terminal(cluster: ScriptedCluster, answer: str, command: str) -> tuple[
 
 
 @pytest.mark.parametrize(("answer", "done"), [("y", True), ("YES", True), ("n", False), ("", False)])
-def test_on_a_terminal_a_downgrade_asks_first(cluster: ScriptedCluster, answer: str, *, done: bool) -> None:
+def test_invariant_16_on_a_terminal_a_downgrade_asks_first(
+    cluster: ScriptedCluster, answer: str, *, done: bool
+) -> None:
     """The command shows the plan, and only yes confirms it."""
     code, out, err = on_a_terminal(cluster, answer, "downgrade --feature group.version=0")
     assert "group.version: 1 -> 0" in err

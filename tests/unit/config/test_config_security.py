@@ -44,7 +44,7 @@ def file(tmp_path):
 
 
 def test_certificates_and_host_names_are_checked_by_default():
-    """Invariant 9: TLS verifies by default."""
+    """Invariant 12: TLS verifies by default."""
     settings = tls()
     assert settings.verify
     assert settings.check_hostname
@@ -309,7 +309,7 @@ def test_wrong_oauthbearer_properties_are_errors_that_name_them(config, key):
     assert refused(config, broker_list="bootstrap").key == key
 
 
-def test_invariant_9_no_secret_appears_in_the_repr_of_settings():
+def test_invariant_12_no_secret_appears_in_the_repr_of_settings():
     """The repr and str of settings contain no password, no key and no JAAS text."""
     config = {
         "security.protocol": "SASL_SSL",
@@ -329,7 +329,7 @@ KEY = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n"
 
 @pytest.mark.parametrize("pem", [KEY, KEY * 200])
 @pytest.mark.parametrize("name", ["ssl.key.location", "ssl.keystore.location", "ssl.ca.location"])
-def test_invariant_9_pem_text_where_a_file_belongs_is_an_error_without_the_text(file, name, pem):
+def test_invariant_12_pem_text_where_a_file_belongs_is_an_error_without_the_text(file, name, pem):
     """The system refuses a long path with an error that repeats it, so the parser checks the text first."""
     certificate = {} if name == "ssl.keystore.location" else {"ssl.certificate.location": str(file)}
     error = refused({"security.protocol": "SSL", **certificate, name: pem})
@@ -339,14 +339,14 @@ def test_invariant_9_pem_text_where_a_file_belongs_is_an_error_without_the_text(
     assert error.__context__ is None
 
 
-def test_invariant_9_a_callback_shows_nothing_that_is_bound_to_it():
+def test_invariant_12_a_callback_shows_nothing_that_is_bound_to_it():
     """The repr of a partial function would contain its arguments."""
     callback = partial(print, "hunter2")
     assert "hunter2" not in repr(sasl("OAUTHBEARER", {"oauth_cb": callback}))
 
 
 @pytest.mark.parametrize("url", ["https://app:hunter2@id.example/token", "app:hunter2@id.example/token"])
-def test_invariant_9_an_endpoint_with_credentials_in_it_is_an_error_without_them(url):
+def test_invariant_12_an_endpoint_with_credentials_in_it_is_an_error_without_them(url):
     """Errors name the endpoint, and requests repeats the URL in its own errors."""
     config = {"sasl.oauthbearer.token.endpoint.url": url, **CLIENT}
     error = refused({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", **config})
@@ -364,7 +364,7 @@ def test_probe_stands_for_what_the_system_trusts_at_the_token_endpoint_too():
 
 
 @pytest.mark.parametrize("name", ["sasl.password", "sasl.username", "client.id"])
-def test_invariant_9_a_text_that_is_no_unicode_is_an_error_without_the_text(name):
+def test_invariant_12_a_text_that_is_no_unicode_is_an_error_without_the_text(name):
     """os.environ gives such text for bytes that are not UTF-8, and the error of encoding it would contain it."""
     config = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "a", "sasl.password": "b"}
     error = refused({**config, name: "hunter2\udcff"})
@@ -373,7 +373,7 @@ def test_invariant_9_a_text_that_is_no_unicode_is_an_error_without_the_text(name
     assert error.__context__ is None
 
 
-def test_invariant_9_a_login_module_that_is_none_is_not_repeated():
+def test_invariant_12_a_login_module_that_is_none_is_not_repeated():
     """The text may be a password that has lost its quotes."""
     config = {"sasl.jaas.config": "hunter2 required username=a password=b;"}
     error = refused({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", **config})

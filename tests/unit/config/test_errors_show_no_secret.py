@@ -99,7 +99,7 @@ values = (
 @given(base=st.sampled_from(BASES), named=names, value=values, listed=st.booleans(), spark=st.booleans())
 @example(base=BASES[0], named=NAMED["bootstrap.servers"], value="user:hunter2@host:9092", listed=False, spark=False)
 @example(base=BASES[0], named=NAMED["featuregate.exclude.apis"], value="hunter2", listed=False, spark=False)
-def test_invariant_9_no_property_is_repeated_by_an_error(
+def test_invariant_12_no_property_is_repeated_by_an_error(
     base: dict[str, object], named: tuple[Any, str], value: object, *, listed: bool, spark: bool
 ) -> None:
     """The parser keeps any value of any property out of its errors, and secrets out of the repr of settings."""
@@ -114,13 +114,13 @@ def test_invariant_9_no_property_is_repeated_by_an_error(
 
 
 @given(value=values.filter(lambda value: isinstance(value, str)))
-def test_invariant_9_a_bootstrap_list_is_not_repeated_by_an_error(value: str) -> None:
+def test_invariant_12_a_bootstrap_list_is_not_repeated_by_an_error(value: str) -> None:
     """The configuration is the bootstrap list alone."""
     parsed(value)
 
 
 @pytest.mark.parametrize("option", ["broker_list", "connect_timeout", "request_timeout", "total_timeout", "max_frame"])
-def test_invariant_9_no_option_is_repeated_by_an_error(option: str) -> None:
+def test_invariant_12_no_option_is_repeated_by_an_error(option: str) -> None:
     """An app may read its options from a configuration, too."""
     assert parsed("a:9092", **{option: SECRET}) is None
 
@@ -129,7 +129,7 @@ def test_invariant_9_no_option_is_repeated_by_an_error(option: str) -> None:
     "content",
     [b"\xff\xfehunter2", b"\0hunter2\xff", b"sasl.password=\\u00zz hunter2", b"sasl.password=hunter2\\u12hunter2"],
 )
-def test_invariant_9_a_file_that_does_not_parse_is_not_repeated_by_an_error(tmp_path: Path, content: bytes) -> None:
+def test_invariant_12_a_file_that_does_not_parse_is_not_repeated_by_an_error(tmp_path: Path, content: bytes) -> None:
     """The error of the decoder would contain the whole file."""
     path = tmp_path / "client.properties"
     path.write_bytes(content)
@@ -138,7 +138,7 @@ def test_invariant_9_a_file_that_does_not_parse_is_not_repeated_by_an_error(tmp_
     assert SECRET not in "\n".join(everything_of(caught.value))
 
 
-def test_invariant_9_an_address_where_the_path_of_a_file_belongs_is_not_repeated(tmp_path: Path) -> None:
+def test_invariant_12_an_address_where_the_path_of_a_file_belongs_is_not_repeated(tmp_path: Path) -> None:
     """Path() accepts any text, also an address with a password."""
     assert parsed(tmp_path / "app:hunter2@host:9092") is None
 

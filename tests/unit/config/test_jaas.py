@@ -59,7 +59,7 @@ def test_what_java_would_refuse_is_an_error_without_the_text(text):
     assert "hunter2" not in str(caught.value)
 
 
-def test_invariant_9_a_login_shows_no_options():
+def test_invariant_12_a_login_shows_no_options():
     """The repr of a login contains no option, because options contain secrets."""
     assert "hunter2" not in repr(parse_jaas("k", f"{MODULE} required password=hunter2;"))
 

@@ -298,7 +298,7 @@ def test_settings_pickle_whole():
 
 
 @given(st.text(min_size=1))
-def test_invariant_9_a_secret_shows_itself_in_no_text(text):
+def test_invariant_12_a_secret_shows_itself_in_no_text(text):
     """repr, str, format and % all print "<secret>"."""
     secret = Secret(text)
     assert {repr(secret), str(secret), f"{secret}", f"{secret!r}", "%s" % secret} == {"<secret>"}  # noqa: UP031 - logging formats so

@@ -222,7 +222,7 @@ def test_invariant_3_a_deaf_broker_opens_nothing_and_closes_nothing() -> None:
     assert not shut.open
 
 
-def test_invariant_10_what_is_stale_proves_no_live_gate() -> None:
+def test_invariant_9_what_is_stale_proves_no_live_gate() -> None:
     """Sticky gates stay, and say that they are held; live ones close with the reason."""
     age = [FRESH]
     events: list[Event] = []
@@ -243,7 +243,7 @@ def test_invariant_10_what_is_stale_proves_no_live_gate() -> None:
 @pytest.mark.parametrize(
     ("staleness", "api_opens"), [(Staleness(view="old"), False), (Staleness(levels="old"), True), (FRESH, True)]
 )
-def test_invariant_10_a_gate_that_is_made_late_goes_by_the_age_of_the_view(
+def test_invariant_9_a_gate_that_is_made_late_goes_by_the_age_of_the_view(
     policy: Policy, staleness: Staleness, *, api_opens: bool
 ) -> None:
     """What is stale opens no new gate, of either policy, and latches none; old levels concern features alone."""
@@ -260,7 +260,7 @@ def test_invariant_10_a_gate_that_is_made_late_goes_by_the_age_of_the_view(
         assert "old" in level.decision.summary
 
 
-def test_invariant_10_old_levels_close_no_latch_and_open_none() -> None:
+def test_invariant_9_old_levels_close_no_latch_and_open_none() -> None:
     """Not even where brokers answer, and the view before is offered again with a new time."""
     age = [FRESH]
     store: Store = Store(wall=lambda: 7.0, staleness=lambda: age[0])

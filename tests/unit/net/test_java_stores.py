@@ -236,7 +236,7 @@ def test_a_store_as_a_private_key_is_refused_with_advice(tmp_path: Path, party: 
     assert line.endswith("is a JKS store: give it as ssl.keystore.location instead")
 
 
-def test_invariant_9_a_store_shows_nothing_of_its_keys() -> None:
+def test_invariant_12_a_store_shows_nothing_of_its_keys() -> None:
     """A traceback with local variables has its repr."""
     found = read_jks(jks(keys=[(protected(b"hunter2", PASSWORD), [])], password=PASSWORD), PASSWORD)
     assert repr(found) == "JavaKeyStore(<secret>)"

@@ -78,7 +78,7 @@ async def test_plain_sends_name_and_password(serve, listener, authenticate):
     assert tokens == [b"\0app\0hunter2"]
 
 
-async def test_invariant_9_a_refusal_is_told_in_the_brokers_words_without_the_password(serve, listener, authenticate):
+async def test_invariant_12_a_refusal_is_told_in_the_brokers_words_without_the_password(serve, listener, authenticate):
     """The error has the address, the mechanism and the message of the broker."""
     address = await serve(listener(lambda _: denied()))
     assert await failure(authenticate, address) == (

@@ -53,7 +53,9 @@ def unproven(settings: Settings, broker_list: BrokerList, *results: ProbeResult)
     ],
 )
 @pytest.mark.parametrize("settings", [BROKERS, TLS])
-def test_nodes_at_one_address_in_any_spelling_prove_nothing(settings: Settings, one: str, other: str) -> None:
+def test_invariant_13_nodes_at_one_address_in_any_spelling_prove_nothing(
+    settings: Settings, one: str, other: str
+) -> None:
     """A third node, at an address of its own, does."""
     broker_list = listed(one, other, "b3")
     assert unproven(settings, broker_list, *map(result, broker_list.nodes)) == [1, 2]

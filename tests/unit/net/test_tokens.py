@@ -117,7 +117,7 @@ def test_an_endpoint_that_gives_no_token_is_told_without_the_secret(endpoint, cl
 @pytest.mark.parametrize(
     "answer", [{"status": 500}, {"status": 200, "json": {}}, {"body": requests.ConnectionError(f"{URL}?code=hunter2")}]
 )
-def test_invariant_9_the_query_of_an_endpoint_is_not_told(endpoint, clock, answer):
+def test_invariant_12_the_query_of_an_endpoint_is_not_told(endpoint, clock, answer):
     """The query may contain a key, and the errors of requests repeat the query."""
     endpoint.post(f"{URL}?code=hunter2", **answer)
     source = replace(SOURCE, endpoint=f"{URL}?code=hunter2")
@@ -133,7 +133,7 @@ def all_of(error):
 
 
 @pytest.mark.parametrize("given", [(1.0, "hunter2"), ("hunter2", 1.0, None, ["hunter2"]), "hunter2"])
-def test_invariant_9_a_callback_that_gives_something_else_is_told_without_it(clock, given):
+def test_invariant_12_a_callback_that_gives_something_else_is_told_without_it(clock, given):
     """A callback may put the token where the expiry belongs, and Python's error of parsing it would repeat it."""
     source = Callback(function=lambda _: given, config="")
     with pytest.raises(ConfigError, match="reading it failed with ValueError") as caught:
@@ -270,7 +270,7 @@ def test_threads_share_one_fetch_of_a_token(clock):
     assert len(calls) == 1
 
 
-def test_invariant_9_the_repr_of_a_token_hides_its_value(clock):
+def test_invariant_12_the_repr_of_a_token_hides_its_value(clock):
     """The repr of a token does not contain its value."""
     source = Callback(function=lambda _: ("hunter2", clock.now + 9), config="")
     assert "hunter2" not in repr(TokenFetcher(clock).fetch(source, 5))

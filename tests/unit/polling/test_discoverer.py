@@ -494,7 +494,7 @@ def stop(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize("requirement", [NEW_TXN, TV2, NEW_TXN | TV2], ids=str)
-def test_invariant_10_a_gate_that_is_made_after_hours_of_silence_does_not_open(
+def test_invariant_9_a_gate_that_is_made_after_hours_of_silence_does_not_open(
     new: FakeCluster, tmp_path: Path, requirement: fg.Requirement
 ) -> None:
     """Neither a live nor a sticky gate opens, also where the app drops it; no latch comes, and latches stay."""
@@ -514,7 +514,7 @@ def test_invariant_10_a_gate_that_is_made_after_hours_of_silence_does_not_open(
     assert "late" not in "".join(file.read_text() for file in tmp_path.glob("*.json"))
 
 
-def test_invariant_10_a_closed_discoverer_proves_nothing_new(
+def test_invariant_9_a_closed_discoverer_proves_nothing_new(
     new: FakeCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What it has latched stays; live gates close with it, and gates that are made later stay shut. None warns."""
@@ -531,7 +531,7 @@ def test_invariant_10_a_closed_discoverer_proves_nothing_new(
     assert "late" not in "".join(file.read_text() for file in tmp_path.glob("*.json"))
 
 
-def test_invariant_10_gates_learn_that_the_view_is_stale_before_the_next_poll_would_come(new: FakeCluster) -> None:
+def test_invariant_9_gates_learn_that_the_view_is_stale_before_the_next_poll_would_come(new: FakeCluster) -> None:
     """An interval of an hour does not make a view of a second ago the truth for an hour."""
     with fg.Discoverer(new.bootstrap, interval=HOUR, stale_after=0.5) as features:
         live = features.gate("live", NEW_TXN, policy="live")
@@ -545,7 +545,7 @@ def test_invariant_10_gates_learn_that_the_view_is_stale_before_the_next_poll_wo
 
 
 @pytest.mark.parametrize("epoch", [-1, 3])
-def test_invariant_10_levels_that_no_broker_reports_any_more_open_nothing(new: FakeCluster, epoch: int) -> None:
+def test_invariant_9_levels_that_no_broker_reports_any_more_open_nothing(new: FakeCluster, epoch: int) -> None:
     """The feature system is switched off, or the cluster is restored under its id: within the bound health says so."""
     now = [0.0]
     new.finalize({"transaction.version": 2})

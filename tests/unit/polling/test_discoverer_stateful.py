@@ -328,7 +328,7 @@ class Discovery(RuleBasedStateMachine):
 
     @rule(requirement=st.sampled_from(REQUIRED.requirements), policy=st.sampled_from(POLICIES))
     def gate_is_created_late(self, requirement: str, policy: fg.Policy) -> None:
-        """A new gate opens only by a view that is not stale (invariant 10)."""
+        """A new gate opens only by a view that is not stale (invariant 9)."""
         self.late += 1
         gate = self.features.gate(f"late {self.late}", requirement, policy=policy)
         assert gate.open is (requirement in self.expected.provable(self.now)), gate.decision

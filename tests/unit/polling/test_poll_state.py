@@ -217,7 +217,7 @@ def test_a_broker_that_the_full_list_does_not_name_is_gone() -> None:
 
 
 @pytest.mark.parametrize(("epoch", "says"), [(-1, "switched off"), (9, "restored, or rebuilt")])
-def test_invariant_10_levels_that_no_broker_reports_any_more_grow_old(epoch: int, says: str) -> None:
+def test_invariant_9_levels_that_no_broker_reports_any_more_grow_old(epoch: int, says: str) -> None:
     """Brokers answer, and the feature system is off, or the epoch went back: health says which, and for how long."""
     polls = make()
     seen = succeed(polls, view(broker(epoch=10)), 0)

@@ -51,7 +51,7 @@ def test_jitter_is_a_tenth_either_way(*, interval: float, failures: int, rolling
 
 
 @pytest.mark.parametrize(("failures", "expected"), [(0, 5), (9, 10.05)])
-def test_invariant_10_the_next_poll_comes_before_the_view_is_stale(failures: int, expected: float) -> None:
+def test_invariant_9_the_next_poll_comes_before_the_view_is_stale(failures: int, expected: float) -> None:
     """Or at that moment, where no broker answers: gates learn of it then, however long the interval is."""
     assert next_delay(3600, failures=failures, rolling=False, chance=MIDDLE, fresh_for=10) == expected
     assert next_delay(1, failures=0, rolling=False, chance=MIDDLE, fresh_for=100) == 1

@@ -77,7 +77,7 @@ def test_a_relay_is_reached_by_the_proxy_of_the_environment(monkeypatch: pytest.
             assert features.gate("groups", "group.version>=1").wait(BOUND)
 
 
-def test_invariant_10_a_view_behind_a_relay_ages_when_the_brokers_are_gone() -> None:
+def test_invariant_9_a_view_behind_a_relay_ages_when_the_brokers_are_gone() -> None:
     """The relay goes on answering, and its answers prove nothing new."""
     late = [0.0]
     with (

@@ -117,7 +117,7 @@ class Shown:
         return MergedView(view=self.view, age=self.age, transit=self.transit)
 
 
-def test_invariant_10_levels_age_where_a_source_falls_behind() -> None:
+def test_invariant_9_levels_age_where_a_source_falls_behind() -> None:
     """A source that only returns views of a lower epoch proves nothing new, however often it answers."""
     now = 0.0
     source = Shown(NEW)
@@ -147,7 +147,7 @@ class Hanging(Shown):
         return MergedView(view=view)
 
 
-def test_invariant_10_a_source_that_hangs_does_not_keep_a_live_gate_open() -> None:
+def test_invariant_9_a_source_that_hangs_does_not_keep_a_live_gate_open() -> None:
     """The poll ends without it, and so the gate learns that the view is stale."""
     now = 0.0
     with fg.Discoverer(source=Hanging(NEW), interval=HOUR, stale_after=10, clock=lambda: now) as features:
@@ -177,7 +177,7 @@ def test_a_poll_fails_with_the_timeout_error_of_its_source() -> None:
         assert raised.value is TimingOut.error
 
 
-def test_invariant_10_a_view_is_as_old_as_the_answers_in_it() -> None:
+def test_invariant_9_a_view_is_as_old_as_the_answers_in_it() -> None:
     """A source may return the same old answers for ever."""
     now = 0.0
     source = Shown(NEW)
@@ -208,7 +208,7 @@ def test_a_source_with_older_answers_is_behind_and_changes_nothing() -> None:
         assert features.health()["status"] == "ok"
 
 
-def test_invariant_10_the_same_answers_are_as_old_as_the_source_says() -> None:
+def test_invariant_9_the_same_answers_are_as_old_as_the_source_says() -> None:
     """The clock of a machine that slept has stood still, and that of the source has not."""
     source = Shown(NEW)
     with fg.Discoverer(source=source, interval=HOUR, stale_after=10, clock=lambda: 100.0) as features:

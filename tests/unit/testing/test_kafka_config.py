@@ -198,7 +198,7 @@ def test_brokers_know_how_to_check_credentials(mechanism, module):
     assert jaas(config) == f"KafkaServer {{ org.apache.kafka.common.security.{module}; }};\n"
 
 
-def test_invariant_9_a_config_shows_no_password():
+def test_invariant_12_a_config_shows_no_password():
     """The repr may appear in a traceback."""
     assert "alice-secret" not in repr(config_of("4.2.0"))
 

@@ -191,7 +191,7 @@ def test_a_free_port_is_none_of_those_that_were_asked_for(monkeypatch: pytest.Mo
     assert ReservedPorts([9092, 0, 9093, 0]).numbers == (9092, 9094, 9093, 9095)
 
 
-def test_invariant_9_a_cluster_shows_no_password():
+def test_invariant_12_a_cluster_shows_no_password():
     """The repr contains addresses and releases."""
     kafka = LocalKafka("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="PLAIN", users={"alice": "alice-secret"})
     assert "alice-secret" not in repr(kafka)

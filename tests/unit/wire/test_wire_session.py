@@ -326,7 +326,7 @@ class TestBareTokens:
         session.receive_eof()
         assert session.next_event() == Disconnected("a SASL token")
 
-    def test_invariant_9_a_token_is_never_shown(self) -> None:
+    def test_invariant_12_a_token_is_never_shown(self) -> None:
         """The repr of a token has only its length."""
         assert repr(Token(b"secret")) == "Token(6 bytes)"
 

@@ -117,7 +117,7 @@ class InvariantChecker:
         self._expected.check_latches(self.app.sticky, self.app.latched)
         for gate in self.app.sticky.values():
             _check_require(gate)
-        self._expected.check_live(self.app.live, number=10)
+        self._expected.check_live(self.app.live, number=9)
         self._check_late_gates()
 
     def _check_late_gates(self) -> None:
@@ -127,7 +127,7 @@ class InvariantChecker:
         for policy in _POLICIES:
             gate = self.app.gate(requirement, policy, name=f"late {policy} {self._late_gates}")
             if gate.open is not (requirement in self._expected.proved):
-                raise InvariantBroken(10, f"the late {policy} gate {requirement} is wrong: {gate.decision}")
+                raise InvariantBroken(9, f"the late {policy} gate {requirement} is wrong: {gate.decision}")
 
     def _check_pickling(self) -> None:
         gate = next(iter(self.app.sticky.values()))
@@ -146,7 +146,7 @@ class InvariantChecker:
             if View.from_json(text) != self.app.view:
                 raise InvariantBroken(7, "a view differs after a round trip through JSON")
         if any(PASSWORD in text for text in texts):
-            raise InvariantBroken(9, "a secret is shown")
+            raise InvariantBroken(12, "a secret is shown")
 
 
 def _check_connection(answer: BrokerAnswer, state: NodeState) -> None:

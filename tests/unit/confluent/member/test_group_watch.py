@@ -26,7 +26,7 @@ def minute(seen: FakeMember) -> None:
         seen.watch.step()
 
 
-def test_a_partition_that_stands_still_is_named_with_its_owner() -> None:
+def test_invariant_15_a_partition_that_stands_still_is_named_with_its_owner() -> None:
     """Its owner is a member that no process is: the others do their work, and the coordinator keeps it."""
     group = FakeGroup({A: LEGACY, B: LEGACY})
     group.owners, group.ends = {A: member(Model.BRIDGE)}, {A: 100, B: 5}

@@ -112,7 +112,7 @@ def stream(cluster: Cluster) -> Stream:
 @pytest.mark.parametrize(
     "answers", [[OLDER], [RESTORED], [SWITCHED_OFF], SILENT], ids=["older", "restored", "off", "silent"]
 )
-def test_invariant_10_rows_say_when_levels_are_stale_as_a_live_gate_does(cluster: Cluster, answers) -> None:
+def test_invariant_9_rows_say_when_levels_are_stale_as_a_live_gate_does(cluster: Cluster, answers) -> None:
     """The levels are known again when brokers report them again."""
     stream = Stream(cluster)
     with fg.Discoverer(source=cluster, interval=1e6, stale_after=STALE_AFTER, clock=cluster.clock) as features:
@@ -134,7 +134,7 @@ def test_invariant_10_rows_say_when_levels_are_stale_as_a_live_gate_does(cluster
 
 
 @pytest.mark.parametrize("older", [OLDER, RESTORED, SWITCHED_OFF], ids=["older", "restored", "switched off"])
-def test_invariant_10_levels_age_over_restarts(cluster: Cluster, stream: Stream, older: BrokerAnswer) -> None:
+def test_invariant_9_levels_age_over_restarts(cluster: Cluster, stream: Stream, older: BrokerAnswer) -> None:
     """A query with availableNow polls once in each run."""
     cluster.show(older)
     levels = []
@@ -156,7 +156,7 @@ def test_levels_that_brokers_reported_until_a_restart_are_not_stale(cluster: Clu
     assert stream.poll(after=STALE_AFTER).stale == FRESH
 
 
-def test_invariant_10_a_view_is_stale_when_no_broker_answers_after_a_restart(cluster: Cluster, stream: Stream) -> None:
+def test_invariant_9_a_view_is_stale_when_no_broker_answers_after_a_restart(cluster: Cluster, stream: Stream) -> None:
     """The view of the offset is as old as the offset."""
     cluster.show(*SILENT)
     stream.restart()
