@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate_fleet.evidence.lines.request import MARKER
@@ -27,6 +28,10 @@ _ANNOUNCES: Final = ("Closing socket for ", "Exception while processing request 
 """Errors that have their reason behind them: `featuregate_fleet.evidence.lines.refusals`."""
 _REASON: Final = re.compile(r"^(?:org\.apache\.kafka|kafka)\.[\w.$]*Exception: ", re.ASCII | re.MULTILINE)
 _EXCEPTION: Final = re.compile(r"(?:org\.apache\.kafka|kafka)\.[\w.$]*Exception", re.ASCII)
+_MESSAGES: Final = ("Received request ", "Error getting request for ")
+"""How the messages of these exceptions begin."""
+_NAMES: Final = 4
+"""Names of exceptions in one document, of which one may have the message."""
 _LEVEL: Final = re.compile(r"(?<![\w.-])(TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)(?![\w.-])", re.ASCII)
 _LEVEL_OF_ANY_CASE: Final = re.compile(_LEVEL.pattern, re.ASCII | re.IGNORECASE)
 
@@ -175,9 +180,11 @@ def _reasons(texts: list[str]) -> Iterator[str]:
     for text in texts:
         if found := _REASON.search(text):
             yield text[found.start() :].partition("\n")[0]
-    for name in texts:
-        if _EXCEPTION.fullmatch(name):
-            yield from (f"{name}: {text}" for text in texts)
+    message = next((text for text in texts if text.startswith(_MESSAGES)), None)
+    if message is not None:
+        # A name with each text would be as much as the square of the document.
+        for name in islice(filter(_EXCEPTION.fullmatch, dict.fromkeys(texts)), _NAMES):
+            yield f"{name}: {message}"
 
 
 def _time(document: dict[str, Any]) -> LineTime | None:

@@ -27,7 +27,7 @@ _FIRST: Final = re.compile(r"(?<!\S)Closing socket for (\S+) because of error(?!
 _SECOND: Final = re.compile(r"(?<!\S)Exception while processing request from (\S+)(?!\S)", re.ASCII)
 _BREAK: Final = re.compile(r"\n|#012|\\n")
 """Between the lines of one text: as it is, or as syslog and shippers write it."""
-_CLIENT_HOST: Final = re.compile(r"^\S+?:\d+-(\S+?):\d+(?:-\d+){0,2}$", re.ASCII)
+_CLIENT_HOST: Final = re.compile(r"^(?>\S+?:\d+-)(\S+?):\d+(?:-\d+){0,2}$", re.ASCII)
 """``brokerhost:port-clienthost:port-index``; without an index on 0.11, and from 4.0 on with one number more."""
 
 _EXCEPTION: Final = r"(?:^|.*?[\s\]|])org\.apache\.kafka\.common\.errors\.\w+: "
@@ -37,9 +37,10 @@ _REASONS: Final = (
     re.compile(_EXCEPTION + r"Received request for api with key (\d+) \(\w+\) and unsupported version (-?\d+)$"),
     re.compile(_EXCEPTION + r"Received request api key (\w+) with version (-?\d+) which is not enabled$"),
     re.compile(
-        _EXCEPTION
-        + r"Error getting request for apiKey: (\w+), apiVersion: (-?\d+), connectionId: \S+, listenerName: .+, "
-        + r"principal: (.+)$"  # the subject of a certificate may have spaces
+        # What has matched stays so, and the end is looked for once: not again behind each principal.
+        rf"(?>{_EXCEPTION}"
+        r"Error getting request for apiKey: (\w+), apiVersion: (-?\d+), connectionId: \S+, listenerName: )"
+        r"(?=.+$).+, principal: (.+)$"  # the subject of a certificate may have spaces
     ),
     re.compile(
         r"(?:^|.*?[\s\]|])(?:org\.apache\.kafka\.common\.errors|kafka\.network)\.InvalidRequestException: "

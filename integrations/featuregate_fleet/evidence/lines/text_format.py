@@ -8,7 +8,7 @@ has a name (KIP-103), and 0.10.0 spells Fetch by itself.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
@@ -53,7 +53,9 @@ _TAIL: Final = re.compile(
     + _LOGGER,
     re.ASCII,
 )
-_TAIL_WITHOUT_LISTENER: Final = re.compile(_TIMES + rf"(?P<principal>(?:(?!{_LISTENER})[^(])*?){_LOGGER}", re.ASCII)
+_UP_TO_PRINCIPAL: Final = re.compile(_TIMES, re.ASCII)
+_NAME_OF_LOGGER: Final = re.compile(r"[\w.]+\)", re.ASCII)
+_SPACES: Final = " \t\n\r\f\v"
 
 
 def read_text(time: datetime, level: str | None, text: str, *, in_utc: bool = False) -> Request | str:
@@ -70,7 +72,6 @@ def read_text(time: datetime, level: str | None, text: str, *, in_utc: bool = Fa
         return WRONG_FIELDS
     if key not in ANSWERED or version not in ANSWERED:
         return WRONG_FIELDS
-    said = tail.groupdict()
     return Request(
         time=time,
         level=level or EVERY_REQUEST,
@@ -78,18 +79,32 @@ def read_text(time: datetime, level: str | None, text: str, *, in_utc: bool = Fa
         api_key=key,
         version=version,
         client_id=None if head["client_id"] == "null" else head["client_id"],
-        principal=lasting(said["principal"]),
-        listener=said.get("listener"),
-        software_name=known(said.get("name")),
-        software_version=known(said.get("software_version")),
+        principal=lasting(tail["principal"]),
+        listener=tail.get("listener"),
+        software_name=known(tail.get("name")),
+        software_version=known(tail.get("software_version")),
         in_utc=in_utc,
     )
 
 
-def _tail(text: str, *, named_listener: bool) -> re.Match[str] | None:
+def _tail(text: str, *, named_listener: bool) -> dict[str, str | Any] | None:
     """Return what the end of a line says of the client."""
     at = text.rfind(_CONNECTION)
     if at < 0:
         return None
-    found = _TAIL.fullmatch(text, at)
-    return found if found or named_listener else _TAIL_WITHOUT_LISTENER.fullmatch(text, at)
+    if found := _TAIL.fullmatch(text, at):
+        return found.groupdict()
+    if named_listener or (times := _UP_TO_PRINCIPAL.match(text, at)) is None:
+        return None
+    principal = _without_logger(text[times.end() :])
+    return None if "(" in principal or _LISTENER in principal else {"principal": principal}
+
+
+def _without_logger(text: str) -> str:
+    """Return a text without the `_LOGGER` at its end, which is looked for from there: each mark is found once."""
+    text = text.rstrip(_SPACES)
+    before, _, thread = text.rpartition("[")
+    if thread.endswith("]") and before.endswith(tuple(_SPACES)) and not set("]{}") & set(thread[:-1]):
+        text = before.rstrip(_SPACES)
+    before, mark, logger = text.rpartition("(")
+    return before.rstrip(_SPACES) if mark and _NAME_OF_LOGGER.fullmatch(logger) else text

@@ -1,0 +1,127 @@
+"""Long lines that a client or a shipper may have made: their cost grows as they do, not with the square."""
+
+from __future__ import annotations
+
+import json
+import time
+import tracemalloc
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from featuregate_fleet.evidence.lines import refusals
+from featuregate_fleet.evidence.lines.cut_lines import read_head
+from featuregate_fleet.evidence.lines.envelopes import unwrap
+from featuregate_fleet.evidence.lines.log_lines import connection_in
+from featuregate_fleet.evidence.lines.one_line import read_unwrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SHORT = 4_096
+TIMES = 4
+"""How many times as long the other line is."""
+ALLOWED = 2 * TIMES
+"""How many times as long it may take: the square would be 16."""
+SLACK = 0.01
+"""Seconds that are no proof of anything."""
+
+BEGIN = "[2026-11-22 21:08:02,254] DEBUG Completed request:"
+HEAD = f"{BEGIN}RequestHeader(apiKey=FETCH, apiVersion=4, clientId="
+OLD = f"{BEGIN}{{api_key=1,api_version=4,correlation_id=1,client_id=x}} -- "
+TAIL = f"{OLD} from connection a:1-b:2-0;totalTime:1,securityProtocol:PLAINTEXT,principal:"
+ERROR = "[2026-11-22 21:08:02,254] ERROR Closing socket for {} because of error"
+EXCEPTION = "org.apache.kafka.common.errors.InvalidRequestException: "
+REASON = f"{EXCEPTION}Error getting request for apiKey: FETCH, apiVersion: 1, connectionId: a, listenerName: x"
+REPEATED = (
+    " ", "\t", "[", "1", '"', "\\", '\\"', "\x1b[1;", "] ", "{", " -- ", "(a) ", " [a]", ":[a]", ":1-", "kafka.a.b",
+    ", correlationId=1", " from connection a", ",aTime:1", ",listener:P", ", principal: x", "; ReplicaId", "Nov 1 ",
+    EXCEPTION, f" {REASON}", "Completed request:",
+)  # fmt: skip
+AROUND = {
+    "alone": ("", ""),
+    "the client id": (HEAD, ""),
+    "a whole head": (HEAD, ", correlationId=1) -- x"),
+    "the principal": (TAIL, "\0"),
+    "behind the listener": (f"{TAIL}U,listener:P", "\0"),
+    "times": (f"{OLD} from connection a;totalTime:", ""),
+    "JSON": (f'{BEGIN}{{"isForwarded":false,"requestHeader":{{"clientId":"', ""),
+    "quotes": ('"', 'Completed request:{\\"'),
+    "an error": ("[2026-11-22 21:08:02,254] ERROR Closing socket for ", "x because of error"),
+    "a reason": (REASON, "\nx"),
+}
+
+
+def read(line: str) -> None:
+    """Read a line as each reader does, as if it were a request, a refusal and the reason of one."""
+    unwrapped = unwrap(line)
+    read_unwrapped(unwrapped)
+    read_head(unwrapped)
+    connection_in(unwrapped.text)
+    for one in refusals.lines_of_text(unwrapped):
+        refusals.refusal_of(one.text, unwrap(ERROR.format("a:1-b:2-0")))
+        refusals.refusal_of(f"{REASON}, principal: U", one)
+
+
+def seconds(act: Callable[[], object]) -> float:
+    """Return how much time of the processor something takes."""
+    begin = time.process_time()
+    act()
+    return time.process_time() - begin
+
+
+def grows_too_much(made: Callable[[int], Callable[[], object]]) -> bool:
+    """Return whether a text of four times the length takes much more than four times as long, each time of three."""
+    return all(seconds(made(SHORT * TIMES)) > ALLOWED * seconds(made(SHORT)) + SLACK for _ in range(3))
+
+
+def reading(begin: str, repeated: str, end: str) -> Callable[[int], Callable[[], object]]:
+    """Return what reads a line of a given length."""
+
+    def made(length: int) -> Callable[[], object]:
+        line = begin + (repeated * (length // len(repeated) + 1))[:length] + end
+        return lambda: read(line)
+
+    return made
+
+
+@pytest.mark.parametrize(("begin", "end"), AROUND.values(), ids=AROUND)
+def test_no_repetition_in_a_line_takes_the_square_of_its_length(begin: str, end: str):
+    """Clients choose their texts, and brokers log them: a request of some kilobytes must not stop the reader."""
+    assert [repeated for repeated in REPEATED if grows_too_much(reading(begin, repeated, end))] == []
+
+
+def with_exceptions(count: int) -> str:
+    """Return an error in JSON with many names of exceptions, and as many messages."""
+    names = [f"kafka.network.A{number}Exception" for number in range(count)]
+    messages = [f"Received request {number}" for number in range(count)]
+    return json.dumps({"message": ERROR.format("a:1-b:2-0"), "names": names, "messages": messages})
+
+
+def test_an_error_in_json_needs_no_memory_for_each_pair_of_its_texts():
+    """A name of an exception and a message are one reason; a thousand of each are no million."""
+    line = with_exceptions(1_000)
+    tracemalloc.start()
+    try:
+        text = unwrap(line).text
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(text) < len(line)
+    assert peak < 20 * len(line)
+
+
+def test_the_message_of_a_refusal_is_found_among_other_texts():
+    """Also where another exception has a name in the document."""
+    thrown = {
+        "cause": "kafka.network.OtherException",
+        "name": "org.apache.kafka.common.errors.InvalidRequestException",
+        "thread": "x",
+        "text": "Received request api key FETCH with version 99 which is not enabled",
+    }
+    line = json.dumps({"message": ERROR.format("a:1-b:2-0"), "thrown": thrown})
+    header, *reasons = refusals.lines_of_text(unwrap(line))
+    found = [refusal for reason in reasons if (refusal := refusals.refusal_of(reason.text, header))]
+    assert {(one.client_host, one.api_key, one.version) for one in found} == {("b", 1, 99)}
