@@ -11,11 +11,15 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
+from fleet_lines import document, line_of
+
 from featuregate_fleet.evidence.lines import refusals
 from featuregate_fleet.evidence.lines.cut_lines import read_head
 from featuregate_fleet.evidence.lines.envelopes import unwrap
 from featuregate_fleet.evidence.lines.log_lines import connection_in
 from featuregate_fleet.evidence.lines.one_line import read_unwrapped
+from featuregate_fleet.evidence.lines.partial_lines import Part, PartialLines
+from featuregate_fleet.evidence.lines.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,3 +129,76 @@ def test_the_message_of_a_refusal_is_found_among_other_texts():
     header, *reasons = refusals.lines_of_text(unwrap(line))
     found = [refusal for reason in reasons if (refusal := refusals.refusal_of(reason.text, header))]
     assert {(one.client_host, one.api_key, one.version) for one in found} == {("b", 1, 99)}
+
+
+# ---------------------------------------------------------------- parts of lines
+
+NAME = 'a"}{\\ from connection '
+WHOLE = {
+    "JSON": line_of(
+        document(clientId=NAME, request={"a": '\\"}', "b": [{}, {"c": "{"}]}), head=BEGIN.partition(" DEBUG")[0]
+    ),
+    "text": f"{HEAD}{NAME}, correlationId=1) -- {{}}{TAIL.removeprefix(OLD)}User:b,listener:PLAIN (a.b)",
+    "no listener": f"{OLD}{TAIL.removeprefix(OLD)}User:b (a.b)",
+}
+
+
+def joined(texts: list[str]) -> list[str]:
+    """Return the lines that parts make, where no part says whether it is the last one."""
+    partial = PartialLines()
+    for at, text in enumerate(texts):
+        line, lost = partial.add(unwrap(json.dumps({"log": text, "stream": "stdout"})), Part(at, len(text), text))
+        assert lost is None
+        if line:
+            return [line.line.text, *texts[at + 1 :]]
+    return []
+
+
+@pytest.mark.parametrize("whole", WHOLE.values(), ids=WHOLE)
+@pytest.mark.parametrize("size", range(1, 40))
+def test_a_request_ends_with_the_part_that_completes_it(whole: str, size: int):
+    """Whatever the size of the parts is, and whatever the texts of the client look like."""
+    begin = whole.index("Completed request:") + len("Completed request:")
+    parts = [whole[:begin], *(whole[at : at + size] for at in range(begin, len(whole), size))]
+    first = next(
+        count
+        for count in range(1, len(parts) + 1)
+        if isinstance(read_unwrapped(unwrap("".join(parts[:count]))), Request)
+    )
+    assert joined(parts) == ["".join(parts[:first]), *parts[first:]]
+
+
+def parts_of(begin: str, part: str) -> Callable[[int], Callable[[], object]]:
+    """Return what joins the parts of a line of a given length, of which the end does not come."""
+
+    def made(length: int) -> Callable[[], object]:
+        lines = [
+            (unwrap(json.dumps({"log": text, "stream": "stdout"})), Part(0, 1, ""))
+            for text in [begin, *[part] * (8 * length // len(part))]
+        ]
+
+        def act() -> None:
+            partial = PartialLines()
+            assert all(partial.add(*line) == (None, None) for line in lines)
+            assert len(partial.without_end()) == 1
+
+        return act
+
+    return made
+
+
+ENDLESS = {
+    "a head": (HEAD, " "),
+    "a principal": (TAIL.replace(OLD, HEAD), "x"),
+    "connections": (HEAD, " from connection a;"),
+    "listeners": (TAIL.replace(OLD, HEAD), ",listener:x"),
+    "JSON": (f'{BEGIN}{{"isForwarded":false,"request":"', "}"),
+    "objects": (f'{BEGIN}{{"isForwarded":false,"request":[', "{},"),
+    "no JSON": (f'{BEGIN}{{"a"}}', "}"),
+}
+
+
+@pytest.mark.parametrize(("begin", "repeated"), ENDLESS.values(), ids=ENDLESS)
+def test_many_parts_of_a_line_do_not_take_the_square_of_its_length(begin: str, repeated: str):
+    """Each part is read once, and the whole line where a part may have ended it."""
+    assert not grows_too_much(parts_of(begin, (repeated * 64)[:64]))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate_fleet.evidence.lines.one_line import read_unwrapped
 from featuregate_fleet.evidence.lines.request import MARKER
+from featuregate_fleet.evidence.lines.request_ends import RequestEnds
 from featuregate_fleet.evidence.reasons import CUT
 from featuregate_fleet.evidence.text import LONGEST
 
@@ -30,11 +32,48 @@ class Joined(NamedTuple):
     parts: tuple[Part, ...] = ()
 
 
+@dataclass(slots=True)
+class _Begun:
+    """A line that goes on. Its texts are joined where they are read."""
+
+    line: Unwrapped
+    """The first part."""
+    texts: list[str]
+    parts: list[Part]
+    length: int
+    ends: RequestEnds | None = None
+    """None before the reader has found that a request in the line is cut."""
+
+    def add(self, line: Unwrapped, part: Part) -> bool:
+        """Add a part, and return whether the line goes on."""
+        self.texts.append(line.text)
+        self.parts.append(part)
+        self.length += len(line.text)
+        may_end = self.ends is None or self.ends.with_part(line.text)
+        if line.ends is not None:
+            return not line.ends
+        return not may_end or self._is_cut()
+
+    def joined(self, *, ends: bool | None, parts: int | None = None) -> Joined:
+        """Return the line as it is so far, with the first parts or with all."""
+        return Joined(self.line._replace(text="".join(self.texts), ends=ends), tuple(self.parts[:parts]))
+
+    def _is_cut(self) -> bool:
+        line = self.joined(ends=None).line
+        _, marker, request = line.text.partition(MARKER)
+        if not marker or read_unwrapped(line) != CUT:
+            return False
+        if self.ends is None:
+            self.ends = RequestEnds()
+            self.ends.with_part(request)
+        return True
+
+
 class PartialLines:
     """The lines that have begun in each stream of one container."""
 
     def __init__(self) -> None:
-        self._begun: dict[str, Joined] = {}
+        self._begun: dict[str, _Begun] = {}
 
     def add(self, line: Unwrapped, part: Part) -> tuple[Joined | None, Joined | None]:
         """Return the line that ends with a part, and one that has no end; None without such a line."""
@@ -42,18 +81,17 @@ class PartialLines:
         if stream not in _STREAMS:
             return Joined(line), None
         begun, lost = self._begun.pop(stream, None), None
-        if begun and (MARKER in line.text or len(begun.line.text) > LONGEST):
-            begun, lost = None, begun  # a request within another one: the end of the first one is missing
-        parts: tuple[Part, ...] = ()
-        if begun:
-            line, parts = begun.line._replace(text=begun.line.text + line.text, ends=line.ends), begun.parts
-        if line.ends is False or (line.ends is None and MARKER in line.text and read_unwrapped(line) == CUT):
-            self._begun[stream] = Joined(line, (*parts, part))
+        if begun and (MARKER in line.text or begun.length > LONGEST):
+            lost = begun.joined(ends=None)  # a request within another one: the end of the first one is missing
+            begun = None
+        begun = begun or _Begun(line, [], [], 0)
+        if begun.add(line, part):
+            self._begun[stream] = begun
             return None, lost
-        return Joined(line, parts), lost
+        return begun.joined(ends=line.ends, parts=-1), lost
 
     def without_end(self) -> list[Joined]:
         """Return the lines that have begun, and forget them."""
-        begun = list(self._begun.values())
+        begun = [one.joined(ends=None) for one in self._begun.values()]
         self._begun.clear()
         return begun

@@ -61,7 +61,7 @@ _SPACES: Final = " \t\n\r\f\v"
 def read_text(time: datetime, level: str | None, text: str, *, in_utc: bool = False) -> Request | str:
     """Return the request, or the reason why there is none. ``text`` begins with one of `TEXT_HEADERS`."""
     begin = next(begin for begin in TEXT_HEADERS if text.startswith(begin))
-    head, tail = re.match(HEADS[begin], text, re.ASCII), _tail(text, named_listener=begin == TEXT_HEADERS[0])
+    head, tail = re.match(HEADS[begin], text, re.ASCII), read_tail(text, named_listener=begin == TEXT_HEADERS[0])
     # The head of a line that was cut, and the tail of the next one, would make a request that no client sent.
     if head is None or tail is None or MARKER in text:
         return CUT
@@ -87,7 +87,7 @@ def read_text(time: datetime, level: str | None, text: str, *, in_utc: bool = Fa
     )
 
 
-def _tail(text: str, *, named_listener: bool) -> dict[str, str | Any] | None:
+def read_tail(text: str, *, named_listener: bool) -> dict[str, str | Any] | None:
     """Return what the end of a line says of the client."""
     at = text.rfind(_CONNECTION)
     if at < 0:
