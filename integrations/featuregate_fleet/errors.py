@@ -13,6 +13,10 @@ class LogTruncated(FleetError):
     """A live log lost lines that were not collected, or may have."""
 
 
+class BodiesUncut(FleetError):
+    """A line may hold bodies of requests that cannot be cut out."""
+
+
 class ClusterUnread(FleetError):
     """The cluster does not answer, or does not allow to read what a run needs."""
 

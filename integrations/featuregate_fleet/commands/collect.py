@@ -23,6 +23,7 @@ from featuregate_fleet.commands.options.tables import alone
 from featuregate_fleet.commands.options.time_zones import time_zone
 from featuregate_fleet.commands.stop_signals import stop_signals
 from featuregate_fleet.commands.unread_files import nothing_read
+from featuregate_fleet.errors import BodiesUncut
 from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import MARKER
 from featuregate_fleet.evidence.paths import broker_of
@@ -110,7 +111,14 @@ class _Watched:
             self.nothing_read = True
             file = NothingRead(str(self._log), reasons[0], len(texts), texts[0][:_HEAD])
             print_message(printable(f"{file.path}: {nothing_read(file)}"))
-        return self._change(text)
+        try:
+            return self._change(text)
+        except BodiesUncut as error:
+            raise CommandError(
+                f"{self._log}: --cut-bodies cannot cut the lines after the last file ({error}), and none of them is "
+                "written: take --aggregate, which reads them, or collect without --cut-bodies",
+                UNKNOWN,
+            ) from error
 
 
 def run(args: argparse.Namespace) -> int:

@@ -21,6 +21,8 @@ from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: E402 - 
 from featuregate_fleet.evidence.lines.request import Request  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import LogFile  # noqa: E402 - likewise
 from featuregate_fleet.files import pieces as pieces_module  # noqa: E402 - likewise
+from featuregate_fleet.files.aggregation import aggregate  # noqa: E402 - likewise
+from featuregate_fleet.files.bodies import cut_bodies  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.files.pieces import lines_of, pieces_of  # noqa: E402 - likewise
 
@@ -350,3 +352,71 @@ def test_a_collector_names_a_log_of_which_no_request_is_understood(
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 1
     assert said.err.count("none of its lines with a request is read") == (code == 2)
+
+
+# ---------------------------------------------------------------- a collector that leaves out the bodies
+
+TOPIC_AT = KAFKA.index("orders")
+LAYOUTS = {
+    **{f"{name} in the zone of the broker": [line] for name, line in IN_THE_ZONE_OF_THE_BROKER.items()},
+    **{f"{name} in UTC": [line] for name, line in IN_UTC.items()},
+    "parts in CRI": in_cri(KAFKA, TOPIC_AT + 10),
+    "parts in CRI, the topic in the second one": in_cri(KAFKA, TOPIC_AT - 2),
+    "small parts in CRI": in_cri(KAFKA, 60),
+    "the last part in CRI": in_cri(KAFKA, TOPIC_AT - 2)[1:],
+    "parts in Docker": in_docker(KAFKA, TOPIC_AT + 10),
+    "the last parts in Docker": in_docker(KAFKA, 100)[3:],
+    "a middle part in Docker": [json.dumps({"log": "orders", "stream": "stdout"})],
+    "a part of Fluent Bit": [json.dumps({"stream": "stdout", "logtag": "P", "message": "orders"})],
+    "HTML": [f"{TIME} DEBUG {REQUEST}".replace('"', "&quot;")],
+    "JSON with spaces": [f"{TIME} DEBUG Completed request:{json.dumps(document())}"],
+    "JSON that spells the colon": [IN_UTC["ECS"].replace("Completed request:", "Completed request\\u003a")],
+    "a line that was cut": [KAFKA[: TOPIC_AT + 6]],
+    "another one behind": [KAFKA[: TOPIC_AT + 6] + KAFKA],
+    "text in JSON": [json.dumps({"@timestamp": TIME, "message": "Completed request:RequestHeader(orders) -- orders"})],
+    "text before 1.0": [
+        (
+            "[2017-11-22 21:08:02,254] DEBUG Completed request:Name: FetchRequest; Version: 3; CorrelationId: 1; "
+            "ClientId: audit; ReplicaId: -1; RequestInfo: ([orders,0],x) from connection 1:1-2:2;totalTime:1,"
+            "securityProtocol:PLAINTEXT,principal:User:audit (kafka.request.logger)"
+        )
+    ],
+    "text that was cut": ["[2017-11-22 21:08:02,254] DEBUG Completed request:RequestHeader(apiKey=FETCH orders"],
+}
+
+
+@pytest.mark.parametrize("lines", LAYOUTS.values(), ids=LAYOUTS)
+def test_no_layout_leaves_a_topic_in_what_is_collected_without_bodies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: list[str]
+):
+    """Lines whose bodies cannot be cut are not written, and one line says what to do."""
+    log = tmp_path / "request.log"
+    log.write_text("\n".join([*lines, ""]))
+    place = ["--log", str(log), "--broker", "1", "--logs", str(tmp_path / "logs")]
+    code = main(["fleet", "collect", "--once", "--cut-bodies", *place])
+    said = capsys.readouterr()
+    written = [path for path in (tmp_path / "logs" / "1").iterdir() if not path.name.startswith(".")]
+    assert not any("orders" in path.read_text() for path in written)
+    assert "orders" not in said.out + said.err
+    assert len(written) == (code == 0)
+    assert ("take --aggregate" in said.err) == (code != 0)
+    if code == 0:
+        (text,) = (path.read_text().splitlines() for path in written)
+        assert [read_line(line) for line in text] == [read_line(line) for line in lines]
+
+
+@pytest.mark.parametrize("name", ["Kafka", "Strimzi from 0.46 on", "CRI", "syslog", "Compose in colours", "Cloudera"])
+def test_plain_layouts_are_collected_without_bodies(name: str):
+    """Their requests are read as before."""
+    line = IN_THE_ZONE_OF_THE_BROKER[name]
+    short = cut_bodies(f"{line}\n".encode()).decode()
+    assert short == line.replace('{"topics":["orders"]}', "{}").replace('{"error":null}', "{}") + "\n"
+
+
+@pytest.mark.parametrize("name", ["Docker", "journald's bytes", "logfmt", "CSV", "JSON within CRI", "parts in CRI"])
+def test_counts_of_lines_that_cannot_be_cut_hold_no_topic(name: str):
+    """The advice to count them is right: their requests are understood."""
+    known = {name: [line] for name, line in (IN_THE_ZONE_OF_THE_BROKER | IN_UTC).items()}
+    counts = aggregate("\n".join([*(known | LAYOUTS)[name], ""]).encode()).decode()
+    assert "audit" in counts
+    assert "orders" not in counts
