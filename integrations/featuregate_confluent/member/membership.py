@@ -108,6 +108,7 @@ class Membership:
     def _poll(self, consumer: Consumer, max_messages: int, timeout: float) -> list[Message]:
         state = self._state
         take_back(consumer, state)
+        self._takeover.identify(consumer)
         if state.partitions and self._observer.needs_group_state:
             generation = read_group_metadata(consumer.consumer_group_metadata()).generation
             if state.group.first_v2_generation not in {None, generation}:

@@ -54,6 +54,7 @@ class Takeover:
         self._observer = observer
         self._emit = emit
         self._without_offset: set[Partition] = set()
+        self._identified = True
         self._wait_seconds = transaction_seconds + SLACK_SECONDS
 
     def take(self, consumer: Consumer, new: Sequence[Partition], generation: int) -> None:
@@ -68,7 +69,7 @@ class Takeover:
         """
         began, before = time.monotonic(), self._state.group.model
         try:
-            self._observer.identify(consumer)
+            self._identified = False
             offsets = self._observer.assigned(generation)
             self._require_offsets(consumer, offsets)
             self._take_producers(new, {key: offsets[key][1] if key in offsets else Mark(None) for key in new})
@@ -79,6 +80,19 @@ class Takeover:
         except LatchTopicUnreadable as unread:
             raise MustRejoin(str(unread)) from unread
         self._emit(PartitionsTakenOver(partitions=len(new), seconds=time.monotonic() - began, generation=generation))
+
+    def identify(self, consumer: Consumer) -> None:
+        """Compare the consumer's cluster with the gate's, once after each assignment and before its messages.
+
+        Not within the callback of the assignment: see :func:`read_cluster_id`. Raises as :meth:`take`.
+        """
+        if self._identified:
+            return
+        try:
+            self._observer.identify(consumer)
+        except GroupUnreadable as unread:
+            raise _unread(unread) from unread
+        self._identified = True
 
     def look(self, consumer: Consumer, generation: int) -> None:
         """Check the group without blocking; change the producers if that changes the model.

@@ -135,7 +135,7 @@ def safe_send_offsets(
         )
     offsets = list(offsets)
     _check(read_group_metadata(consumer.consumer_group_metadata()), None)
-    _require_own_cluster(decision, consumer, offsets)
+    _require_own_cluster(decision, producer, offsets)
     if mark is not None:
         text = marks.write(mark)
         offsets = [TopicPartition(offset.topic, offset.partition, offset.offset, text) for offset in offsets]
@@ -184,9 +184,10 @@ def send_offsets(
         return who.generation
 
 
-def _require_own_cluster(decision: Decision, consumer: Consumer, offsets: list[TopicPartition]) -> None:
+def _require_own_cluster(decision: Decision, producer: Producer, offsets: list[TopicPartition]) -> None:
+    """Ask the producer, whose brokers take the offsets: an app may send them in a callback of the consumer."""
     try:
-        cluster_id = read_cluster_id(consumer, [offset.topic for offset in offsets], CLUSTER_SECONDS)
+        cluster_id = read_cluster_id(producer, [offset.topic for offset in offsets], CLUSTER_SECONDS)
         require_same_cluster(decision, cluster_id)
     except GroupUnreadable as unread:
         raise CommitRefused(ErrorAction.ABORT, str(unread)) from unread

@@ -23,6 +23,23 @@ def test_ids_are_taken_before_offsets_are_read() -> None:
     assert next_offsets(member.state.partitions) == {A: 5, B: 5}
 
 
+def test_the_consumer_is_asked_for_its_cluster_after_the_callback_of_an_assignment_only() -> None:
+    """A call of the consumer within its callback makes confluent-kafka abort the process at the next callback."""
+    group = FakeGroup({A: NOTHING})
+    member = FakeMember(group)
+    group.unidentified = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    member.takeover.take(group.consumer, [A], 3)  # asks nothing
+    with pytest.raises(SwitchFatal, match="the cluster id"):
+        member.takeover.identify(group.consumer)
+    group.unidentified = None
+    member.takeover.identify(group.consumer)
+    group.unidentified = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    member.takeover.identify(group.consumer)  # once for each assignment
+    member.takeover.take(group.consumer, [], 4)
+    with pytest.raises(SwitchFatal, match="the cluster id"):
+        member.takeover.identify(group.consumer)
+
+
 def test_in_v2_only_ids_that_no_commit_in_v2_has_marked_are_fenced() -> None:
     """R6: a producer of the old kind may still have a transaction open there."""
     group = FakeGroup({A: LEGACY, B: V2})

@@ -86,12 +86,12 @@ def test_a_consumer_outside_its_group_is_refused_by_us() -> None:
     assert refused.value.action is ErrorAction.ABORT
 
 
-def producer() -> Producer:
-    return Producer({**NOWHERE, "transactional.id": "x"}, logger=SILENT)
+def producer(bootstrap: str = NOWHERE["bootstrap.servers"]) -> Producer:
+    return Producer({**NOWHERE, "bootstrap.servers": bootstrap, "transactional.id": "x"}, logger=SILENT)
 
 
 def test_a_gate_of_another_cluster_sends_nothing(kafka: MockKafka) -> None:
-    """The brokers that the gate asked check the group's metadata; those that this consumer reads from may not."""
+    """The brokers that the gate asked check the group's metadata; those that take the offsets may not."""
     kafka.feed("orders", 1, 1)
     gate = StaticFeatures(release_view("4.2")).gate("kip447", presets.kip447)
     config = {"bootstrap.servers": kafka.bootstrap, "group.id": "g", "auto.offset.reset": "earliest", "log_level": 0}
@@ -99,5 +99,5 @@ def test_a_gate_of_another_cluster_sends_nothing(kafka: MockKafka) -> None:
         consumer.subscribe(["orders"])
         (message,) = consumer.consume(1, 30.0)
         with pytest.raises(CommitRefused, match=r"decided for cluster 'static', but .* 'mockCluster") as refused:
-            safe_send_offsets(producer(), consumer, [TopicPartition("orders", 0, 1)], gate=gate)
+            safe_send_offsets(producer(kafka.bootstrap), consumer, [TopicPartition("orders", 0, 1)], gate=gate)
     assert (message.value(), refused.value.action) == (b"0", ErrorAction.FATAL)
