@@ -17,7 +17,7 @@ from featuregate_fleet.evidence.lines import refusals
 from featuregate_fleet.evidence.lines.cut_lines import read_head
 from featuregate_fleet.evidence.lines.envelopes import unwrap
 from featuregate_fleet.evidence.lines.log_lines import connection_in
-from featuregate_fleet.evidence.lines.one_line import read_unwrapped
+from featuregate_fleet.evidence.lines.one_line import read_line, read_unwrapped
 from featuregate_fleet.evidence.lines.partial_lines import Part, PartialLines
 from featuregate_fleet.evidence.lines.request import Request
 
@@ -202,3 +202,9 @@ ENDLESS = {
 def test_many_parts_of_a_line_do_not_take_the_square_of_its_length(begin: str, repeated: str):
     """Each part is read once, and the whole line where a part may have ended it."""
     assert not grows_too_much(parts_of(begin, (repeated * 64)[:64]))
+
+
+@pytest.mark.parametrize("levels", [3, 100, 400, 900, 5_000])
+def test_objects_in_objects_end_no_task(levels: int) -> None:
+    """Python's stack holds a thousand calls: a line of deep JSON is a line without a request."""
+    assert isinstance(read_line('{"a":' * levels + "1" + "}" * levels), str)

@@ -137,16 +137,16 @@ def _in_quotes(outer: Unwrapped) -> Unwrapped | None:
     return None
 
 
-def _message(document: Any) -> str | None:
+def _message(document: Any, depth: int = _DEPTH) -> str | None:
     """Return the text of a document: the one with a request, or that of a known name, with the reason of an error."""
-    if not isinstance(document, dict):
+    if depth == 0 or not isinstance(document, dict):
         return None
     texts = list(_strings(document, _DEPTH))
     if (found := next((text for text in texts if MARKER in text), None)) is not None:
         return found
     message = next((text for name in _TEXTS if (text := _text(document.get(name))) is not None), None)
     if message is None:
-        nested = (_message(value) for value in document.values())
+        nested = (_message(value, depth - 1) for value in document.values())
         return next((text for text in nested if text is not None), None)
     if any(announced in message for announced in _ANNOUNCES) and not _REASON.search(message):
         return "\n".join([message, *_reasons(texts)])
