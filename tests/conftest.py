@@ -55,6 +55,14 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         measured.start()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[pytest.TestReport]:
+    """Escape half a pair of surrogates in what was captured: xdist cannot send it, and would end the run."""
+    report = yield
+    report.sections = [(name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections]
+    return report
+
+
 SEED = "featuregate_hypothesis_seed"
 
 
