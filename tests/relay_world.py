@@ -102,9 +102,6 @@ class World:
 
             view = property(lambda _: world.replicas[index].view)
 
-            def evaluate(self, _requirement):
-                """Decide nothing: the relay asks for the configs that presets depend on."""
-
             def view_and_age(self):
                 return world.replicas[index].view_and_age()
 

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.gating.latches import LatchKey
-from featuregate.requirements import configs_in, presets
 from featuregate_relay.seen import latch_of
 from featuregate_relay.states import CurrentState
 from featuregate_relay.timeline.timeline import Timeline
@@ -41,9 +40,6 @@ class ServedCluster:
     def __init__(self, name: str, cluster: Cluster) -> None:
         self.name = name
         self.features = cluster.features
-        for preset in presets.all():
-            if any(configs_in(preset)):  # gates of clients have no other view than the relay's
-                cluster.features.evaluate(preset)
         self.gates = cluster.gates
         self._sticky = tuple(
             (gate, LatchKey(gate.name, str(gate.requirement))) for gate in cluster.gates if gate.policy == "sticky"

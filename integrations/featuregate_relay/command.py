@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,7 @@ from featuregate.cli.plugin import (
     positive_seconds,
     print_message,
 )
+from featuregate.requirements import presets
 from featuregate_relay.config.addresses import Address
 from featuregate_relay.flags.flags import LEVEL
 
@@ -111,6 +113,8 @@ def run(args: argparse.Namespace) -> int:
     if args.check_config:
         print_message(f"{args.config or 'the options'}: no mistake, {_clusters(relay)}")
         return OK
+    for features, preset in product(discoverers.values(), presets.all()):
+        features.evaluate(preset)  # asks brokers for the configs that it depends on: clients have the relay's view only
     clusters = {
         name: server.Cluster(
             features,

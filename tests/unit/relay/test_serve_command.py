@@ -53,7 +53,7 @@ def test_it_serves_until_a_signal_comes(ending: signal.Signals) -> None:
                 url = first.split()[-1].removesuffix("/v1/clusters/orders/view")
                 eventually(lambda: requests.get(f"{url}/readyz", timeout=BOUND).status_code == 200)
                 with fg.Discoverer(source=fg.HttpSource(url, cluster="orders")) as features:
-                    assert features.gate("groups", "group.version>=1").wait(BOUND)
+                    assert features.gate("groups", "kip848").wait(BOUND)  # which depends on a config of brokers
                 assert requests.get(url, headers={"A": "a" * 20_000}, timeout=BOUND).status_code == 431
                 with ThreadPoolExecutor() as clients:
                     view = f"{url}/v1/clusters/orders/view?wait=30"
