@@ -628,8 +628,9 @@ def test_the_life_of_a_group_as_its_events_tell_it(kafka: LocalKafka) -> None:
             moving.until(lambda health: health["model"] == "v2")
             ledger.feed_now(1)
             moving.until(lambda health: health["committed"])
-            assert moving.health == {
-                **moving.health,
+            health = moving.health
+            assert health == {
+                **health,
                 "status": "ok",
                 "error": None,
                 "rejoins": 0,
@@ -645,7 +646,7 @@ def test_the_life_of_a_group_as_its_events_tell_it(kafka: LocalKafka) -> None:
                 "aborted": 0,
                 "discovery": "ok",
             }
-            assert moving.health["generation"] >= 0
+            assert health["generation"] >= 0
         assert kinds(moving) == [
             "LatchRead",
             "ModelChanged",
