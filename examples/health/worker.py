@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
+import sys
+import time
 
 import featuregate as fg
 from featuregate.health import write_health
@@ -18,9 +19,9 @@ PACE = 10.0
 
 def main() -> None:
     """Work until a signal comes."""
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    signal.signal(signal.SIGINT, lambda *_: stop.set())
+    # Not a threading.Event: set by a handler while the main thread begins to wait for it, it waits for itself.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    signal.signal(signal.SIGINT, lambda *_: sys.exit())
     with fg.Discoverer(os.environ.get("KAFKA", "localhost:9092"), interval=60) as features:
         new_groups = features.gate("new-groups", fg.presets.kip848)
         features.wait(PACE)
@@ -28,8 +29,7 @@ def main() -> None:
             # In the worker's own loop, and not in a hook: a worker that hangs then writes no more.
             write_health(features, os.environ["HEALTH_FILE"])
             print("group.protocol =", "consumer" if new_groups.open else "classic", flush=True)
-            if stop.wait(PACE):
-                return
+            time.sleep(PACE)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,10 +38,15 @@ def run(args: argparse.Namespace) -> int:
             print(_welcome(args, sandbox), flush=True)
             if args.roll_to is not None:
                 _roll(sandbox, args.roll_to)
-            threading.Event().wait()
+            _wait_for_a_signal()
     except (KeyboardInterrupt, EOFError):  # EOFError: Ctrl-D, where it waits for Enter
         pass
     return OK
+
+
+def _wait_for_a_signal() -> None:
+    while True:
+        time.sleep(3600)  # no lock of Python's: a second Ctrl-C amid its release would fail in its own way
 
 
 @contextmanager

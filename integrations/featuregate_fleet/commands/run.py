@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import threading
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +19,7 @@ from featuregate_fleet.commands.options.tables import add_tables_options, one_wr
 from featuregate_fleet.commands.options.time_zones import time_zone
 from featuregate_fleet.commands.options.usage_reports import add_usage_topic, read_usage
 from featuregate_fleet.commands.progress import Progress, add_progress_option
-from featuregate_fleet.commands.stop_signals import stop_signals
+from featuregate_fleet.commands.stop_signals import Stop, stop_signals
 from featuregate_fleet.commands.unread_files import NothingUnderstood, UnreadFiles
 from featuregate_fleet.evidence.paths import IN_UTC, OTHERS, broker_of
 
@@ -113,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
 
     progress, failures, nothing_understood = Progress(args), one_line_failures(_BROKEN), NothingUnderstood()
     # SIGTERM kills a run with --once, so that its exit code does not say that all was read.
-    stopping = nullcontext(threading.Event()) if args.once else stop_signals()
+    stopping = nullcontext(Stop()) if args.once else stop_signals()
     with one_writer(folder, args.cluster), local_session(args.jars) as spark, stopping as stop, failures:
         keep_names(args, names)
         tables = tables_in(spark, folder, args.cluster, names, args.format)
@@ -136,7 +135,7 @@ def _read(
     spark: SparkSession,
     view: View | None,
     tables: Tables,
-    stop: threading.Event,
+    stop: Stop,
     files: ReadFiles | None,
     nothing_understood: NothingUnderstood,
 ) -> None:
@@ -147,9 +146,9 @@ def _read(
     folders = _folders(args.logs) if args.logs else ()
     tables.expect(folders, {str(broker.node_id) for broker in view.brokers} if view else None)
     if args.logs:
-        drain(spark, args.logs, tables, zones, stop, _kept(args), files, nothing_understood.report)
+        drain(spark, args.logs, tables, zones, stop.is_set, _kept(args), files, nothing_understood.report)
     if args.logs_topic and not stop.is_set():
-        read_log_topic(args, spark, tables, zones, stop, _kept(args), nothing_understood.report)
+        read_log_topic(args, spark, tables, zones, stop.is_set, _kept(args), nothing_understood.report)
     if view and not stop.is_set():
         read_cluster(args, spark, view, tables)
         read_usage(args, spark, tables, view.cluster_id)

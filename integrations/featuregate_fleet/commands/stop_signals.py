@@ -3,18 +3,46 @@
 from __future__ import annotations
 
 import signal
-import threading
 from contextlib import contextmanager
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+class Stop:
+    """Whether the command was asked to end.
+
+    A `threading.Event` would not do: its lock is held while the main thread begins to wait, and a handler of a signal
+    that sets it there waits for that lock for ever. The put of a simple queue may be called amid its get.
+    """
+
+    def __init__(self) -> None:
+        self._asked: SimpleQueue[None] = SimpleQueue()
+
+    def set(self) -> None:
+        """Ask; from any thread and any signal handler."""
+        self._asked.put(None)
+
+    def is_set(self) -> bool:
+        """Whether `set` was called."""
+        return not self._asked.empty()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long, or until `set` is called; return whether it was."""
+        try:
+            self._asked.get(timeout=seconds)
+        except Empty:
+            return False
+        self._asked.put(None)
+        return True
+
+
 @contextmanager
-def stop_signals() -> Iterator[threading.Event]:
-    """Set an event by SIGTERM or Ctrl-C, in place of ending in the middle of work."""
-    stop = threading.Event()
+def stop_signals() -> Iterator[Stop]:
+    """Ask to end by SIGTERM or Ctrl-C, in place of ending in the middle of work."""
+    stop = Stop()
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
     try:

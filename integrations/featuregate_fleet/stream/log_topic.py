@@ -41,15 +41,15 @@ def drain_log_topic(
     *,
     header: str = "broker",
     time_zones: Mapping[str, str] = IN_UTC,
-    stop: threading.Event | None = None,
+    stop: Callable[[], bool] = lambda: False,
     kept: KeptLines = KeptLines.NONE,
     report: Callable[[NothingRead], None] = lambda _: None,
 ) -> None:
     """Read all records of a topic that were not read before into the tables.
 
     ``config`` has the properties of a client, with Java's names or Spark's. The node id of the broker that wrote a line
-    is in the ``header`` of its record, or where there is none in its key. ``stop`` ends the stream after the
-    micro-batch that is being written. ``kept`` says what is kept of each line.
+    is in the ``header`` of its record, or where there is none in its key. ``kept`` says
+    what is kept of each line. The stream ends before the next micro-batch once ``stop()``.
     ``report`` is called with each partition of which no line of a micro-batch was understood.
 
     Raises
@@ -65,7 +65,7 @@ def drain_log_topic(
     stopped = threading.Event()
 
     def write(records: DataFrame, batch: BatchId) -> None:
-        if stop is not None and stop.is_set():
+        if stop():
             stopped.set()
             raise InterruptedError  # as in request_logs
         if batch.batch_id <= max((part.last for part in read if part.query_id == batch.query_id), default=-1):

@@ -45,17 +45,17 @@ def drain(
     logs: Path,
     tables: Tables,
     time_zones: Mapping[str, str] = IN_UTC,
-    stop: threading.Event | None = None,
+    stop: Callable[[], bool] = lambda: False,
     kept: KeptLines = KeptLines.NONE,
     files: ReadFiles | None = None,
     report: Callable[[NothingRead], None] = lambda _: None,
 ) -> None:
     """Read all files below ``logs`` that were not read before into the tables.
 
-    ``time_zones`` are those in which brokers log, as for `featuregate_fleet.evidence.paths.log_file`. ``stop`` ends the
-    stream after the micro-batch that is being written. ``kept`` says what is kept of each line. ``files`` are those
-    that were read, which a caller that goes on keeps from one call to the next; by default the tables are asked.
-    ``report`` is called with each file of which no line was understood, once its micro-batch is in the tables.
+    ``time_zones`` are those in which brokers log, as for `featuregate_fleet.evidence.paths.log_file`. ``kept`` says
+    what is kept of each line. ``files`` are those that were read, which a caller that goes on keeps from one call to
+    the next; by default the tables are asked. ``report`` is called with each file of which no line was understood,
+    once its micro-batch is in the tables. The stream ends before the next micro-batch once ``stop()``.
 
     A run that was killed is finished by the next one: Spark runs its last micro-batch again with the same files, and
     each table takes a micro-batch once.
@@ -78,7 +78,7 @@ def drain(
             report(one)
 
     def write(rows: DataFrame, batch: BatchId) -> None:
-        if stop is not None and stop.is_set():
+        if stop():
             stopped.set()
             raise InterruptedError  # the only way to end a query before the next micro-batch; it runs in the next run
         if read.has_batch(batch):
