@@ -10,7 +10,6 @@ from featuregate.cli.plugin import CommandError, configuration, discover_view, p
 from featuregate_fleet.errors import ClusterUnread
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
@@ -90,7 +89,7 @@ def read_log_topic(
     spark: SparkSession,
     tables: Tables,
     time_zones: Mapping[str, str],
-    stop: threading.Event,
+    stop: Callable[[], bool],
     kept: KeptLines,
     report: Callable[[NothingRead], None],
 ) -> None:
