@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections import Counter
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -38,11 +36,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from featuregate_relay.access.authentication import Access
-    from featuregate_relay.webhooks.notifier import Notifier
 
 __all__ = ["Cluster", "make_app"]
-
-logger = logging.getLogger("featuregate.relay")
 
 _WATCH_SECONDS: Final = 1.0
 _CORS: Final[dict[str, Any]] = {
@@ -63,7 +58,6 @@ def make_app(
     *,
     access: Access | None = None,
     origins: Sequence[str] = (),
-    notifier: Notifier | None = None,
     floor_seconds: float = FLOOR_SECONDS,
     local_only: bool = False,
 ) -> Starlette:
@@ -91,12 +85,11 @@ def make_app(
     With ``?wait=SECONDS`` a request waits, 30 seconds at the most, for other content than ``If-None-Match`` names.
     ``access`` says which client may read what; without it, every client may read everything.
     ``origins`` are those of the pages whose scripts may read the responses.
-    ``notifier`` looks at each cluster once a second.
     ``local_only``: requests that name another host than this machine are refused.
     ``app.state.stop_waiting()`` ends every wait, before the server drains.
     """
     served = {name: ServedCluster(name, cluster) for name, cluster in clusters.items()}
-    relay = _Relay(served, floor_seconds, notifier)
+    relay = _Relay(served, floor_seconds)
     paths: list[Route] = [
         Route("/v1/clusters", relay.list_clusters),
         Route("/v1/clusters/{name}/view", relay.view),
@@ -135,15 +128,8 @@ def make_app(
 class _Relay:
     """The handlers of the paths, and the clusters that they look at."""
 
-    def __init__(
-        self,
-        clusters: Mapping[str, ServedCluster],
-        floor_seconds: float,
-        notifier: Notifier | None,
-    ) -> None:
+    def __init__(self, clusters: Mapping[str, ServedCluster], floor_seconds: float) -> None:
         self._clusters = clusters
-        self._notifier = notifier
-        self._failed_looks = Counter[str]()
         self.floors = Floors(floor_seconds)
         self.views = ViewPath(self.floors)
         self.streams = OpenStreams()
@@ -151,35 +137,23 @@ class _Relay:
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
-        """Watch the clusters while the app runs, so that each status and change is known with its beginning."""
-        watching = [asyncio.create_task(self._watch(cluster)) for cluster in self._clusters.values()]
+        """Watch the clusters while the app runs, so that each status is known with its beginning."""
+        watching = asyncio.create_task(self._watch())
         ends = [cluster.follow() for cluster in self._clusters.values()]
         try:
             yield
         finally:
             for end in ends:
                 end()
-            for each in watching:
-                each.cancel()
-            await asyncio.gather(*watching, return_exceptions=True)
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
             for cluster in self._clusters.values():
                 cluster.worker.close()
 
-    async def _watch(self, cluster: ServedCluster) -> None:
-        failing = False  # so that an error that stays is one line, and not one each second
+    async def _watch(self) -> None:
         while True:
-            try:
+            for cluster in self._clusters.values():
                 cluster.health()
-                if self._notifier is not None:
-                    await cluster.worker.run(partial(self._notifier.look, cluster))
-                failing = False
-            except Refused:
-                pass  # the thread is busy with requests: what has changed is found by a later look
-            except Exception:
-                self._failed_looks[cluster.name] += 1
-                if not failing:
-                    logger.exception("changes of cluster %s may not have been told", cluster.name)
-                failing = True
             await asyncio.sleep(_WATCH_SECONDS)
 
     def stop_waiting(self) -> None:
@@ -261,14 +235,10 @@ class _Relay:
                 {gate.name: gate.open for gate in cluster.gates},
                 cluster.next_view.waiting,
                 cluster.next_state.waiting,
-                self._failed_looks[name],
             )
             for name, cluster in self.readable_clusters(request).items()
         }
-        # An endpoint may be told of any cluster.
-        notifier = self._notifier if client_of(request).clusters is None else None
-        webhooks = {} if notifier is None else notifier.deliveries()
-        content = await asyncio.to_thread(exposition, numbers, webhooks)  # it has a line for each broker
+        content = await asyncio.to_thread(exposition, numbers)  # it has a line for each broker
         return Response(content, headers={"Content-Type": CONTENT_TYPE})
 
 

@@ -104,7 +104,6 @@ def run(args: argparse.Namespace) -> int:
             raise CommandError(_EXPOSED.format(listen.host))
         tls = relay.certificates(anonymous=args.allow_anonymous)
         access = relay.access(anonymous=args.allow_anonymous)
-        notifier = relay.notifier()
         discoverers = relay.discoverers(options=args.config is None)
     except config.ConfigMistakes as error:
         for line in error.lines:
@@ -135,7 +134,6 @@ def run(args: argparse.Namespace) -> int:
         access=access,
         tls=tls,
         origins=relay.allow_origins,
-        notifier=notifier,
         local_only=not relay.authenticates and not args.allow_anonymous,
     )
     return OK

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from featuregate import View
-    from featuregate_relay.webhooks.sender import Deliveries
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -35,16 +34,12 @@ class ClusterNumbers(NamedTuple):
     """Requests that wait for the next view."""
     streams: int
     """Streams that wait for the next event."""
-    failed_looks: int
-    """Looks for a change that an error of the relay has ended."""
 
 
-def exposition(clusters: Mapping[str, ClusterNumbers], webhooks: Mapping[str, Deliveries]) -> bytes:
-    """Return all metrics of these clusters and endpoints in the text format of Prometheus."""
+def exposition(clusters: Mapping[str, ClusterNumbers]) -> bytes:
+    """Return all metrics of these clusters in the text format of Prometheus."""
     registry = CollectorRegistry()
     registry.register(_Numbers(clusters))
-    if webhooks:
-        registry.register(_WebhookNumbers(webhooks))
     return generate_latest(registry)
 
 
@@ -61,7 +56,6 @@ class _Numbers(Collector):
         answered = _gauge("broker_answered", "1 if the broker answered the last poll.", "broker")
         gate_open = _gauge("gate_open", "1 if the gate is open.", "gate")
         polls = _counter("polls", "Polls that have ended.")
-        failed_looks = _counter("failed_looks", "Looks for a change that an error of the relay has ended.")
         of_health: dict[str, CounterMetricFamily | GaugeMetricFamily] = {
             "age_seconds": _gauge("view_age_seconds", "Seconds since a broker answered."),
             "epoch": _gauge("epoch", "Epoch of the finalized levels; -1 if there is none."),
@@ -73,7 +67,6 @@ class _Numbers(Collector):
             up.add_metric([name], numbers.health["status"] in {"ok", "degraded"})
             waiting.add_metric([name], numbers.waiting)
             streams.add_metric([name], numbers.streams)
-            failed_looks.add_metric([name], numbers.failed_looks)
             for key, family in of_health.items():
                 if numbers.health[key] is not None:
                     family.add_metric([name], numbers.health[key])
@@ -82,27 +75,7 @@ class _Numbers(Collector):
                 answered.add_metric([name, printable(label)], broker.answered)
             for gate, is_open in numbers.gates.items():
                 gate_open.add_metric([name, gate], is_open)
-        yield from (up, waiting, streams, failed_looks, answered, gate_open, *of_health.values())
-
-
-class _WebhookNumbers(Collector):
-    """The numbers of endpoints, under their names."""
-
-    def __init__(self, webhooks: Mapping[str, Deliveries]) -> None:
-        self._webhooks = webhooks
-
-    def collect(self) -> Iterator[Metric]:
-        prefix, labels = "featuregate_relay_webhook", ["webhook"]
-        pending = GaugeMetricFamily(f"{prefix}_pending", "Messages that are not delivered yet.", labels=labels)
-        delivered = CounterMetricFamily(f"{prefix}_delivered", "Messages that were delivered.", labels=labels)
-        failed = CounterMetricFamily(f"{prefix}_failed", "Attempts that have failed.", labels=labels)
-        dropped = CounterMetricFamily(f"{prefix}_dropped", "Messages that were given up.", labels=labels)
-        for name, numbers in self._webhooks.items():
-            pending.add_metric([name], numbers.pending)
-            delivered.add_metric([name], numbers.delivered)
-            failed.add_metric([name], numbers.failed)
-            dropped.add_metric([name], numbers.dropped)
-        yield from (pending, delivered, failed, dropped)
+        yield from (up, waiting, streams, answered, gate_open, *of_health.values())
 
 
 def _gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:

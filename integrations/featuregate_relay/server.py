@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from featuregate_relay.access.authentication import Access
     from featuregate_relay.access.certificates import Certificates
-    from featuregate_relay.webhooks.notifier import Notifier
 
 __all__ = ["Cluster", "bind", "serve"]
 
@@ -85,7 +84,6 @@ def serve(
     access: Access | None = None,
     tls: Certificates | None = None,
     origins: Sequence[str] = (),
-    notifier: Notifier | None = None,
     local_only: bool = False,
 ) -> None:
     """Poll clusters and serve them until SIGINT or SIGTERM; then finish the requests that are under way.
@@ -95,7 +93,7 @@ def serve(
     """
     gc.set_threshold(_ALLOCATIONS)
     _raise_file_limit()
-    app = make_app(clusters, access=access, origins=origins, notifier=notifier, local_only=local_only)
+    app = make_app(clusters, access=access, origins=origins, local_only=local_only)
     config = uvicorn.Config(
         app,
         http=partial(LimitedProtocol, connections=Connections(most_connections())),  # type: ignore[arg-type]
@@ -115,6 +113,4 @@ def serve(
         running.enter_context(listener)
         for cluster in clusters.values():
             running.enter_context(cluster.features)
-        if notifier is not None:
-            running.enter_context(notifier)
         _Server(config, app.state.stop_waiting, tls).run(sockets=[listener])

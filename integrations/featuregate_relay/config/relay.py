@@ -20,7 +20,6 @@ from featuregate_relay.access.tickets import Tickets
 from featuregate_relay.config.access import ClientTable, TlsTable, TokensTable, make_access, problems
 from featuregate_relay.config.addresses import Address
 from featuregate_relay.config.tables import FilePath, Name, Seconds, Table, line_of
-from featuregate_relay.config.webhooks import WebhookTable, make_notifier
 from featuregate_relay.flags.flags import LEVEL
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
     from featuregate_relay.access.authentication import Access
     from featuregate_relay.access.certificates import Certificates
-    from featuregate_relay.webhooks.notifier import Notifier
 
 
 _SECRET_BYTES: Final = 32
@@ -123,7 +121,6 @@ class RelayConfig(Table):
     clients: dict[Name, ClientTable] = Field(default_factory=dict)
     tokens: TokensTable | None = None
     tls: TlsTable | None = None
-    webhooks: dict[Name, WebhookTable] = Field(default_factory=dict)
     ticket_secret: FilePath | None = None
     """A file with a secret that replicas share, so that each knows the tickets of the others."""
     allow_origins: Annotated[tuple[str, ...], Field(strict=False)] = ()
@@ -154,19 +151,6 @@ class RelayConfig(Table):
         if len(secret) < _SECRET_BYTES:
             raise ConfigMistakes([f"ticket-secret: the file must have {_SECRET_BYTES} bytes or more"])
         return replace(access, tickets=Tickets(secret, wall))
-
-    def notifier(self) -> Notifier:
-        """Return the notifier that sends changes to the endpoints.
-
-        Raises
-        ------
-        ConfigMistakes
-            The file of a secret cannot be used.
-        """
-        notifier, mistakes = make_notifier(self.webhooks)
-        if mistakes:
-            raise ConfigMistakes(mistakes)
-        return notifier
 
     def certificates(self, *, anonymous: bool) -> Certificates | None:
         """Return the certificates of the listener; None: it serves without TLS.
@@ -235,8 +219,6 @@ def checked(tables: Mapping[str, Any], folder: Path) -> RelayConfig:
         config = RelayConfig.model_validate(tables, context={"folder": folder})
     except ValidationError as error:
         raise ConfigMistakes([line_of(each) for each in error.errors()]) from None
-    lines = problems(config.clients, config.tokens, config.tls, config.clusters)
-    lines += [f"webhooks.{name}.{told}" for name, each in config.webhooks.items() if (told := each.problem())]
-    if lines:
+    if lines := problems(config.clients, config.tokens, config.tls, config.clusters):
         raise ConfigMistakes(lines)
     return config

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+_REMOVED: Final = {
+    "webhooks": "the relay sends no webhooks any more: alert on its metrics, or run a process that follows the relay "
+    "and calls the endpoint"
+}
+"""Keys of earlier versions, and what to use in their place."""
 
 
 def _path(text: object, info: ValidationInfo) -> Path:
@@ -67,7 +72,7 @@ def line_of(mistake: ErrorDetails) -> str:
     place = ".".join(str(part) for part in mistake["loc"] if part != "[key]")
     text = mistake["msg"].removeprefix("Value error, ")
     said = {
-        "extra_forbidden": "there is no such key",
+        "extra_forbidden": _REMOVED.get(place, "there is no such key"),
         "missing": "is missing",
         "string_pattern_mismatch": "must be made of letters, digits, '.', '_' and '-'",
         "too_short": "must not be empty",

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from apps_in_process import call
 from doc_pages import ROOT
 from prometheus_client import CollectorRegistry, generate_latest
 
+import featuregate as fg
 from featuregate.cli import main
 from featuregate.health import write_health
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_metrics.prometheus import FeatureCollector
+from featuregate_relay.app import Cluster, make_app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,11 +68,27 @@ def test_alerts_ask_for_numbers_that_the_collector_has() -> None:
     """A misspelt name would never fire."""
     registry = CollectorRegistry()
     registry.register(FeatureCollector(StaticFeatures(release_view("4.2")), cluster="orders"))
-    served = set(re.findall(rb"^# TYPE (\S+)", generate_latest(registry), re.MULTILINE))
-    rules = [rule for group in one_with("groups")["groups"] for rule in group["rules"]]
+    assert asked_by("recipes.md") <= names_in(generate_latest(registry))
+
+
+def test_alerts_ask_for_numbers_that_a_relay_has() -> None:
+    """The same for the rules of the relay."""
+    features = StaticFeatures(release_view("4.2"))
+    app = make_app({"orders": Cluster(features, (features.gate("groups", fg.presets.kip848),))})
+    _, _, body = asyncio.run(call(app, "/metrics"))
+    assert asked_by("run-a-relay.md") <= names_in(body)
+
+
+def asked_by(page: str) -> set[bytes]:
+    """Return the metrics that the alerts of a page ask for."""
+    rules = [rule for group in one_with("groups", page)["groups"] for rule in group["rules"]]
     asked = {name.encode() for rule in rules for name in re.findall(r"featuregate_\w+", rule["expr"])}
     assert asked
-    assert asked <= served
+    return asked
+
+
+def names_in(exposition: bytes) -> set[bytes]:
+    return set(re.findall(rb"^# TYPE (\S+)", exposition, re.MULTILINE))
 
 
 @pytest.mark.parametrize(

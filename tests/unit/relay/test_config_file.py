@@ -22,7 +22,6 @@ from featuregate_relay.access.authentication import DEFAULT_RATE
 from featuregate_relay.config.access import ClientTable, TlsTable, TokensTable
 from featuregate_relay.config.addresses import Address
 from featuregate_relay.config.relay import ClusterConfig, ConfigMistakes, RelayConfig, checked, read_config
-from featuregate_relay.config.webhooks import WebhookTable
 
 if TYPE_CHECKING:
     from featuregate_relay.config.tables import Table
@@ -155,7 +154,6 @@ SECTIONS: dict[str, type[Table]] = {
     "`[clients.NAME]`": ClientTable,
     "`[tokens]`": TokensTable,
     "`[tls]`": TlsTable,
-    "`[webhooks.NAME]`": WebhookTable,
 }
 
 
@@ -163,7 +161,7 @@ SECTIONS: dict[str, type[Table]] = {
 def test_each_key_is_on_the_page_of_the_configuration(section: str) -> None:
     """And no other. Tables have sections of their own."""
     keys = {name.replace("_", "-") for name in SECTIONS[section].model_fields}
-    tables = {"clusters", "clients", "tokens", "tls", "webhooks"} if section == "At the top" else set()
+    tables = {"clusters", "clients", "tokens", "tls"} if section == "At the top" else set()
     assert set(defaults(section)) == keys - tables
 
 
@@ -355,9 +353,6 @@ URL = "must be a URL with a host, and a port from 1 to 65535 if any, such as htt
 )
 def test_a_url_without_a_host_or_with_a_wrong_port_is_a_mistake(tmp_path: Path, url: str) -> None:
     """Otherwise each request would fail later, and no message would come."""
-    (tmp_path / "secret").write_text("whsec_" + "A" * 40)
-    webhook = f'[webhooks.w]\nurl = "{url}"\nsecret = "secret"\n'
-    assert mistakes(tmp_path, CLUSTER + webhook) == [f"webhooks.w.url: {URL}"]
     assert mistakes(tmp_path, CLUSTER + f'[tokens]\nissuer = "{url}"\naudience = "x"\n') == [f"tokens.issuer: {URL}"]
 
 
@@ -371,9 +366,6 @@ def test_a_url_without_a_host_or_with_a_wrong_port_is_a_mistake(tmp_path: Path, 
 def test_a_file_of_authorities_is_read_with_the_configuration(tmp_path: Path, ca: str, problem: str) -> None:
     """A file that is missing, or that has no certificate."""
     (tmp_path / "empty.pem").write_text("nothing")
-    (tmp_path / "secret").write_text("whsec_" + "A" * 40)
-    webhook = f"[webhooks.w]\nurl = 'https://h'\nsecret = 'secret'\nca = '{ca}'\n"
-    assert mistakes(tmp_path, CLUSTER + webhook) == [f"webhooks.w.ca: {problem}"]
     tokens = f"[tokens]\nissuer = 'https://h'\naudience = 'x'\nca = '{ca}'\n"
     assert mistakes(tmp_path, CLUSTER + tokens) == [f"tokens.ca: {problem}"]
 
@@ -383,3 +375,9 @@ def test_a_port_has_digits_of_ascii(tmp_path: Path) -> None:
     assert mistakes(tmp_path, "listen = '127.0.0.1:\u0663'\n" + CLUSTER) == [
         "listen: '127.0.0.1:\u0663' is not HOST:PORT"
     ]
+
+
+def test_a_table_of_webhooks_is_refused_with_what_to_use(tmp_path: Path) -> None:
+    """A relay of an earlier version had them, and a file that still names one must not seem to work."""
+    (line,) = mistakes(tmp_path, CLUSTER + "[webhooks.chat]\nurl = 'https://chat.example'\n")
+    assert line.startswith("webhooks: the relay sends no webhooks any more: alert on its metrics")

@@ -7,22 +7,15 @@ import json
 import re
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 from apps_in_process import call
 from doc_pages import ROOT
 from prometheus_client.parser import text_string_to_metric_families
-from waiting import in_loop
 
 import featuregate as fg
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_relay.app import Cluster, make_app
-from featuregate_relay.webhooks.notifier import Notifier
-from featuregate_relay.webhooks.sender import Deliveries
-
-if TYPE_CHECKING:
-    from featuregate_relay.clusters import ServedCluster
 
 BOUND = 60.0
 PAGE = ROOT / "docs/how-to/run-a-relay.md"
@@ -51,39 +44,10 @@ def test_metrics_have_clusters_brokers_and_gates_as_labels() -> None:
     assert ("featuregate_relay_view_age_seconds", "late") not in found
 
 
-def test_a_look_that_fails_is_counted_and_the_relay_looks_on(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """At this cluster and at the others: webhooks would end, silently, until the relay stops."""
-    monkeypatch.setattr("featuregate_relay.app._WATCH_SECONDS", 0.01)
-    looked: list[str] = []
-
-    def look(cluster: ServedCluster) -> None:
-        looked.append(cluster.name)
-        if cluster.name == "orders" and looked.count("orders") <= 2:
-            raise KeyError(cluster.name)
-
-    notifier = SimpleNamespace(look=look, deliveries=dict)
-    app = make_app({"orders": Cluster(StaticFeatures()), "stock": Cluster(StaticFeatures())}, notifier=notifier)
-
-    async def watched() -> None:
-        async with app.router.lifespan_context(app):
-            await in_loop(lambda: min(looked.count("orders"), looked.count("stock")) >= 3)
-
-    asyncio.run(watched())
-    assert ["orders" in line for line in caplog.messages] == [True]
-    found = metrics(app)
-    assert [found["featuregate_relay_failed_looks_total", name] for name in ("orders", "stock")] == [2, 0]
-
-
 def test_the_page_names_each_metric_with_its_labels() -> None:
     """And no label for a client: ten thousand of them would be ten thousand time series."""
     features = StaticFeatures(release_view("4.2"))
-    endpoint = SimpleNamespace(name="chat", deliveries=lambda: Deliveries(pending=0, delivered=0, failed=0, dropped=0))
-    app = make_app(
-        {"default": Cluster(features, (features.gate("groups", fg.presets.kip848),))},
-        notifier=Notifier([(endpoint, None)]),
-    )
+    app = make_app({"default": Cluster(features, (features.gate("groups", fg.presets.kip848),))})
     asyncio.run(call(app, "/v1/clusters/default/view", {"User-Agent": "app"}))
     _, _, body = asyncio.run(call(app, "/metrics"))
     samples = [each for family in text_string_to_metric_families(body.decode()) for each in family.samples]

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trustme
 from apps_in_process import call
-from waiting import eventually
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.access.certificates import Certificates
@@ -20,9 +18,6 @@ from featuregate_relay.access.tokens import Tokens
 from featuregate_relay.app import Cluster, make_app
 from featuregate_relay.refusals import Refused
 from featuregate_relay.timeline.timeline import Timeline
-from featuregate_relay.webhooks.delivery import Attempt
-from featuregate_relay.webhooks.messages import Message
-from featuregate_relay.webhooks.sender import Sender
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,19 +73,6 @@ def test_what_is_wrong_with_a_timeline_is_one_line(text: str, tmp_path: Path, ca
     file = tmp_path / f"{text.rstrip(chr(0))}.timeline"
     file.write_text(json.dumps({"schema_version": 1, "entries": [{"kind": text}], text: text}))
     Timeline(file)
-    assert logged(caplog).isprintable()
-
-
-@every_text
-def test_why_a_message_was_not_delivered_is_one_line(text: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A receiver may choose the text."""
-    attempt = Attempt(delivered=False, problem=text)
-    endpoint: Any = SimpleNamespace(name="chat", deliver=lambda *_: attempt)
-    sender = Sender(endpoint)
-    sender.start()
-    sender.send(Message("msg_1", "cluster.changed", "{}"))
-    eventually(lambda: caplog.messages)
-    sender.close()
     assert logged(caplog).isprintable()
 
 

@@ -229,7 +229,7 @@ def test_a_request_that_was_ended_is_not_sent_again() -> None:
 
 
 def test_what_may_have_had_an_effect_is_not_sent_again() -> None:
-    """A webhook is a POST; its own retries have an id that the receiver knows."""
+    """A POST may have been handled, although no answer came."""
     with relay(ANSWER, NO_ANSWER) as peer, requests.Session() as session:
         session.mount("http://", AbortableAdapter())
         session.post(peer.url, timeout=BOUND)

@@ -1,1 +1,0 @@
-"""Sends changes to other services, by Standard Webhooks."""
