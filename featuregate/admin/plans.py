@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.admin.metadata_log import WHAT_TO_DO, in_log, stays_in_log, writes_snapshot
+from featuregate.admin.no_return import no_return
 from featuregate.admin.prediction import ClusterState, predict
 from featuregate.admin.updates import checked, kraft_version_is_only_recorded
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, close_to, features, level_name
@@ -20,6 +21,7 @@ from featuregate.requirements import ConfigHas, conditions_in, features_in, pars
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from featuregate.admin.no_return import NoReturn
     from featuregate.admin.prediction import Judgement, Prediction
     from featuregate.admin.registrations import Quorum
     from featuregate.admin.updates import LeftOut, Update
@@ -71,6 +73,8 @@ class Plan:
     """Latches that could not be read. An update that is not refused is ``unknown`` while there is one."""
     left_out: tuple[LeftOut, ...] = ()
     """What is not sent, and why."""
+    no_return: tuple[NoReturn, ...] = ()
+    """The levels that cannot be lowered again to what they are now."""
 
     @property
     def judgement(self) -> Judgement:
@@ -125,7 +129,8 @@ def plan(
     wanted = tuple(updates) if left else checked(updates)
     cluster_state = ClusterState.of(brokers, controllers, quorum)
     predictions = predict(wanted, cluster_state)
-    after = _after(seen, _carried_out(predictions, all_or_nothing=cluster_state.all_or_nothing))
+    done = tuple(_carried_out(predictions, all_or_nothing=cluster_state.all_or_nothing))
+    after = _after(seen, done)
     before_open, after_open = _open_presets(seen, wanted), _open_presets(after, wanted)
     return Plan(
         cluster_id=seen.cluster_id,
@@ -142,6 +147,7 @@ def plan(
         ),
         unread=tuple(_unread(latched or {})),
         left_out=left,
+        no_return=no_return(done, seen.finalized),
     )
 
 
@@ -288,6 +294,8 @@ def _lines(made: Plan) -> Iterator[str]:
         yield f"  {judgement:<8}  {update.feature}: {' -> '.join(names)}" + (f": {text}" if text else "")
     for left in made.left_out:
         yield f"  left out  {left.update.feature}: {left.why}"
+    for lost in made.no_return:
+        yield f"  no return  {lost}"
     if made.opens:
         yield f"  opens     {', '.join(made.opens)}"
     if made.closes:

@@ -139,16 +139,15 @@ def moving(updates: Iterable[Update], view: View) -> Moves:
     """Take of the updates to a release those that move a feature of this cluster, and can.
 
     From 4.0 on one refusal stops all updates of a request, and ``kafka-features`` sends some that no controller takes.
-    Left out are features that have their level already; those that the release would move the other way; any downgrade
-    of ``kraft.version``, which never goes down; and its upgrade where controllers may be older than 4.1, which would
-    write a record that their quorum knows nothing of (KAFKA-18979). A move of ``metadata.version`` is always sent:
-    without it the others make no release.
+    Left out are features that have their level already; those that the release would move the other way; and
+    ``kraft.version``: it never goes down, no other level needs it, and only the leader of the quorum knows whether it
+    can be raised. A move of ``metadata.version`` is always sent: without it the others make no release.
     """
     wanted = checked(updates)
     left_out = tuple(
         LeftOut(update, view.level(update.feature), why)
         for update in wanted
-        if (why := _why_left_out(update, wanted, view)) is not None
+        if (why := _why_left_out(update, view)) is not None
     )
     stays = {each.update for each in left_out}
     return Moves(tuple(update for update in wanted if update not in stays), left_out)
@@ -168,7 +167,7 @@ def kraft_version_is_only_recorded(updates: Iterable[Update], view: View) -> boo
     return not quorum_keeps_kraft_version(level)
 
 
-def _why_left_out(update: Update, updates: tuple[Update, ...], view: View) -> str | None:
+def _why_left_out(update: Update, view: View) -> str | None:
     current, rises = view.level(update.feature), update.upgrade_type == "upgrade"
     if current == update.level:
         return f"is at {current} already"
@@ -177,15 +176,6 @@ def _why_left_out(update: Update, updates: tuple[Update, ...], view: View) -> st
     if current is not None and rises is not (current < update.level):
         how = "an upgrade" if rises else "a downgrade"
         return f"is at {current}, and {how} to {update.level} cannot {'lower' if rises else 'raise'} it"
-    return _why_quorum_stays(update, updates, view) if update.feature == KRAFT_VERSION else None
-
-
-def _why_quorum_stays(update: Update, updates: tuple[Update, ...], view: View) -> str | None:
-    if update.upgrade_type != "upgrade":
-        return "never goes down"
-    if not kraft_version_is_only_recorded(updates, view):
+    if update.feature != KRAFT_VERSION:
         return None
-    return (
-        f"stays as it is: controllers before 4.1 would report {update.level}, and their quorum would not have it "
-        "(KAFKA-18979)"
-    )
+    return "never goes down" if not rises else "stays as it is: once raised it never goes down, so raise it by itself"

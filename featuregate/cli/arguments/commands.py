@@ -130,7 +130,7 @@ def _whole(text: str, lowest: int, highest: int) -> int:
 
 def _upgrade(parser: argparse.ArgumentParser) -> None:
     _add_levels(parser, "upgrade")
-    _add(parser, "--dry-run", "--wait", *_EVIDENCE)
+    _add(parser, "--dry-run", "--yes", "--wait", *_EVIDENCE)
 
 
 def _downgrade(parser: argparse.ArgumentParser) -> None:
@@ -145,7 +145,7 @@ def _disable(parser: argparse.ArgumentParser) -> None:
 
 def _upgrade_all(parser: argparse.ArgumentParser) -> None:
     _add_release(parser, "upgrade to (default: the newest that every broker can run)")
-    _add(parser, "--dry-run", "--wait", *_EVIDENCE)
+    _add(parser, "--dry-run", "--yes", "--wait", *_EVIDENCE)
 
 
 def _downgrade_all(parser: argparse.ArgumentParser) -> None:

@@ -119,7 +119,8 @@ The brokers are asked twice, two seconds apart, to see whether the epoch rises."
         """\
 Predict how the controller would answer an upgrade, a downgrade or a disable, by the controller's own rules and in its
 own words: which levels every registered broker supports, which levels in between changed the metadata, what a level
-depends on. Show also which presets the update opens and closes, and which apps with a latched gate it affects: name
+depends on. Show also which levels cannot be lowered again and which releases do not start any more then (no return),
+which presets the update opens and closes, and which apps with a latched gate it affects: name
 such apps by --latches, the folder of their FileLatchStore, or by --gate.
 
 A plan needs no right on the cluster. It is a prediction; 'upgrade --dry-run' asks the controller itself.""",
@@ -137,8 +138,13 @@ A plan needs no right on the cluster. It is a prediction; 'upgrade --dry-run' as
         """\
 Raise finalized levels: the levels that --feature names, or all levels of a release. Needs ALTER on the cluster.
 
+Most levels of metadata.version, and kraft.version, cannot be lowered again, and older releases of Kafka do not start
+then. On a terminal the command names them, shows the plan and asks first. Without a terminal it warns; the next release
+refuses such an upgrade without --yes.
+
 From Kafka 4.0 on, one refused feature fails the whole request; before 4.0 the controller decides feature by feature.
-The output is that of kafka-features.""",
+The output is that of kafka-features. With --release-version the request holds only the features that change, and never
+kraft.version: raise that by itself.""",
         (
             "--bootstrap-server localhost:9092 upgrade --release-version 4.2 --dry-run",
             "--bootstrap-server localhost:9092 upgrade --release-version 4.2 --wait 30",
@@ -175,7 +181,8 @@ Lower features to level 0. Needs ALTER on the cluster. On a terminal the command
 Raise every feature to the levels of a release: by default the newest release that every answering broker can run, with
 ZooKeeper the highest level that every broker can run.
 This is 'upgrade --release-version VERSION' with the name and the output of KIP-584. The request holds only the features
-that change; lines on standard error name the others, and why they are left out.""",
+that change; lines on standard error name the others, and why they are left out. On a terminal the command shows the
+plan and asks first where a level cannot be lowered again.""",
         (
             "--bootstrap-server localhost:9092 upgrade-all --dry-run",
             "--bootstrap-server localhost:9092 upgrade-all --release-version 4.2 --wait 30",

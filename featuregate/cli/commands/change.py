@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.admin.client import UPDATE_SECONDS, Admin
+from featuregate.admin.no_return import ONE_WAY, no_return
 from featuregate.admin.outcomes import Outcome
 from featuregate.admin.updates import moving, upgrade
 from featuregate.catalog import METADATA_VERSION, level_name, metadata_levels
@@ -23,6 +24,7 @@ from featuregate.printable import printable
 if TYPE_CHECKING:
     import argparse
 
+    from featuregate.admin.no_return import NoReturn
     from featuregate.admin.updates import LeftOut, Update
     from featuregate.cli.updates.requested import Verb
     from featuregate.view.cluster_view import View
@@ -61,8 +63,8 @@ def run(args: argparse.Namespace) -> int:
     for line in left_out_lines(request.left_out):
         print_message(line)
     require_evidence(args, request.updates, request.view)
-    if not args.dry_run and options.verb != "upgrade" and not args.yes and request.updates:
-        _require_confirmation(admin, request)
+    if not args.dry_run and not args.yes and request.updates:
+        _require_confirmation(admin, request, _lost(args, request), lowers=options.verb != "upgrade")
     outcome = _outcome(admin, request, dry_run=args.dry_run)
     _print_outcome(args, options.verb, outcome, request)
     if not outcome.done:
@@ -159,9 +161,23 @@ def _print_outcome(args: argparse.Namespace, verb: Verb, outcome: Outcome, reque
         raise CommandError(" ".join([failure_count(request.updates, errors), *advice(outcome)]), FAILED)
 
 
-def _require_confirmation(admin: Admin, request: Request) -> None:
+def _lost(args: argparse.Namespace, request: Request) -> tuple[NoReturn, ...]:
+    """Return the levels that the request raises for good; brokers are asked only where there may be one."""
+    if not any(update.feature in ONE_WAY and update.upgrade_type == "upgrade" for update in request.updates):
+        return ()
+    view = request.view or discover_view(args)
+    return no_return(request.updates, view.finalized)
+
+
+def _require_confirmation(admin: Admin, request: Request, lost: tuple[NoReturn, ...], *, lowers: bool) -> None:
     """Show the plan and ask, only on a terminal. Raises `CommandError` unless the answer is yes."""
+    if not lowers and not lost:
+        return
     if sys.stdin is None or not sys.stdin.isatty():
+        for one in lost:
+            print_message(f"no return: {printable(str(one))}")
+        if lost:
+            print_message("the next release of featuregate refuses this without --yes")
         return
     print("\n".join(map(printable, str(admin.plan(request.updates)).splitlines())), file=sys.stderr)
     print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)

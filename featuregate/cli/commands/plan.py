@@ -144,6 +144,7 @@ def _to_json(made: Plan) -> dict[str, Any]:
             for update, current, judgement, text in made.updates
         ],
         "left_out": [left_out_to_json(left) for left in made.left_out],
+        "no_return": [lost._asdict() | {"text": str(lost)} for lost in made.no_return],
         "opens": list(made.opens),
         "closes": list(made.closes),
         "affected": [app._asdict() for app in made.affected],

@@ -136,4 +136,5 @@ def _roll(sandbox: _Sandbox, version: str) -> None:
     for node_id in sandbox.nodes:
         print(f"broker {node_id} stops, and starts with {version}", flush=True)
         sandbox.roll(node_id, version)
-    print(f"all brokers run {version}; finalized levels stay until 'featuregate upgrade-all'", flush=True)
+    plan = f"featuregate plan upgrade --release-version {version}"
+    print(f"all brokers run {version}; finalized levels stay as they are; what comes next: {plan}", flush=True)

@@ -1,4 +1,4 @@
-"""Confirmation of downgrades on a terminal."""
+"""Confirmation, on a terminal, of downgrades and of upgrades that cannot be taken back."""
 
 from __future__ import annotations
 
@@ -50,6 +50,43 @@ def test_invariant_16_on_a_terminal_a_downgrade_asks_first(
     assert ("nothing was changed" in err) is not done
 
 
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("upgrade --release-version 4.3", "metadata.version: 30 cannot be lowered again, and Kafka before 4.3"),
+        ("upgrade-all", "metadata.version: 30 cannot be lowered again, and Kafka before 4.3"),
+        ("upgrade --feature metadata.version=30", "metadata.version: 30 cannot be lowered again"),
+        ("upgrade --metadata 4.3", "metadata.version: 30 cannot be lowered again"),
+        ("upgrade --feature kraft.version=1", "kraft.version: 1 cannot be lowered again, and Kafka before 3.9"),
+    ],
+)
+@pytest.mark.parametrize(("answer", "done"), [("y", True), ("", False)])
+def test_invariant_16_on_a_terminal_an_upgrade_that_cannot_be_taken_back_asks_first(
+    cluster: ScriptedCluster, command: str, says: str, answer: str, *, done: bool
+) -> None:
+    """The plan has a line for each level that cannot be lowered again, and for the releases that do not start then."""
+    cluster.apply({"metadata.version": 27, "kraft.version": 0})
+    for node in cluster.nodes.values():
+        node.supported["metadata.version"] = (7, 30)
+    code, _, err = on_a_terminal(cluster, answer, command)
+    assert f"no return  {says}" in err
+    assert QUESTION in err
+    assert (code, len(cluster.received)) == ((0, 1) if done else (1, 0))
+
+
+def test_without_a_terminal_an_upgrade_that_cannot_be_taken_back_warns(cluster: ScriptedCluster) -> None:
+    """Scripts have until the next release to give --yes."""
+    cluster.apply({"metadata.version": 20, "kraft.version": 0})
+    command = [sys.executable, "-m", "featuregate", "--bootstrap-server", cluster.bootstrap, "upgrade-all"]
+    done = subprocess.run(command, input="", capture_output=True, text=True, check=False)
+    assert (
+        "no return: metadata.version: 29 cannot be lowered below 23 (4.0-IV1) again, and Kafka before 4.0"
+        in done.stderr
+    )
+    assert "the next release of featuregate refuses this without --yes" in done.stderr
+    assert len(cluster.received) == 1
+
+
 def test_the_end_of_input_is_no_confirmation(cluster: ScriptedCluster) -> None:
     """The next message starts on a line of its own."""
     code, _, err = on_a_terminal(cluster, "\x04", "downgrade --feature group.version=0")
@@ -63,10 +100,17 @@ def test_the_end_of_input_is_no_confirmation(cluster: ScriptedCluster) -> None:
         "disable --feature group.version --yes",
         "disable --feature group.version --dry-run",
         "upgrade --feature group.version=1",
+        "upgrade --release-version 4.3 --dry-run",
+        "upgrade --release-version 4.3 --yes",
+        "upgrade-all --yes",
+        "upgrade --feature metadata.version=29",
     ],
 )
 def test_some_commands_need_no_confirmation(cluster: ScriptedCluster, command: str) -> None:
-    """A dry run changes nothing, and kafka-features never asks before an upgrade."""
+    """A dry run changes nothing; and a level that can be lowered again is raised without a question."""
+    cluster.apply({"metadata.version": 27})
+    for node in cluster.nodes.values():
+        node.supported["metadata.version"] = (7, 30)
     code, _, err = on_a_terminal(cluster, "n", command)
     assert (code, QUESTION in err) == (0, False)
 
