@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from featuregate.testing.simulator import KRaftCluster, ZooKeeperCluster, apply
+from featuregate.testing.simulator import apply
+from featuregate.testing.simulator.kraft.cluster import KRaftCluster
+from featuregate.testing.simulator.zookeeper.cluster import ZooKeeperCluster
 
 if TYPE_CHECKING:
     from featuregate.testing.simulator.events import ClusterEvent

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from featuregate.testing.fakes.cluster import FakeCluster
     from featuregate.testing.local_kafka.cluster import LocalKafka
     from featuregate.testing.simulator.simulated_cluster import SimulatedCluster
+    from featuregate.testing.simulator.upgrades import upgrades
     from featuregate.testing.static import StaticFeatures, release_view
 
-__all__ = ["FakeCluster", "LocalKafka", "SimulatedCluster", "StaticFeatures", "release_view", "simulator"]
+__all__ = ["FakeCluster", "LocalKafka", "SimulatedCluster", "StaticFeatures", "release_view", "simulator", "upgrades"]
 
 _MODULES = {
     "FakeCluster": "featuregate.testing.fakes.cluster",
@@ -23,6 +24,7 @@ _MODULES = {
     "SimulatedCluster": "featuregate.testing.simulator.simulated_cluster",
     "StaticFeatures": "featuregate.testing.static",
     "release_view": "featuregate.testing.static",
+    "upgrades": "featuregate.testing.simulator.upgrades",
 }
 
 

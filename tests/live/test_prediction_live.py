@@ -20,12 +20,13 @@ from featuregate.admin.plans import plan
 from featuregate.admin.updates import Update
 from featuregate.catalog import features
 from featuregate.testing import LocalKafka
-from featuregate.testing.simulator import KRaft, update_features
+from featuregate.testing.simulator import KRaft
+from featuregate.testing.simulator.cluster import update_features
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from featuregate.testing.simulator import KRaftCluster
+    from featuregate.testing.simulator.kraft.cluster import KRaftCluster
     from featuregate.view.cluster_view import View
 
 pytestmark = [pytest.mark.proof("admin"), pytest.mark.live, pytest.mark.slow]

@@ -17,18 +17,8 @@ from featuregate.errors import LocalKafkaError
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.commands import Installation, write_logging
 from featuregate.testing.local_kafka.releases import recipe_for
-from featuregate.testing.simulator import (
-    Kill,
-    KRaft,
-    KRaftCluster,
-    Roll,
-    Stop,
-    UpdateFeatures,
-    apply,
-    downgrade,
-    update_features,
-    upgrade,
-)
+from featuregate.testing.simulator import Kill, KRaft, Roll, Stop, UpdateFeatures, apply, downgrade, upgrade
+from featuregate.testing.simulator.cluster import update_features
 from featuregate.wire.cluster import CONTROLLERS, DescribeClusterRequest
 from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest
 
@@ -37,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featuregate.testing.plugin import MakeSimulatedCluster
+    from featuregate.testing.simulator.kraft.cluster import KRaftCluster
 
 pytestmark = [pytest.mark.proof("simulator"), pytest.mark.live, pytest.mark.slow]
 

@@ -14,11 +14,14 @@ from featuregate.admin.updates import disable, downgrade, upgrade
 from featuregate.errors import UpdateRefused
 from featuregate.kafka_errors import INVALID_REQUEST
 from featuregate.testing import LocalKafka
-from featuregate.testing.simulator import Roll, ZooKeeper, ZooKeeperCluster, apply, release_build, update_features
+from featuregate.testing.simulator import Roll, ZooKeeper, apply, release_build
+from featuregate.testing.simulator.cluster import update_features
 from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest, UpdateFeaturesResponse, UpgradeType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from featuregate.testing.simulator.zookeeper.cluster import ZooKeeperCluster
 
 pytestmark = [pytest.mark.proof("simulator"), pytest.mark.live, pytest.mark.slow]
 

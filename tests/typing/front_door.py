@@ -8,6 +8,8 @@ import featuregate as fg
 from featuregate.admin.outcomes import Outcome
 from featuregate.admin.plans import Plan
 from featuregate.testing import FakeCluster, LocalKafka, SimulatedCluster, simulator
+from featuregate.testing.simulator.kraft.cluster import KRaftCluster
+from featuregate.testing.simulator.zookeeper.cluster import ZooKeeperCluster
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,8 +84,8 @@ with SimulatedCluster(simulator.KRaft("3.9")) as simulated:
     simulated.apply(simulator.Roll(1, "4.2"), simulator.Tick(3))
     simulated.apply("roll")  # type: ignore[arg-type]  # events are values
 happened = simulator.apply(simulator.KRaft("3.9").create(), simulator.upgrade({"group.version": 1}))
-assert_type(happened.cluster, simulator.KRaftCluster)
-assert_type(simulator.apply(simulator.ZooKeeper().create(), simulator.Tick()).cluster, simulator.ZooKeeperCluster)
+assert_type(happened.cluster, KRaftCluster)
+assert_type(simulator.apply(simulator.ZooKeeper().create(), simulator.Tick()).cluster, ZooKeeperCluster)
 
 
 # Operators plan, try and change; each method has a twin for coroutines.

@@ -1,4 +1,4 @@
-"""The events that can happen to a simulated cluster and to the app beside it. Pure.
+"""The events that can happen to a simulated cluster. Pure.
 
 A script is a tuple of events. Events are values: they compare, pickle, and print as the code that creates them.
 """
@@ -24,11 +24,7 @@ class ScriptError(ValueError):
 
 
 @dataclass(frozen=True, repr=False)
-class Event(Value):
-    """An event of a script."""
-
-
-class ClusterEvent(Event):
+class ClusterEvent(Value):
     """An event that happens to the cluster."""
 
 
@@ -39,13 +35,9 @@ class NodeEvent(ClusterEvent):
     node_id: int
 
 
-class AppEvent(Event):
-    """An event that happens to the app, or to its connections."""
-
-
 @dataclass(frozen=True, repr=False)
 class Tick(ClusterEvent):
-    """Time passes for the cluster and for the app: half a second for each tick (:data:`TICK_SECONDS`)."""
+    """Time passes: half a second for each tick (:data:`TICK_SECONDS`)."""
 
     ticks: int = 1
 
@@ -137,29 +129,6 @@ class Rebuild(ClusterEvent):
 
 class Restore(ClusterEvent):
     """Restore the cluster to its first state, under the same cluster id, so that its epochs start low again."""
-
-
-class Poll(AppEvent):
-    """The app polls all brokers."""
-
-
-@dataclass(frozen=True, repr=False)
-class TruncateAnswer(AppEvent):
-    """The next answer of a node to the app is cut off after some bytes."""
-
-    node_id: int
-    after_bytes: int
-
-
-class RestartApp(AppEvent):
-    """Restart the process of the app. It keeps its latch store."""
-
-
-@dataclass(frozen=True, repr=False)
-class JumpClock(AppEvent):
-    """The app's wall clock jumps, back if ``seconds`` is negative."""
-
-    seconds: float
 
 
 def upgrade(levels: Mapping[str, int], *, dry_run: bool = False, version: int = 1) -> UpdateFeatures:

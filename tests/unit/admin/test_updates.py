@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,9 @@ from featuregate.catalog import release_levels
 from featuregate.errors import InvalidUpdate
 from featuregate.testing import release_view
 from featuregate.testing import simulator as sim
+
+if TYPE_CHECKING:
+    from featuregate.testing.simulator.kraft.cluster import KRaftCluster
 
 
 @pytest.mark.parametrize(
@@ -77,7 +82,7 @@ def wanted_at(metadata_level: int, verb: str) -> tuple[Update, ...]:
     return downgrade(levels) if verb == "downgrade" else upgrade({name: at for name, at in levels.items() if at})
 
 
-def refused_by(cluster: sim.KRaftCluster, updates: tuple[Update, ...]) -> tuple[bool, sim.KRaftCluster]:
+def refused_by(cluster: KRaftCluster, updates: tuple[Update, ...]) -> tuple[bool, KRaftCluster]:
     """Send updates to the simulated controller; return whether it refused any, and the cluster afterwards."""
     make = sim.upgrade if updates[0].upgrade_type == "upgrade" else sim.downgrade
     happened = sim.apply(cluster, make({update.feature: update.level for update in updates}))
@@ -86,7 +91,7 @@ def refused_by(cluster: sim.KRaftCluster, updates: tuple[Update, ...]) -> tuple[
 
 
 @st.composite
-def clusters(draw: st.DrawFn) -> tuple[str, sim.KRaftCluster, int]:
+def clusters(draw: st.DrawFn) -> tuple[str, KRaftCluster, int]:
     """Draw a cluster with static voters, formatted at any levels, and a metadata.version not far from its own.
 
     Nodes are of one release, and support the levels.
@@ -103,9 +108,7 @@ def clusters(draw: st.DrawFn) -> tuple[str, sim.KRaftCluster, int]:
 
 
 @given(clusters(), st.sampled_from(["upgrade", "downgrade"]))
-def test_only_metadata_version_can_stop_a_move_to_a_release(
-    drawn: tuple[str, sim.KRaftCluster, int], verb: str
-) -> None:
+def test_only_metadata_version_can_stop_a_move_to_a_release(drawn: tuple[str, KRaftCluster, int], verb: str) -> None:
     """The controller accepts the other updates, and no broker reports a kraft.version that the quorum lacks."""
     release, cluster, target = drawn
     moves = moving(wanted_at(target, verb), release_view(release, finalized=cluster.levels, epoch=50))

@@ -1,7 +1,7 @@
 """Discoverer, store and gates against brokers that are stale, paused, rebuilt and wrong, in any order of events.
 
-The model of the invariants is that of the simulator's explorer. It learns what a broker reported from the view, after
-the test has checked that the broker could have reported it.
+The model of the invariants is that of the app over simulated clusters. It learns what a broker reported from the view,
+after the test has checked that the broker could have reported it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis.strategies as st
+from app_model.expectations import AppRequirements, BrokerReport, Expectations
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -29,8 +30,6 @@ from hypothesis.stateful import (
 import featuregate as fg
 from featuregate.errors import DiscoveryError
 from featuregate.testing import FakeCluster
-from featuregate.testing.simulator.requirements import AppRequirements
-from featuregate.testing.simulator.scripts.expectations import BrokerReport, Expectations
 
 if TYPE_CHECKING:
     from collections.abc import Callable

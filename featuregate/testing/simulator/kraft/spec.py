@@ -11,7 +11,6 @@ from featuregate.testing.simulator.builds import Build, release_build
 from featuregate.testing.simulator.events import ScriptError
 from featuregate.testing.simulator.kraft.cluster import KRaftCluster, LevelsChange
 from featuregate.testing.simulator.nodes import SimulatedNode
-from featuregate.testing.simulator.requirements import AppRequirements
 from featuregate.testing.simulator.values import Value
 
 if TYPE_CHECKING:
@@ -84,11 +83,6 @@ class KRaft(Value):
         if not build.controller_apis:
             raise ScriptError(f"{name} has no KRaft controllers that were captured")
         return build
-
-    @property
-    def app_requirements(self) -> AppRequirements:
-        """What the gates of an app beside this cluster require by default: what came with 4.0."""
-        return AppRequirements("TxnOffsetCommit", 5, "group.version", 1)
 
     @property
     def default_builds(self) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from featuregate.testing.simulator.builds import Build, release_build
 from featuregate.testing.simulator.events import ScriptError
 from featuregate.testing.simulator.nodes import SimulatedNode
-from featuregate.testing.simulator.requirements import AppRequirements
 from featuregate.testing.simulator.values import Value
 from featuregate.testing.simulator.zookeeper.cluster import FeaturesNode, ZooKeeperCluster
 
@@ -55,11 +54,6 @@ class ZooKeeper(Value):
             return known.get(name) or release_build(name)
         except ValueError as error:
             raise ScriptError(str(error)) from error
-
-    @property
-    def app_requirements(self) -> AppRequirements:
-        """What the gates of an app beside this cluster require by default: the KIP's own example."""
-        return AppRequirements("TxnOffsetCommit", 3, _FEATURE, 2)
 
     @property
     def default_builds(self) -> tuple[str, ...]:

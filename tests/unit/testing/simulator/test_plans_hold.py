@@ -17,20 +17,10 @@ from featuregate.admin.plans import plan
 from featuregate.admin.updates import Update
 from featuregate.catalog import features
 from featuregate.kafka_errors import INVALID_REQUEST
-from featuregate.testing.simulator import (
-    Kill,
-    KRaft,
-    KRaftCluster,
-    Roll,
-    Stop,
-    ZooKeeper,
-    ZooKeeperCluster,
-    apply,
-    downgrade,
-    release_build,
-    update_features,
-    upgrade,
-)
+from featuregate.testing.simulator import Kill, KRaft, Roll, Stop, ZooKeeper, apply, downgrade, release_build, upgrade
+from featuregate.testing.simulator.cluster import update_features
+from featuregate.testing.simulator.kraft.cluster import KRaftCluster
+from featuregate.testing.simulator.zookeeper.cluster import ZooKeeperCluster
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
 from featuregate.view.merging import merge
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from app_model.app import App
 from simulated import after
 
 from featuregate.testing.simulator import (
-    App,
     Build,
     CatchUp,
-    FeaturesNode,
     Heal,
     HoldRegistrations,
     Join,
@@ -28,14 +27,14 @@ from featuregate.testing.simulator import (
     Tick,
     UpdateFeatures,
     ZooKeeper,
-    ZooKeeperCluster,
     apply,
     downgrade,
     release_build,
-    update_features,
     upgrade,
     view_of,
 )
+from featuregate.testing.simulator.cluster import update_features
+from featuregate.testing.simulator.zookeeper.cluster import FeaturesNode, ZooKeeperCluster
 from featuregate.wire.update_features import FeatureResult, FeatureUpdate, UpdateFeaturesRequest
 
 GROUP = "group_coordinator"

@@ -1,7 +1,7 @@
 """A model of the invariants that is simple enough to be believed: what an app must see and decide, poll by poll.
 
-The model works with what brokers report. It takes nothing from the app's own merging, latches or gates. The checker of
-scripts uses it for simulated clusters, and the unit tests use it for a real discoverer over fake brokers.
+The model works with what brokers report. It takes nothing from the app's own merging, latches or gates. It is used for
+an app over simulated clusters, and for a discoverer over fake brokers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from featuregate.gating.gates import Gate
-    from featuregate.testing.simulator.requirements import AppRequirements
     from featuregate.view.cluster_view import View
 
 
@@ -26,6 +25,21 @@ class InvariantBroken(AssertionError):
 
     def __str__(self) -> str:
         return f"invariant {self.number}: {self.problem}"
+
+
+class AppRequirements(NamedTuple):
+    """One API version and one feature level. The app has gates for each of them, for both, and for either."""
+
+    api: str
+    version: int
+    feature: str
+    level: int
+
+    @property
+    def requirements(self) -> tuple[str, str, str, str]:
+        """The requirements of the four gates, as texts."""
+        api, level = f"{self.api}>={self.version}", f"feature:{self.feature}>={self.level}"
+        return api, level, f"{api} & {level}", f"{api} | {level}"
 
 
 class BrokerReport(NamedTuple):

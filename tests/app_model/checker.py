@@ -7,34 +7,79 @@ from __future__ import annotations
 
 import pickle
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from app_model.app import FORGET_AFTER, STALE_AFTER, App, Poll, RestartApp, TruncateAnswer
+from app_model.expectations import AppRequirements, BrokerReport, Expectations, InvariantBroken
 from featuregate.catalog import api_key
 from featuregate.errors import GateClosed, NotPicklable
 from featuregate.gating.events import Changed
-from featuregate.testing.simulator.app import FORGET_AFTER, STALE_AFTER, App
+from featuregate.testing.simulator import KRaft, ScriptError, Tick
 from featuregate.testing.simulator.client import PASSWORD, fetch_broker_list
-from featuregate.testing.simulator.scripts.expectations import BrokerReport, Expectations, InvariantBroken
+from featuregate.testing.simulator.cluster import apply
+from featuregate.testing.simulator.events import TICK_SECONDS, ClusterEvent
 from featuregate.view.cluster_view import View
 from featuregate.wire.api_versions import ApiVersionsRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from featuregate.gating.gates import Gate
     from featuregate.gating.latches import Policy
     from featuregate.testing.fakes.answers import NodeState
-    from featuregate.testing.simulator.cluster import Cluster
-    from featuregate.testing.simulator.requirements import AppRequirements
+    from featuregate.testing.simulator.cluster import Cluster, ClusterSpec
     from featuregate.view.answers import BrokerAnswer
 
-__all__ = ["InvariantBroken", "InvariantChecker"]
-
 _POLICIES: Final[tuple[Policy, ...]] = ("sticky", "live")
+
+
+AppEvent = Poll | TruncateAnswer | RestartApp
+
+
+def app_requirements(spec: ClusterSpec) -> AppRequirements:
+    """Return what the gates of an app over this cluster require: what came with 4.0, or KIP-584's own example."""
+    if isinstance(spec, KRaft):
+        return AppRequirements("TxnOffsetCommit", 5, "group.version", 1)
+    return AppRequirements("TxnOffsetCommit", 3, "group_coordinator", 2)
+
+
+def check_invariants(
+    spec: ClusterSpec,
+    events: Iterable[ClusterEvent | AppEvent],
+    *,
+    app: type[App] = App,
+    requirements: AppRequirements | None = None,
+) -> None:
+    """Apply events to a cluster and an app, which polls where they say so and at the end; raises InvariantBroken.
+
+    Events that cannot happen to the cluster are left out.
+    """
+    checker = InvariantChecker(requirements or app_requirements(spec), app)
+    cut: dict[int, int] = {}
+    cluster = spec.create()
+    for event in events:
+        match event:
+            case Poll():
+                checker.poll(cluster, cut)
+                cut = {}
+            case TruncateAnswer(node_id, after_bytes):
+                cut[node_id] = after_bytes
+            case RestartApp():
+                checker.restart()
+            case _:
+                with suppress(ScriptError):
+                    cluster = apply(cluster, event).cluster
+                if isinstance(event, Tick):
+                    checker.pass_time(event.ticks * TICK_SECONDS)
+                checker.check_gates()
+    checker.poll(cluster, cut)
 
 
 class InvariantChecker:
     """Polls a simulated cluster with an app, and checks the app against the cluster."""
 
-    def __init__(self, requirements: AppRequirements, app: type[App] = App) -> None:
+    def __init__(self, requirements: AppRequirements, app: type[App]) -> None:
         self.app = app(requirements.requirements)
         self._required = requirements
         self._expected = Expectations(requirements, STALE_AFTER)
@@ -139,7 +184,7 @@ class InvariantChecker:
 
     def _check_secrets(self) -> None:
         texts = [str(gate.decision) for gate in self.app.sticky.values()]
-        texts += [repr(self.app), *(repr(event) for event in self.app.events[-1:])]
+        texts += [repr(self.app.features), *(repr(event) for event in self.app.events[-1:])]
         if self.app.view is not None:
             text = self.app.view.to_json()
             texts.append(text)
