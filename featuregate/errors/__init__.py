@@ -4,6 +4,7 @@
 
     FeatureGateError                  base of all errors
     ├── ConfigError                   a property has a value that cannot be used; also a ValueError
+    │   └── OtherCluster              a broker belongs to another cluster than the app names
     ├── RequirementError              the text of a requirement does not parse; also a ValueError
     ├── UnknownApi                    no API has this name; also a LookupError
     ├── UsageReportError              JSON text is not a usage report; also a ValueError
@@ -63,7 +64,14 @@ from featuregate.errors.network import (
 )
 from featuregate.errors.protocol import BrokerError, LocalWireError, RemoteWireError, UnsupportedVersion, WireError
 from featuregate.errors.updates import InvalidUpdate, LevelsNotReached, UpdateRefused, UpdateUncertain
-from featuregate.errors.values import ConfigError, RequirementError, UnknownApi, UsageReportError, ViewJsonError
+from featuregate.errors.values import (
+    ConfigError,
+    OtherCluster,
+    RequirementError,
+    UnknownApi,
+    UsageReportError,
+    ViewJsonError,
+)
 
 __all__ = [
     "AuthenticationFailed",
@@ -86,6 +94,7 @@ __all__ = [
     "NetError",
     "NotPicklable",
     "OlderAnswers",
+    "OtherCluster",
     "RefreshTimedOut",
     "RelayError",
     "RemoteWireError",

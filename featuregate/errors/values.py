@@ -21,6 +21,15 @@ class ConfigError(FeatureGateError, ValueError):
         return f"{self.key}: {self.problem}"
 
 
+class OtherCluster(ConfigError):
+    """A broker belongs to another cluster than the one that the app names; ``found`` is the id of that cluster."""
+
+    def __init__(self, address: object, found: str, expected: str) -> None:
+        super().__init__("cluster_id", f"{address} belongs to cluster {found}, not to {expected}")
+        self.args = (str(address), found, expected)
+        self.found = found
+
+
 class RequirementError(FeatureGateError, ValueError):
     """The text of a requirement does not parse.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError
+from featuregate.gating.latch_store import StartingLatchStore
 from featuregate.gating.latches import LatchState, advance, join
 
 if TYPE_CHECKING:
@@ -18,23 +19,53 @@ if TYPE_CHECKING:
 logger = logging.getLogger("featuregate")
 
 
+StartFrom = Literal["answers", "latch"]
+"""When latched gates are open after a restart: see ``start_from`` of :class:`featuregate.Discoverer`."""
+
+
+class Start(NamedTuple):
+    """Of which cluster the latches count before the first answer. Without either, those of none."""
+
+    cluster_id: str | None = None
+    """The cluster that the app names."""
+    source: str | None = None
+    """The cluster that this source last led to, as a :class:`StartingLatchStore` knows it."""
+
+
+FROM_ANSWERS: Final = Start()
+
+
 class DurableLatches:
     """Holds what the latch store is known to hold of each cluster, and why it may hold less. Takes no lock."""
 
-    def __init__(self, latch_store: LatchStore) -> None:
+    def __init__(self, latch_store: LatchStore, start: Start = FROM_ANSWERS) -> None:
         self._latch_store = latch_store
+        self._start = start
+        self._noted: str | None = None
         self._durable: dict[str | None, LatchState] = {}
         self._corruption: str | None = None
-        self._write_error: str | None = None
+        self._error: str | None = None
 
     @property
     def error(self) -> str | None:
         """Why a latch is not durable, or what was lost; ``None`` when all is well."""
-        return self._write_error or self._corruption
+        return self._error or self._corruption
 
     def expire(self, cluster_id: str | None) -> None:
         """Read the latches of this cluster again at the next look: other processes may have latched."""
         self._durable.pop(cluster_id, None)
+
+    def first_state(self) -> LatchState:
+        """Return the latches that count before the first answer: none where the cluster is not known.
+
+        An app's own latch store may raise anything, and the poll that comes will try again.
+        """
+        try:
+            cluster_id = self._start.cluster_id or self._last_cluster()
+            return LatchState() if cluster_id is None else self._load(cluster_id)
+        except Exception as error:  # noqa: BLE001 - see above
+            self._report("no gate starts from its latch", error)
+            return LatchState()
 
     def advance(
         self, state: LatchState, seen: View, newly_open: Callable[[LatchState], Iterable[LatchedGate]]
@@ -54,9 +85,10 @@ class DurableLatches:
                 moved = join(proved, saved := self._latch_store.save(moved))
                 self._durable[seen.cluster_id] = saved
         except Exception as error:  # noqa: BLE001 - see above
-            self._report(error)
+            self._report("latches are not durable", error)
             return proved
-        self._write_error = None
+        self._error = None
+        self._note_cluster(seen.cluster_id)
         return moved
 
     def _load(self, cluster_id: str | None) -> LatchState:
@@ -75,8 +107,25 @@ class DurableLatches:
         self._durable[cluster_id] = there
         return there
 
-    def _report(self, error: Exception) -> None:
+    def _last_cluster(self) -> str | None:
+        if self._start.source is None or not isinstance(self._latch_store, StartingLatchStore):
+            return None
+        return self._latch_store.last_cluster(self._start.source)
+
+    def _note_cluster(self, cluster_id: str | None) -> None:
+        """Keep which cluster the source leads to; where that fails, the latches are durable all the same."""
+        source, latch_store = self._start.source, self._latch_store
+        if source is None or cluster_id in (None, self._noted) or not isinstance(latch_store, StartingLatchStore):
+            return
+        try:
+            latch_store.note_cluster(source, cluster_id)
+        except Exception as error:  # noqa: BLE001 - see advance
+            self._report("the next start will not find its latches", error)
+        else:
+            self._noted = cluster_id
+
+    def _report(self, what: str, error: Exception) -> None:
         said = str(error) if isinstance(error, LatchStoreError) else f"the latch store failed: {error!r}"
-        if self._write_error != said:
-            logger.error("latches are not durable: %s", said)
-        self._write_error = said
+        if self._error != said:
+            logger.error("%s: %s", what, said)
+        self._error = said

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError, RequirementError
 from featuregate.files import local_path, read_file, replace_file, turn
@@ -59,8 +59,27 @@ class LatchStore(Protocol):
         ...
 
 
+@runtime_checkable
+class StartingLatchStore(LatchStore, Protocol):
+    """A latch store that knows which cluster a source last led to, for ``start_from="latch"``.
+
+    Both methods may block and raise as those of :class:`LatchStore` do.
+    """
+
+    def last_cluster(self, source: str) -> str | None:
+        """Return the id of the cluster that this source last led to; ``None`` where that is not known.
+
+        ``source`` names it, for example by its bootstrap list.
+        """
+        ...
+
+    def note_cluster(self, source: str, cluster_id: str) -> None:
+        """Keep that the source leads to this cluster now."""
+        ...
+
+
 class FileLatchStore:
-    """A folder with one file per cluster id.
+    """A folder with one file per cluster id, and one per source that has led to a cluster.
 
     Files are replaced atomically and flushed to the disk before :meth:`save` returns. Processes that share the
     folder take turns by a lock file, so that none loses another's latch.
@@ -98,6 +117,35 @@ class FileLatchStore:
             if joined != there:
                 replace_file(path, _to_text(joined))
         return joined
+
+    def last_cluster(self, source: str) -> str | None:
+        """Return the cluster that this source last led to; see :meth:`StartingLatchStore.last_cluster`."""
+        path = self._source_path(source)
+        try:
+            document = parse_json(read_file(path), "source")
+            known = document.field("source").text() == source
+            return document.field("cluster_id").text() if known else None
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise LatchStoreError(path, f"damaged ({error}); delete it, and the next answer writes it anew") from error
+        except OSError as error:
+            raise LatchStoreError(path, error.strerror or str(error)) from error
+
+    def note_cluster(self, source: str, cluster_id: str) -> None:
+        """Replace the file of this source; see :meth:`StartingLatchStore.note_cluster`."""
+        path = self._source_path(source)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, json.dumps({"source": source, "cluster_id": cluster_id}, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise LatchStoreError(path, error.strerror or str(error)) from error
+
+    def _source_path(self, source: str) -> Path:
+        """Return a name of one length: a bootstrap list may be longer than the name of a file."""
+        from hashlib import sha256  # noqa: PLC0415 - see path
+
+        return self.folder / f"{sha256(source.encode(errors='surrogateescape')).hexdigest()[:32]}.source"
 
     def path(self, cluster_id: str) -> Path:
         """Return the file of this cluster. The id came over the network: nothing in it can leave the folder."""

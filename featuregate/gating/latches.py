@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis
-from featuregate.gating.decisions import FRESH, as_unknown, evaluate
+from featuregate.gating.decisions import FRESH, Decision, as_unknown, evaluate
 from featuregate.requirements import ApiAtLeast, ApiBetween, conditions_in, features_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from featuregate.gating.decisions import Decision, Staleness
+    from featuregate.gating.decisions import Staleness
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
@@ -120,6 +120,16 @@ def decide(
     if not decision.open and (unused := _excluded_in(requirement, exclude_apis)):
         held = f"{held}; versions of what it needs are excluded by configuration ({unused})"
     return decision if decision.open else replace(decision, held=held)
+
+
+def decide_unseen(state: LatchState, *, name: str, requirement: Requirement, policy: Policy) -> Decision:
+    """Say whether a gate is open before the first answer: only a sticky gate that is latched in this state is."""
+    unseen = Decision.unseen(requirement, policy=policy)
+    latched = state.gates.get(LatchKey(name, str(requirement))) if policy == "sticky" else None
+    if latched is None:
+        return unseen
+    held = f"held open: latched at epoch {latched.epoch}, and no broker has answered since the start"
+    return replace(unseen, cluster_id=state.cluster_id, held=held)
 
 
 def _excluded_in(requirement: Requirement, exclude_apis: ExcludedApis) -> ExcludedApis:

@@ -11,17 +11,18 @@ import logging
 import threading
 import weakref
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
-from featuregate.catalog import close_to, features
 from featuregate.excluded_apis import NOTHING_EXCLUDED
 from featuregate.gating.decisions import FRESH, Decision, evaluate
-from featuregate.gating.durable_latches import DurableLatches
+from featuregate.gating.durable_latches import FROM_ANSWERS, DurableLatches
 from featuregate.gating.events import Changed, Event, GateMoved
 from featuregate.gating.hooks import Hooks
-from featuregate.gating.latches import LatchedGate, LatchState, advance, decide, join
-from featuregate.requirements import configs_in, features_in
+from featuregate.gating.latches import LatchedGate, LatchState, advance, decide, decide_unseen, join
+from featuregate.gating.misspelt import listed_features, misspelt
+from featuregate.printable import some
+from featuregate.requirements import configs_in
 from featuregate.view.changes import differences
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from featuregate.excluded_apis import ExcludedApis
     from featuregate.gating.decisions import Staleness
+    from featuregate.gating.durable_latches import Start
     from featuregate.gating.events import MetricsHook
     from featuregate.gating.gates import Gate, Pin
     from featuregate.gating.latch_store import LatchStore
@@ -62,6 +64,8 @@ class Store:
         between polls too.
     exclude_apis
         API versions that do not count as served.
+    start
+        Of which cluster the durable latches count before the first answer.
     """
 
     def __init__(
@@ -72,10 +76,13 @@ class Store:
         metrics: MetricsHook | None = None,
         staleness: Callable[[], Staleness] = lambda: FRESH,
         exclude_apis: ExcludedApis = NOTHING_EXCLUDED,
+        start: Start = FROM_ANSWERS,
     ) -> None:
         self.view: View | None = None
         self.latch_state = LatchState()
-        self._durable = None if latch_store is None else DurableLatches(latch_store)
+        self._durable = None if latch_store is None else DurableLatches(latch_store, start)
+        self._started = False
+        self._taken_back: str | None = None
         self._wall = wall
         self._staleness = staleness
         self._exclude_apis = exclude_apis
@@ -114,10 +121,12 @@ class Store:
 
     def troubles(self) -> list[str]:
         """Return what is wrong with latches, and with gates that no view may ever open, in sentences."""
-        said = [] if self.latch_store_error is None else [self.latch_store_error]
-        misspelt = [found for gate in self.gates() for found in _misspelt(gate)]
-        listed = _listed(self.view) if misspelt else frozenset()
-        return said + [text for name, text in misspelt if name not in listed]
+        troubles = [
+            text for text in (self.latch_store_error, self._taken_back, self._started_from()) if text is not None
+        ]
+        unknown = [found for gate in self.gates() for found in misspelt(gate)]
+        listed = listed_features(self.view) if unknown else frozenset()
+        return troubles + [text for name, text in unknown if name not in listed]
 
     def last(self, cluster_id: str | None) -> View | None:
         """Return what was last seen of this cluster, also where another one was seen since."""
@@ -141,6 +150,8 @@ class Store:
                 return []
             if before is not None and before.cluster_id != seen.cluster_id:
                 logger.warning("cluster id changed from %s to %s: starting afresh", before.cluster_id, seen.cluster_id)
+            if before is None and seen.cluster_id is not None:
+                self._take_back(seen.cluster_id)
             if self._durable is not None:
                 self._durable.expire(seen.cluster_id)
             state = self._latch(seen, latched)
@@ -159,6 +170,16 @@ class Store:
             events = [] if self.view is None else self._update_gates(self.view, self.gates())
         self.notify(*events)
 
+    def answered_by(self, cluster_id: str) -> None:
+        """Take back a start from latches where a broker of another cluster answers, and is refused."""
+        with self.writing:
+            if self.view is not None or not self._take_back(cluster_id):
+                return
+            with self.changing():
+                self.latch_state = LatchState()
+                events = self._update_gates(None, self.gates())
+        self.notify(*events)
+
     def close(self) -> None:
         """Close the live gates, which nothing proves any more, and wake those that wait. No warning is due."""
         with self.changing():
@@ -174,14 +195,12 @@ class Store:
                 return gate
             gate = self._gates[name] = make()
             self._keep(gate)
-            for _, text in _misspelt(gate):
+            for _, text in misspelt(gate):
                 logger.warning("%s", text)
-            events: list[Event] = []
-            if self.view is not None:
-                state = self._latch(self.view)
-                with self.changing():
-                    self.latch_state = state
-                    events = self._update(gate, self._decide(gate, self.view))
+            state = self._first_state() if self.view is None else self._latch(self.view)
+            with self.changing():
+                self.latch_state = state
+                events = self._update(gate, self._decide(gate, self.view))
         self.notify(*events)
         return gate
 
@@ -213,7 +232,37 @@ class Store:
         held = (reference() for reference in self._gates.valuerefs())
         return sorted((gate for gate in held if gate is not None), key=lambda gate: gate.name)
 
-    def _decide(self, gate: Gate, view: View) -> Decision:
+    def _first_state(self) -> LatchState:
+        """Return the latches that count before the first answer; the latch store is read for the first gate."""
+        if self._durable is not None and not self._started:
+            self.latch_state = self._durable.first_state()
+        self._started = True
+        return self.latch_state
+
+    def _started_from(self) -> str | None:
+        """Say which gates are open although no broker has answered yet."""
+        names = [] if self.view is not None else [gate.name for gate in self.gates() if gate.open]
+        if not names:
+            return None
+        where = f"by the latches of cluster {self.latch_state.cluster_id}"
+        return f"no broker has answered since the start: {some(names)} open {where}"
+
+    def _take_back(self, found: str) -> bool:
+        """Note that another cluster answers than the one of which latches have opened gates; return whether it is."""
+        names = [gate.name for gate in self.gates() if gate.open]
+        expected = self.latch_state.cluster_id
+        if not names or expected == found:
+            return False
+        self._taken_back = (
+            f"cluster {found} answers, and not cluster {expected}, from whose latches these gates had started open: "
+            f"{some(names)}; they start afresh"
+        )
+        logger.error("%s", self._taken_back)
+        return True
+
+    def _decide(self, gate: Gate, view: View | None) -> Decision:
+        if view is None:
+            return decide_unseen(self.latch_state, name=gate.name, requirement=gate.requirement, policy=gate.policy)
         return decide(
             self.latch_state,
             view,
@@ -268,7 +317,7 @@ class Store:
             and evaluate(seen, gate.requirement, staleness, exclude_apis=self._exclude_apis).open
         ]
 
-    def _update_gates(self, view: View, gates: Iterable[Gate], closing: int = logging.WARNING) -> list[Event]:
+    def _update_gates(self, view: View | None, gates: Iterable[Gate], closing: int = logging.WARNING) -> list[Event]:
         """Decide these gates. The caller is within ``changing()``."""
         return [event for gate in gates for event in self._update(gate, self._decide(gate, view), closing)]
 
@@ -281,23 +330,3 @@ class Store:
         level = logging.WARNING if decision.held else closing if before.open and not decision.open else logging.INFO
         logger.log(level, "gate %s: %s", gate.name, decision.summary)
         return [GateMoved(gate=gate.name, open=decision.open, decision=decision)]
-
-
-def _listed(view: View | None) -> frozenset[str]:
-    """Return the features of a cluster, which may be newer than the catalog."""
-    if view is None:
-        return frozenset()
-    return frozenset(view.finalized).union(*(broker.supported for broker in view.answering))
-
-
-@lru_cache(maxsize=128)
-def _resembling(name: str) -> tuple[str, ...]:
-    """Return the features of the catalog that a name may mean: `health` asks for the same names again and again."""
-    return close_to(name, features())
-
-
-def _misspelt(gate: Gate) -> Iterator[tuple[str, str]]:
-    """Yield each feature that the catalog lacks and that resembles a known one, which may keep the gate closed."""
-    for name in features_in(gate.requirement):
-        if name not in features() and (close := _resembling(name)):
-            yield name, f"gate {gate.name}: no feature is known as {name}; did you mean {' or '.join(close)}?"

@@ -17,6 +17,7 @@ from featuregate.errors import (
     ConfigError,
     DiscoveryError,
     FeatureGateError,
+    OtherCluster,
     RemoteWireError,
     TimedOut,
     UnsupportedVersion,
@@ -196,7 +197,7 @@ def _with_cluster_id(broker_list: BrokerList, address: Address, expected: str | 
         return broker_list
     if broker_list.cluster_id is None:
         return broker_list._replace(cluster_id=expected)
-    raise ConfigError("cluster_id", f"{address} belongs to cluster {broker_list.cluster_id}, not to {expected}")
+    raise OtherCluster(address, broker_list.cluster_id, expected)
 
 
 async def _describe(connection: Connection, role: str) -> BrokerList:

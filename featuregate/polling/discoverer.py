@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from featuregate.errors import ClosedError, ConfigError, NotPicklable, RefreshTimedOut
 from featuregate.forks import follow_forks
-from featuregate.gating.latch_store import FileLatchStore
+from featuregate.gating.durable_latches import Start
+from featuregate.gating.latch_store import FileLatchStore, StartingLatchStore
 from featuregate.gating.store import Store
 from featuregate.polling.features import Features
 from featuregate.polling.lifecycle import Lifecycle
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from featuregate.excluded_apis import ExcludedApis
+    from featuregate.gating.durable_latches import StartFrom
     from featuregate.gating.events import MetricsHook
     from featuregate.gating.latch_store import LatchStore
     from featuregate.requirements import Requirement
@@ -77,6 +79,11 @@ class Discoverer(Features):
     latch_store
         Where latches outlive the process: a folder, or anything with the methods of
         :class:`~featuregate.gating.latch_store.LatchStore`. Without one they live as long as the discoverer.
+    start_from
+        When latched gates are open again after a restart. ``"answers"``: once a broker has answered. ``"latch"``: at
+        once, as for the cluster that the config or the source led to last; if a broker of another cluster answers,
+        these gates close. The ``latch_store`` must know that cluster, as a folder does. Where ``cluster_id`` names the
+        cluster, latched gates are open at once in any case.
     metrics
         Called with each :data:`~featuregate.gating.events.Event`.
     broker_list
@@ -121,6 +128,7 @@ class Discoverer(Features):
         stale_after: float | None = None,
         forget_after: float = FORGET_SECONDS,
         latch_store: LatchStore | str | os.PathLike[str] | None = None,
+        start_from: StartFrom = "answers",
         metrics: MetricsHook | None = None,
         broker_list: BrokerListSource = "cluster",
         cluster_id: str | None = None,
@@ -133,6 +141,7 @@ class Discoverer(Features):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         state = PollState.checked(interval=interval, stale_after=stale_after, forget_after=forget_after)
+        opened = _opened(latch_store, start_from)
         source, excluded = choose_source(
             config,
             source,
@@ -146,7 +155,8 @@ class Discoverer(Features):
             latches_last=latch_store is not None,
         )
         self._store = self._make_store(
-            latch_store=_opened(latch_store),
+            latch_store=opened,
+            start=Start(cluster_id, str(source) if start_from == "latch" else None),
             wall=_wall,
             metrics=metrics,
             staleness=lambda: state.staleness(clock()),
@@ -293,9 +303,14 @@ class Discoverer(Features):
         return found
 
 
-def _opened(latch_store: LatchStore | str | os.PathLike[str] | None) -> LatchStore | None:
+def _opened(latch_store: LatchStore | str | os.PathLike[str] | None, start_from: StartFrom) -> LatchStore | None:
+    if start_from not in ("answers", "latch"):
+        raise ConfigError("start_from", f'must be "answers" or "latch", not {start_from!r:.80}')
     if isinstance(latch_store, str | os.PathLike):
         return FileLatchStore(latch_store)
     if latch_store is not None and not callable(getattr(latch_store, "load", None)):
         raise ConfigError("latch_store", f"must be a folder, or have load() and save(), not {latch_store!r:.80}")
+    if start_from == "latch" and not isinstance(latch_store, StartingLatchStore):
+        problem = "needs a latch_store: give a folder, or an object that has last_cluster() and note_cluster(), too"
+        raise ConfigError("start_from", problem)
     return latch_store

@@ -9,7 +9,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from featuregate.errors import FeatureGateError, OlderAnswers
+from featuregate.errors import DiscoveryError, FeatureGateError, OlderAnswers, OtherCluster
 from featuregate.gating.events import PollFailed
 from featuregate.sources.source import BrokerAnswers
 
@@ -97,6 +97,10 @@ class ViewUpdater:
         elif not self.state.failures:
             logger.warning("a poll failed: %s", error)
         self.state.fail(error)
+        causes = [cause for _, cause in error.causes] if isinstance(error, DiscoveryError) else [error]
+        for other in causes:
+            if isinstance(other, OtherCluster):
+                self.store.answered_by(other.found)
         return PollFailed(error=str(error), failures=self.state.failures, seconds=seconds)
 
     def expire(self) -> None:

@@ -139,7 +139,6 @@ class _ForcingStore(Store):
     def _decide(self, gate: Gate, view: View | None) -> Decision:
         verdict = self._forced.get(gate.name)
         if verdict is None:
-            assert view is not None
             return super()._decide(gate, view)
         return Decision(
             verdict=verdict,

@@ -49,6 +49,7 @@ class MemoryLatchStore:
 
     def __init__(self) -> None:
         self.kept: dict[str, LatchState] = {}
+        self.clusters: dict[str, str] = {}
 
     def load(self, cluster_id: str) -> LatchState | None:
         return self.kept.get(cluster_id)
@@ -57,6 +58,12 @@ class MemoryLatchStore:
         there = self.kept.get(kept.cluster_id, LatchState(cluster_id=kept.cluster_id))
         self.kept[kept.cluster_id] = join(there, kept)
         return self.kept[kept.cluster_id]
+
+    def last_cluster(self, source: str) -> str | None:
+        return self.clusters.get(source)
+
+    def note_cluster(self, source: str, cluster_id: str) -> None:
+        self.clusters[source] = cluster_id
 
 
 class Unstarted(Discoverer):
@@ -95,13 +102,14 @@ class App:
         self.restart()
 
     def restart(self) -> None:
-        """End the process, and begin another one: the app forgets its views and keeps its latch store."""
+        """End the process, and begin another one: the app forgets its views, and starts from its latches."""
         self.features = Unstarted(
             source=self,
             interval=INTERVAL,
             stale_after=STALE_AFTER,
             forget_after=FORGET_AFTER,
             latch_store=self.latch_store,
+            start_from="latch",
             metrics=self.events.append,
             chance=lambda: 0.0,
             clock=lambda: self.elapsed,

@@ -68,10 +68,11 @@ class Expectations:
         self._stale_after = stale_after
         self._opened: dict[str, set[str]] = {}
         self._highest: dict[str, int] = {}
+        self._latch_cluster_id = ""
         self.restart()
 
     def restart(self) -> None:
-        """Forget the views of the process. What its latches hold stays."""
+        """Forget the views of the process. What its latches hold stays, and counts before the first answer."""
         self.proved: set[str] = set()
         """The requirements that live gates must find proved."""
         self._last: View | None = None
@@ -124,6 +125,7 @@ class Expectations:
         self.proved = {requirement for requirement, proof in proofs if proof}
         self._opened.setdefault(cluster_id, set()).update(self.proved)
         self._highest[cluster_id] = max(self._highest.get(cluster_id, 0), view.level(required.feature) or 0)
+        self._latch_cluster_id = cluster_id
         self._last = self._last_by_cluster[cluster_id] = view
         self._answered_at = now
 
@@ -154,13 +156,13 @@ class Expectations:
 
     def check_latches(self, gates: Mapping[str, Gate], latched: Mapping[str, int]) -> None:
         """Check that sticky gates, by requirement, and the latched level never go back in this cluster."""
-        opened = self._opened.get(self._cluster_id, set())
+        opened = self._opened.get(self._latch_cluster_id, set())
         for requirement, gate in gates.items():
             if gate.open is not (requirement in opened):
                 number = 2 if requirement in opened else 3
                 raise InvariantBroken(number, f"the sticky gate {requirement} is {gate.decision}")
             if (gate.decision.held is not None) is not (requirement in opened - self.proved):
                 raise InvariantBroken(2, f"{requirement} is held or proved, and its decision differs: {gate.decision}")
-        highest = self._highest.get(self._cluster_id, 0)
+        highest = self._highest.get(self._latch_cluster_id, 0)
         if latched.get(self.requirements.feature, 0) != highest:
             raise InvariantBroken(2, f"the latched level of {self.requirements.feature} is not {highest}, its highest")

@@ -29,6 +29,7 @@ from featuregate.errors import (
     NetError,
     NotPicklable,
     OlderAnswers,
+    OtherCluster,
     RefreshTimedOut,
     RelayError,
     RemoteWireError,
@@ -52,6 +53,7 @@ TEXTS: list[tuple[FeatureGateError, str]] = [
         ConfigError("security.protocol", "'SLL' is none of PLAINTEXT, SSL"),
         "security.protocol: 'SLL' is none of PLAINTEXT, SSL",
     ),
+    (OtherCluster("b1:9092", "found", "named"), "cluster_id: b1:9092 belongs to cluster found, not to named"),
     (
         RequirementError("group.version>>1", 14, "wanted a number"),
         "wanted a number, at position 14 of 'group.version>>1'",

@@ -10,7 +10,6 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from featuregate import Decision
 from featuregate.errors import ConfigError
 from featuregate.gating.latch_store import latch_document, latch_state_from
 from featuregate.gating.latches import LatchedGate, LatchKey, LatchState, advance, decide
@@ -23,7 +22,7 @@ from featuregate_spark.snapshot import document_of as snapshot_document
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from featuregate import Gate, View
+    from featuregate import Decision, Gate, View
     from featuregate.json_values import JsonValue
 
 SCHEMA_VERSION: Final = 1
@@ -148,9 +147,10 @@ def _unseen(before: BatchPin | None, gates: Iterable[Gate]) -> Snapshot:
 
 
 def _as_before(snapshot: Snapshot, gate: Gate) -> Decision:
+    """Use the earlier pin of a sticky gate; else the gate's own decision, which its latch store may hold open."""
     pin = snapshot.gates.get(gate.name)
     same = pin is not None and pin.decision.requirement == str(gate.requirement) and gate.policy == "sticky"
-    return pin.decision if pin is not None and same else Decision.unseen(gate.requirement, policy=gate.policy)
+    return pin.decision if pin is not None and same and pin.open else gate.decision
 
 
 def _by_cluster(states: Iterable[LatchState]) -> FrozenMap[str, LatchState]:

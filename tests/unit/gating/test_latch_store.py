@@ -39,6 +39,33 @@ def test_nothing_is_kept_of_a_cluster_never_seen(latch_store: FileLatchStore) ->
     assert latch_store.load(CLUSTER) is None
 
 
+def test_the_last_cluster_of_a_source_is_kept(latch_store: FileLatchStore) -> None:
+    """A restart during an outage finds the latches of the cluster that the bootstrap list led to last."""
+    assert latch_store.last_cluster("b1:9092") is None
+    for cluster_id in ("first", CLUSTER):
+        latch_store.note_cluster("b1:9092", cluster_id)
+    again = FileLatchStore(latch_store.folder)
+    assert again.last_cluster("b1:9092") == CLUSTER
+    assert again.last_cluster("b2:9092") is None
+
+
+def test_a_damaged_source_is_an_error_that_the_next_answer_mends(latch_store: FileLatchStore) -> None:
+    """It never counts as a cluster."""
+    latch_store.note_cluster("b1:9092", CLUSTER)
+    (path,) = latch_store.folder.glob("*.source")
+    path.write_text('{"source": "b1')
+    with pytest.raises(LatchStoreError, match="damaged"):
+        latch_store.last_cluster("b1:9092")
+    latch_store.note_cluster("b1:9092", CLUSTER)
+    assert latch_store.last_cluster("b1:9092") == CLUSTER
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(LatchStoreError, match="directory"):
+        latch_store.last_cluster("b1:9092")
+    with pytest.raises(LatchStoreError, match="directory"):
+        latch_store.note_cluster("b1:9092", CLUSTER)
+
+
 def test_clusters_do_not_mix(latch_store: FileLatchStore) -> None:
     """The latch store has one file for each cluster id."""
     latch_store.save(kept("eos"))

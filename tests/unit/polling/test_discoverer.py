@@ -21,6 +21,8 @@ from waiting import eventually
 import featuregate as fg
 from featuregate.errors import ClosedError, ConfigError, DiscoveryError, NotPicklable, RefreshTimedOut
 from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
+from featuregate.gating.latch_store import FileLatchStore
+from featuregate.gating.latches import LatchedGate, LatchState
 from featuregate.polling.worker import Worker
 from featuregate.testing import FakeCluster, StaticFeatures
 
@@ -319,6 +321,54 @@ def test_invariant_2_a_latch_outlives_a_restart(new: FakeCluster, tmp_path: Path
         assert "held open: finalized level fell to 1 at epoch 3" in str(gate.decision)
 
 
+@pytest.mark.parametrize("named", [True, False], ids=["named", "as it was last"])
+def test_invariant_2_a_latch_outlives_a_restart_while_all_brokers_are_down(tmp_path: Path, *, named: bool) -> None:
+    """The gate is open when it is made, its pin too, and health names the latches."""
+    with FakeCluster(2) as cluster:
+        options: dict[str, Any] = {"latch_store": tmp_path, "interval": HOUR, "start_from": "latch"}
+        if named:
+            options |= {"cluster_id": cluster.cluster_id, "start_from": "answers"}
+        with fg.Discoverer(cluster.bootstrap, **options) as features:
+            assert features.gate("txn", NEW_TXN).wait(BOUND)
+        for broker in cluster.brokers:
+            broker.stop()
+        with fg.Discoverer(cluster.bootstrap, **options) as features:
+            gate = features.gate("txn", NEW_TXN)
+            assert gate.open
+            assert gate.pin().decision.held
+            assert not features.gate("live", NEW_TXN, policy="live").open
+            with pytest.raises(DiscoveryError):
+                features.refresh(BOUND)
+            assert gate.open
+            assert features.health()["status"] == "failing"
+            assert "txn open by the latches of cluster" in features.health()["reasons"][-1]
+
+
+def test_a_broker_of_another_cluster_than_the_named_one_takes_a_start_back(new: FakeCluster, tmp_path: Path) -> None:
+    """The gate was open for the cluster that the app names; the bootstrap list leads elsewhere."""
+    latched = LatchedGate(gate="txn", requirement=str(NEW_TXN), opened_at=0.0, epoch=1)
+    FileLatchStore(tmp_path).save(LatchState(cluster_id="orders", gates={latched.key: latched}))
+    with fg.Discoverer(new.bootstrap, interval=HOUR, cluster_id="orders", latch_store=tmp_path) as features:
+        gate = features.gate("txn", NEW_TXN)
+        with pytest.raises(DiscoveryError, match="not to orders"):
+            features.refresh(BOUND)
+        assert not gate.open
+        assert any("they start afresh" in reason for reason in features.health()["reasons"])
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"start_from": "latches"}, 'start_from: must be "answers" or "latch"'),
+        ({"start_from": "latch"}, "start_from: needs a latch_store"),
+    ],
+)
+def test_a_start_that_cannot_be_is_refused(options: dict[str, Any], match: str) -> None:
+    """In one line that says what to give."""
+    with pytest.raises(ConfigError, match=match):
+        fg.Discoverer("localhost:9092", **options)
+
+
 def test_invariant_4_an_idle_cluster_changes_nothing(new: FakeCluster) -> None:
     """Epochs that run fire no callback."""
     heard: list[Changed] = []
@@ -593,7 +643,7 @@ def test_listed_brokers_keep_their_latches_under_the_id_that_the_app_gives(new: 
         ) as features:
             gate = features.gate("eos", NEW_TXN)
             assert gate.wait(BOUND)
-            assert features.view.cluster_id == "orders"
+            assert features.refresh(BOUND).cluster_id == "orders"
             assert bool(gate.decision.held) is broker_is_down
             assert features.health()["status"] == ("degraded" if broker_is_down else "ok")
 

@@ -118,6 +118,7 @@ class Discovery(RuleBasedStateMachine):
             stale_after=STALE_AFTER,
             forget_after=float("inf"),
             latch_store=self.folder,
+            start_from="latch",
             keep_connections=False,  # the model polls when it says so; connections that end would poll as well
             chance=lambda: NEVER,
             clock=lambda: self.now,
@@ -433,7 +434,7 @@ class Discovery(RuleBasedStateMachine):
         """Latched gates and levels stay, and say why."""
         self.expected.check_latches(self.gates["sticky"], self.features.latched)
         held = self.gates["sticky"][REQUIRED.requirements[1]].decision.held
-        if held is not None and self.view.level(FEATURE) < self.features.latched[FEATURE]:
+        if held is not None and self.view is not None and self.view.level(FEATURE) < self.features.latched[FEATURE]:
             assert f"fell to {self.view.level(FEATURE)}" in held
 
     @invariant()

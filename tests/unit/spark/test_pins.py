@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from featuregate import Discoverer
 from featuregate.errors import ClosedError, ConfigError
-from featuregate.gating.latches import LatchKey
+from featuregate.gating.latch_store import FileLatchStore
+from featuregate.gating.latches import LatchedGate, LatchKey, LatchState
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_spark import PinCorrupt, Snapshot
 from featuregate_spark.pins.pin import BatchPin, next_pin
@@ -20,6 +21,7 @@ from featuregate_spark.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from featuregate import Gate, View
     from featuregate.gating.latches import Policy
@@ -184,6 +186,15 @@ def test_before_a_broker_has_answered_gates_stay_as_they_were() -> None:
     assert next_pin(before, 1, None, seen(None, requirement="Fetch>=1"), at=1.0).snapshot.opened == {"tv2": False}
     assert after(None).snapshot == Snapshot(gates=after(None).snapshot.gates)
     assert after(None).snapshot.opened == {"tv2": False}
+
+
+def test_a_start_from_latches_counts_before_a_broker_has_answered(tmp_path: Path) -> None:
+    """The first batch of a restarted job, while all brokers are down."""
+    latched = LatchedGate(gate="tv2", requirement=TV2, opened_at=0.0, epoch=1)
+    FileLatchStore(tmp_path).save(LatchState(cluster_id="c", gates={latched.key: latched}))
+    with Discoverer("localhost:1", cluster_id="c", latch_store=tmp_path) as features:
+        pin = next_pin(None, 0, None, [features.gate("tv2", TV2)], at=1.0)
+    assert pin.snapshot.held == ("tv2",)
 
 
 def test_a_gate_that_the_app_dropped_is_in_no_later_pin() -> None:
