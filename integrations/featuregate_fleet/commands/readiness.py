@@ -15,14 +15,18 @@ from featuregate.cli.plugin import (
     OK,
     UNKNOWN,
     CommandError,
+    add_cluster_options,
     add_output,
     aligned,
+    discover_view,
     local_path_argument,
     printable,
 )
 from featuregate.files import replace_file
+from featuregate_fleet.commands.options.cluster_evidence import check_same_cluster
 from featuregate_fleet.commands.options.moves import add_moves
 from featuregate_fleet.commands.options.tables import add_tables_options, adding_report, tables_folder
+from featuregate_fleet.readiness.evidence import confirmed
 from featuregate_fleet.readiness.page.report_page import to_html
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Verdict
@@ -82,6 +86,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--keep", action="store_true", help="add the report to the table readiness, which shows what changes"
     )
     add_tables_options(parser)
+    add_cluster_options(parser, default=argparse.SUPPRESS)
 
 
 def _hours_or_none(text: str) -> float:
@@ -112,6 +117,7 @@ def run(args: argparse.Namespace) -> int:
     folder = tables_folder(args)
     if args.html and (args.html.is_dir() or not args.html.parent.is_dir()):
         raise CommandError(f"--html {args.html}: this is a folder, or is in a folder that does not exist")
+    view = discover_view(args) if args.bootstrap_server or args.command_config else None
     from featuregate_fleet.stream.kept_reports import keep_report  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.formats import tables_in  # noqa: PLC0415 - likewise
@@ -123,6 +129,9 @@ def run(args: argparse.Namespace) -> int:
             raise CommandError(f"--keep: {folder} has no tables: 'featuregate fleet run' makes them")
         evidence = read_evidence(tables.since(args.since) if args.since else tables)
         evidence = replace(evidence, reports_expected=not args.without_usage_reports, since=args.since)
+        if view is not None:
+            check_same_cluster(args.cluster, evidence.view, view)
+            evidence = confirmed(evidence, view)
         report = assess(
             evidence, args.move, datetime.now(UTC), timedelta(hours=args.stale_after), min_hours=args.min_hours
         )
@@ -147,6 +156,6 @@ def _to_text(args: argparse.Namespace, report: Report) -> str:
     since = f", since {args.since:%Y-%m-%d %H:%M} UTC" if args.since else ""
     head = f"{args.cluster} {report.move.title}{since}: {report.verdict}"
     table = [("VERDICT", "CHECK", "WHO", "WHY")]
-    table += [(row.verdict, row.check, printable(row.subject), printable(row.why)) for row in report.rows]
+    table += [(row.verdict, row.check, printable(row.subject), printable(row.said)) for row in report.rows]
     todo = dict.fromkeys(row.do for row in report.rows if row.do)
     return "\n".join([head, "", *aligned(table), *([""] if todo else []), *map(printable, todo)])

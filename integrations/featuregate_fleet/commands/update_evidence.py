@@ -69,7 +69,14 @@ def verdict_on(evidence: Evidence, updates: Sequence[Update], now: datetime) -> 
     it themselves.
     """
     reports = [
-        assess(evidence, Finalize(update.feature, update.level), now, timedelta(hours=STALE_AFTER_HOURS))
+        # The command asks the brokers and the controller itself, so levels need not be of the last hour.
+        assess(
+            evidence,
+            Finalize(update.feature, update.level),
+            now,
+            timedelta(hours=STALE_AFTER_HOURS),
+            levels_stale_after=timedelta(hours=STALE_AFTER_HOURS),
+        )
         for update in updates
     ]
     together = len(updates) > 1 and evidence.view is not None
@@ -81,4 +88,4 @@ def verdict_on(evidence: Evidence, updates: Sequence[Update], now: datetime) -> 
 
 
 def _finding(row: Row) -> EvidenceFinding:
-    return EvidenceFinding(row.verdict.value, row.subject, row.why, row.do)
+    return EvidenceFinding(row.verdict.value, row.subject, row.said, row.do)

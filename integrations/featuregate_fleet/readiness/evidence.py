@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
     from featuregate.view.cluster_view import View
     from featuregate_fleet.evidence.unread import UnreadFile
@@ -194,6 +194,8 @@ class Evidence:
     """What the last run has left unread without a line in quarantine."""
     view: View | None = None
     """What the brokers answered when they were asked last; None if they never were."""
+    levels_unchanged: bool = False
+    """Whether brokers were asked just now, and have the levels that they had when the records were read."""
     records: tuple[RecordUse, ...] = ()
     records_read: datetime | None = None
     """When the records of coordinators were read to their end; None if they never were."""
@@ -217,3 +219,18 @@ class Evidence:
     def brokers_known(self) -> list[str]:
         """The brokers that have evidence or must have it, in the order of their ids."""
         return sorted(self.expected | self.brokers.keys(), key=lambda broker: (len(broker), broker))
+
+
+def confirmed(evidence: Evidence, now: View) -> Evidence:
+    """Return evidence with the levels that brokers have now.
+
+    Records are not read anew. Where the levels are those of before, clients cannot have begun to write other kinds.
+    """
+    at = datetime.fromtimestamp(now.seen_at, UTC)
+    features = {one.feature for one in evidence.levels} | now.finalized.keys()
+    levels = tuple(
+        LevelAt(name, now.finalized.get(name, 0) if now.epoch >= 0 else None, at) for name in sorted(features)
+    )
+    before = evidence.view
+    unchanged = before is not None and before.epoch >= 0 <= now.epoch and dict(before.finalized) == dict(now.finalized)
+    return replace(evidence, view=now, levels=evidence.levels + levels, levels_unchanged=unchanged)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.checks import api_checks as checks
@@ -17,10 +18,15 @@ from featuregate_fleet.readiness.rows import Row, Verdict, worst
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
+    from featuregate.view.cluster_view import View
     from featuregate_fleet.readiness.evidence import Evidence
     from featuregate_fleet.readiness.moves import Move
+
+
+LEVELS_STALE_AFTER: Final = timedelta(hours=1)
+"""An operator may raise a level at any moment, and clients write records of another kind from then on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +77,24 @@ class Report:
         }
 
 
-def assess(evidence: Evidence, move: Move, now: datetime, stale_after: timedelta, *, min_hours: float = 0) -> Report:
+def assess(
+    evidence: Evidence,
+    move: Move,
+    now: datetime,
+    stale_after: timedelta,
+    *,
+    min_hours: float = 0,
+    levels_stale_after: timedelta = LEVELS_STALE_AFTER,
+) -> Report:
     """Run the checks of a move. A finding about requests that are older than ``stale_after`` is stale.
 
-    A broker that logged for less than ``min_hours`` is unknown.
+    A broker that logged for less than ``min_hours`` is unknown. A move that an upgrade since then would make unsafe
+    rests on levels and records that are not older than ``levels_stale_after``.
     """
     oldest = now - stale_after
     evidence = tell_apart(evidence)
-    rows = [_aged(row, oldest) for row in _findings(evidence, move, now, oldest, min_hours)]
+    levels_oldest = max(oldest, now - levels_stale_after) if _needs_levels_of_now(move, evidence.view) else oldest
+    rows = [_aged(row, oldest) for row in _findings(evidence, move, now, oldest, levels_oldest, min_hours)]
     order = list(reversed(Verdict))
     return Report(
         verdict=worst(row.verdict for row in rows),
@@ -91,7 +107,25 @@ def assess(evidence: Evidence, move: Move, now: datetime, stale_after: timedelta
     )
 
 
-def _findings(evidence: Evidence, move: Move, now: datetime, oldest: datetime, min_hours: float) -> Iterator[Row]:
+def _needs_levels_of_now(move: Move, view: View | None) -> bool:
+    """Whether levels that were raised a moment ago would change the verdict: no release takes more than it supports."""
+    match move:
+        case ToRelease(release):
+            brokers = view.answering if view else ()
+            return any(
+                span.max > release.features.get(name, (0, 0))[1]
+                for broker in brokers
+                for name, span in broker.supported.items()
+            )
+        case DowngradeTo() | Finalize() | Deprecate():
+            return True
+        case DropApi():
+            return False
+
+
+def _findings(
+    evidence: Evidence, move: Move, now: datetime, oldest: datetime, levels_oldest: datetime, min_hours: float
+) -> Iterator[Row]:
     if move.apis:
         yield from checks.api_versions(evidence, move.apis)
         yield from cut_requests(evidence, move.apis)
@@ -100,11 +134,12 @@ def _findings(evidence: Evidence, move: Move, now: datetime, oldest: datetime, m
         yield from coverage_checks.quarantine(evidence)
         yield from coverage_checks.coverage(evidence, now, oldest, min_hours)
         yield from record_checks.models(evidence, move.apis)
+    records_oldest = oldest if evidence.levels_unchanged else levels_oldest
     yield from gate_checks.app_gates(evidence, move)
     yield from gate_checks.usage_reports(evidence, move, now, oldest)
     view = evidence.view
     if view is not None:
-        yield from level_checks.brokers(view, oldest)
+        yield from level_checks.brokers(view, levels_oldest)
     elif not isinstance(move, DropApi):
         yield level_checks.no_levels()
     match move:
@@ -112,16 +147,16 @@ def _findings(evidence: Evidence, move: Move, now: datetime, oldest: datetime, m
             yield from checks.newer_brokers(evidence, ReleaseApis(release))
             yield from checks.transactions(evidence, view, release) if view else ()
             yield from level_checks.finalized_levels(view, release) if view else ()
-            yield from record_checks.coordinator_records(evidence, release.release, oldest)
+            yield from record_checks.coordinator_records(evidence, release.release, records_oldest)
         case DowngradeTo(release, version):
             yield from checks.transactions(evidence, view, release) if view else ()
             yield from level_checks.finalized_levels(view, release) if view else ()
             yield from level_checks.logged_levels(evidence, view, release) if view else ()
             if evidence.records_read is None:
-                yield from record_checks.gaps_in_records(evidence, oldest)
-            yield from record_checks.coordinator_records(evidence, version, oldest)
+                yield from record_checks.gaps_in_records(evidence, records_oldest)
+            yield from record_checks.coordinator_records(evidence, version, records_oldest)
         case Finalize():
-            yield from level_checks.finalize(evidence, view, move, oldest) if view else ()
+            yield from level_checks.finalize(evidence, view, move, records_oldest) if view else ()
         case Deprecate():
             yield from level_checks.deprecate(view, move) if view else ()
 

@@ -14,6 +14,12 @@ APP_GATES: Final = "app-gates"
 """The check of the gates that apps report. The page has a table of its own for it."""
 
 
+AT_ONE_TIME: Final = frozenset(
+    {"brokers", "feature-levels", "metadata-log", "coordinator-records", "models", "protocols"}
+)
+"""The checks that rest on levels or records, which are read at one time and may be others a moment later."""
+
+
 class Verdict(enum.StrEnum):
     """Whether a move is safe, from the best to the worst."""
 
@@ -57,3 +63,10 @@ class Row:
     """The requests, records or reports that the finding is about."""
     first_seen: datetime | None = None
     last_seen: datetime | None = None
+
+    @property
+    def said(self) -> str:
+        """Why, and as of when where the finding rests on what the cluster itself said at one time."""
+        if self.check not in AT_ONE_TIME or self.last_seen is None:
+            return self.why
+        return f"{self.why} As of {self.last_seen:%Y-%m-%d %H:%M} UTC."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,7 @@ from fleet_evidence import NOW, STATES, WEEK, use, view
 from featuregate.catalog import captured
 from featuregate.view.cluster_view import View
 from featuregate_fleet.evidence.levels import level_rows
-from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LevelAt, RecordUse
+from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LevelAt, RecordUse, confirmed
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
@@ -175,6 +176,42 @@ def test_a_broker_that_does_not_answer_is_unknown():
 def test_levels_that_were_read_long_ago_are_stale(move: Move):
     """The cluster may have other levels now."""
     assert report(move, of=view(seen=NOW - 2 * WEEK)).verdict is Verdict.STALE
+
+
+HOURS_AGO = NOW - timedelta(hours=2)
+
+
+@pytest.mark.parametrize("move", [Finalize("transaction.version", 2), Deprecate("group.version", 0), down("4.1")])
+def test_levels_of_hours_ago_are_stale_where_a_raised_one_would_matter(move: Move):
+    """An operator may have raised one since then."""
+    assert report(move, of=view(seen=HOURS_AGO)).verdict is Verdict.STALE
+    assert report(move, of=view(seen=NOW)).verdict is not Verdict.STALE
+
+
+@pytest.mark.parametrize(("to", "verdict"), [("4.2", Verdict.OK), ("3.9", Verdict.STALE)])
+def test_a_release_that_supports_all_that_brokers_do_takes_levels_of_last_week(to: str, verdict: Verdict):
+    """No level that these brokers can have been raised to stops it; an older release stops at one."""
+    of = view("4.0", metadata_version=21, group_version=0, transaction_version=0, seen=HOURS_AGO)
+    assert verdicts(report(ToRelease(captured()[to]), of=of), "brokers").get("the cluster", Verdict.OK) is verdict
+
+
+def test_records_of_hours_ago_count_while_levels_are_as_they_were():
+    """Clients write other kinds of records once a level is raised."""
+    old = Evidence(brokers={"1": LOG}, expected=frozenset({"1"}), rows=1, read=1, records_read=HOURS_AGO)
+    seen = replace(old, view=view(seen=HOURS_AGO))
+    for now, verdict in ((view(seen=NOW), Verdict.OK), (view(metadata_version=26, seen=NOW), Verdict.STALE)):
+        found = assess(confirmed(seen, now), down("4.2"), NOW, WEEK)
+        assert verdicts(found, "coordinator-records") == {"the cluster": verdict}
+    assert verdicts(assess(seen, down("4.2"), NOW, WEEK), "coordinator-records") == {"the cluster": Verdict.STALE}
+
+
+def test_levels_that_are_confirmed_go_on_from_those_of_the_tables():
+    """A level that was lowered since the last run may be in the metadata log."""
+    levels = (LevelAt("group.version", 1, NOW - WEEK), LevelAt("metadata.version", 21, NOW - WEEK))
+    seen = Evidence(brokers={"1": LOG}, expected=frozenset({"1"}), view=view(seen=HOURS_AGO), levels=levels)
+    now = confirmed(seen, view("3.9", metadata_version=21, group_version=0, transaction_version=0))
+    found = verdicts(assess(now, down("3.9.2"), NOW, WEEK), "metadata-log")
+    assert found["group.version=1"] is Verdict.UNKNOWN
 
 
 def test_levels_are_rows_of_each_broker():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,9 @@ from fleet_evidence import NOW, usage, use, view
 
 pytest.importorskip("pyspark")
 
+from featuregate import discover
 from featuregate.cli import main
+from featuregate.testing import FakeCluster
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence
 
 if TYPE_CHECKING:
@@ -27,6 +30,13 @@ FIELDS = (
     "check verdict subject client_id principal software api versions stop_serving_release count first_seen last_seen "
     "why do"
 )
+
+
+def tables_hold(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the command find this evidence without Spark."""
+    monkeypatch.setattr("featuregate_fleet.stream.session.local_session", nullcontext)
+    monkeypatch.setattr("featuregate_fleet.tables.formats.tables_in", lambda *_: None)
+    monkeypatch.setattr("featuregate_fleet.tables.reader.read_evidence", lambda _: evidence)
 
 
 @pytest.mark.parametrize(
@@ -53,9 +63,10 @@ def test_the_exit_code_is_that_of_the_verdict(
     capsys: pytest.CaptureFixture[str],
 ):
     """0 for ok and warn, 1 for block, 3 for unknown; pipelines read the same fields of each move."""
-    monkeypatch.setattr("featuregate_fleet.stream.session.local_session", nullcontext)
-    monkeypatch.setattr("featuregate_fleet.tables.formats.tables_in", lambda *_: None)
-    monkeypatch.setattr("featuregate_fleet.tables.reader.read_evidence", lambda _: evidence)
+    if evidence.view:
+        just_now = replace(evidence.view, seen_at=datetime.now(UTC).timestamp())
+        evidence = replace(evidence, view=just_now, records_read=datetime.now(UTC))
+    tables_hold(evidence, monkeypatch)
     arguments = ["fleet", "readiness", "--tables", str(tmp_path), "--cluster", "c", *move, "--without-usage-reports"]
     assert main([*arguments, "--output", "json", "--stale-after", "1000000"]) == code
     said = json.loads(capsys.readouterr().out)
@@ -64,3 +75,34 @@ def test_the_exit_code_is_that_of_the_verdict(
     assert all(set(FIELDS.split()) <= row.keys() for row in said["rows"])
     assert said["coverage"]
     assert said["lines"].keys() == {"read", "rows", "quarantined"}
+
+
+@pytest.mark.parametrize(
+    ("raised", "asked", "code"),
+    [
+        ({}, False, 3),  # of NOW, which is long ago
+        ({}, True, 0),
+        ({"metadata.version": 29}, True, 1),
+    ],
+    ids=["not asked", "as before", "upgraded since"],
+)
+def test_invariant_11_levels_of_an_older_run_are_confirmed_or_stale(
+    raised: dict[str, int],
+    asked: bool,  # noqa: FBT001
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    """A cluster that was upgraded after the last run is not safe to downgrade by what that run has seen."""
+    with FakeCluster(1, release="4.2", finalized={"metadata.version": 27}) as kafka:
+        before = discover(kafka.bootstrap)
+        tables_hold(replace(KNOWN, view=replace(before, seen_at=NOW.timestamp())), monkeypatch)
+        if raised:
+            kafka.finalize(raised)
+        place = ["--tables", str(tmp_path), "--cluster", "c", "--without-usage-reports", "--stale-after", "1000000"]
+        address = ["--bootstrap-server", kafka.bootstrap] if asked else []
+        assert main(["fleet", "readiness", *place, "--downgrade-to", "4.1", *address]) == code
+    said = capsys.readouterr().out
+    assert "As of 20" in said
+    assert ("an operator may have raised some since then" in said) is not asked

@@ -29,6 +29,7 @@ _PROTOCOLS: Final = {"group.version": "consumer", "share.version": "share", "str
 _OLDEST_WITH_ZOOKEEPER: Final = 1
 """The oldest metadata.version that releases support which run with ZooKeeper, too; from 4.0 on none does (KIP-833)."""
 _ASK_AGAIN: Final = "Run 'featuregate fleet run' with --bootstrap-server again."
+_ASK_NOW: Final = "Give --bootstrap-server to 'featuregate fleet readiness', which asks them now."
 _SNAPSHOTS_BY: Final = timedelta(days=1)
 """Until then nodes have written a snapshot by themselves: metadata.log.max.snapshot.interval.ms, an hour by default."""
 PREDICTIONS: Final = "feature-levels"
@@ -43,8 +44,8 @@ def brokers(view: View, oldest: datetime) -> Iterator[Row]:
             check="brokers",
             verdict=Verdict.STALE,
             subject="the cluster",
-            why="Its brokers were asked for their levels too long ago.",
-            do=_ASK_AGAIN,
+            why="Its brokers were asked for their levels too long ago: an operator may have raised some since then.",
+            do=_ASK_NOW,
             last_seen=asked_at,
         )
     for broker in view.missing:

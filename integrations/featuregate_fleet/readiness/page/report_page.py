@@ -130,7 +130,7 @@ def _movers(report: Report, most: int) -> str:
 def _reasons(found: Sequence[Row], apis: ServedApis | None) -> str:
     """Say in a few words which versions a client uses, and which are served; other findings in full."""
     if apis is None or found[0].check != "api-versions":
-        return listed(f"{row.why} {row.do}" for row in found)
+        return listed(f"{row.said} {row.do}" for row in found)
     texts = []
     for row in found[:_MOST_APIS]:
         has = _served(apis, row.api)
@@ -168,7 +168,7 @@ def _usage(report: Report, most: int) -> str:
 def _gates(report: Report, most: int) -> str:
     rows = [
         f"<td>{strong(row.app)}</td><td>{marked(row.verdict)}</td>"
-        f"<td>{strong(row.subject)}</td><td>{plain(row.why)}</td>"
+        f"<td>{strong(row.subject)}</td><td>{plain(row.said)}</td>"
         f'<td data-name="Software">{plain(row.software or "")}</td>'
         f'<td class="time" data-name="Last report">{minute(row.last_seen)}</td>'
         for row in report.rows
@@ -255,7 +255,7 @@ def _coverage(report: Report, most: int) -> str:
 def _others(report: Report, most: int) -> str:
     rows = [
         f'<td>{marked(row.verdict)}</td><td class="check">{plain(row.check)}</td><td>{strong(row.subject)}</td>'
-        f"<td>{plain(row.why)}{' ' if row.do else ''}{plain(row.do)}</td>"
+        f"<td>{plain(row.said)}{' ' if row.do else ''}{plain(row.do)}</td>"
         f'<td class="number" data-name="Times seen">{row.count:,}</td>'
         f'<td class="time" data-name="Last seen">{minute(row.last_seen)}</td>'
         for row in report.rows
