@@ -14,7 +14,7 @@ from featuregate.printable import shown
 from featuregate.sources.floor import Floor
 from featuregate.view.matrix import compare
 from featuregate_relay.page.gates import shown_gate
-from featuregate_relay.page.rollback import closings
+from featuregate_relay.page.rollback import rollback_of
 from featuregate_relay.page.software import lacks, roll_of, software_of
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Renderer:
             "health": health,
             "view": view,
             "gates": [shown_gate(gate, view, seen=latches.get(gate.name) in latched) for gate in cluster.gates],
-            "closings": [] if view is None else closings(view, cluster.gates),
+            "rollback": None if view is None else rollback_of(view, cluster.gates),
             "revision": "" if state is None else state.revision,
             "roll": None,
             "timeline": cluster.timeline.entries[: -_MOST_ENTRIES - 1 : -1],

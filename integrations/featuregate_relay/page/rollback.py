@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate import evaluate
+from featuregate.admin.no_return import oldest_release
 from featuregate.catalog import captured, captured_releases
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
 from featuregate.view.merging import merge
@@ -25,24 +26,44 @@ class Closing(NamedTuple):
     latched: bool
     """Whether the gate stays open nevertheless: it is sticky."""
     release: str
-    """Empty: no release that is known closes it."""
+    """Empty: no release that is known, and that would start, closes it."""
     why: str
 
 
-def closings(view: View, gates: Iterable[Gate]) -> list[Closing]:
-    """Return what a rollback does to each gate whose requirement is met now. Finalized levels go down as far as needed.
+class Rollback(NamedTuple):
+    """What a rollback of the brokers does."""
+
+    closings: tuple[Closing, ...]
+    oldest: str
+    """The oldest release that starts with the finalized levels, lowered as far as they go. Empty: any that is known."""
+
+
+def rollback_of(view: View, gates: Iterable[Gate]) -> Rollback:
+    """Return what a rollback does to each gate whose requirement is met now. Finalized levels go down as far as they can.
 
     A release is represented by a real broker of it: see `featuregate.catalog.captured`.
     """
-    older = list(_older(view))
-    return [_closing(gate, older) for gate in gates if older and gate.decision.verdict == "open"]
+    oldest = oldest_release(view.finalized) or captured_releases()[-1]
+    older = [(release, after) for release, after in _older(view) if not _is_before(release, oldest)]
+    known = any(_is_before(release, oldest) for release in _releases_below(view))
+    found = tuple(_closing(gate, older) for gate in gates if gate.decision.verdict == "open") if older else ()
+    return Rollback(found, oldest if known else "")
+
+
+def _is_before(release: str, other: str) -> bool:
+    return captured_releases().index(release) < captured_releases().index(other)
+
+
+def _releases_below(view: View) -> tuple[str, ...]:
+    """Return the releases below the newest one of the cluster, newest first."""
+    releases = captured_releases()
+    newest = max((releases.index(found) for each in view.answering if (found := release_of(each))), default=0)
+    return releases[max(newest - _MOST_RELEASES, 0) : newest][::-1]
 
 
 def _older(view: View) -> Iterator[tuple[str, View]]:
-    """Yield the releases below the newest one of the cluster, newest first, each with the view after a rollback."""
-    releases = captured_releases()
-    newest = max((releases.index(found) for each in view.answering if (found := release_of(each))), default=0)
-    for release in releases[max(newest - _MOST_RELEASES, 0) : newest][::-1]:
+    """Yield older releases, newest first, each with the view after a rollback."""
+    for release in _releases_below(view):
         facts = captured()[release]
         levels = {
             name: min(level, facts.features[name][1])

@@ -249,7 +249,7 @@ def test_a_long_list_of_brokers_is_a_letter_and_opens() -> None:
 
 def test_a_rollback_names_the_gates_that_it_would_close() -> None:
     """And the newest release that does. Apps keep a sticky gate open."""
-    features = StaticFeatures(release_view("4.1"))
+    features = StaticFeatures(release_view("4.1", finalized={"metadata.version": 21, "group.version": 1}))
     gates = [
         features.gate("groups", "group.version>=1"),
         features.gate("live", "ConsumerGroupHeartbeat>=1", policy="live"),
@@ -264,6 +264,16 @@ def test_a_rollback_names_the_gates_that_it_would_close() -> None:
         "old would stay open at all older releases that are known",
         "",
     ]
+
+
+def test_a_rollback_to_a_release_that_does_not_start_is_not_promised() -> None:
+    """Since 4.0 the metadata of a cluster has changed, and no level before it can be finalized again."""
+    features = StaticFeatures(release_view("4.1"))
+    page = page_of(features, features.gate("groups", "group.version>=1"))
+    assert text_of(page, "#rollback > p") == (
+        "Brokers before release 4.0 do not start any more: a finalized level cannot be lowered that far."
+    )
+    assert text_of(page, "#rollback li") == "groups would stay open at all older releases that are known and start"
 
 
 def test_an_address_of_a_broker_without_an_id_is_shown() -> None:
