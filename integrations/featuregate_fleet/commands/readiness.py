@@ -120,11 +120,11 @@ def run(args: argparse.Namespace) -> int:
     view = discover_view(args) if args.bootstrap_server or args.command_config else None
     from featuregate_fleet.stream.kept_reports import keep_report  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
-    from featuregate_fleet.tables.formats import tables_in  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
 
     with local_session(args.jars) as spark:
-        tables = tables_in(spark, folder, args.cluster)
+        tables = DeltaTables(spark, folder, args.cluster)
         if args.keep and not tables.names():
             raise CommandError(f"--keep: {folder} has no tables: 'featuregate fleet run' makes them")
         evidence = read_evidence(tables.since(args.since) if args.since else tables)

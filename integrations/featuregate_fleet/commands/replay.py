@@ -30,12 +30,12 @@ def run(args: argparse.Namespace) -> int:
     names, folder = pseudonyms(args), tables_folder(args)
     from featuregate_fleet.stream.quarantine import replay  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
-    from featuregate_fleet.tables.formats import changeable_tables  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.line_counts import read_line_counts  # noqa: PLC0415 - likewise
 
     with one_writer(folder, args.cluster), local_session(args.jars) as spark:
         keep_names(args, names)
-        tables = changeable_tables(spark, folder, args.cluster, names)
+        tables = DeltaTables(spark, folder, args.cluster, names)
         tried = replay(spark, tables)
         found = read_line_counts(tables)
     print(f"{args.cluster}: {tried} lines and files tried again; {counts(found)}")

@@ -68,11 +68,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep-lines", action="store_true", help="keep a row for each line, too, without bodies")
     parser.add_argument("--keep-raw", action="store_true", help="the same with the text of each line, with bodies")
     add_hash_option(parser, "keep hashes of principals and addresses, by the key in a file or an environment variable")
-    parser.add_argument(
-        "--format",
-        choices=("delta", "parquet"),
-        help="Delta Lake, or plain files, whose rows cannot be changed (default: that of the tables, or delta)",
-    )
+    parser.add_argument("--format", type=_table_format, help=argparse.SUPPRESS)
     add_tables_options(parser)
     # The list of brokers comes from the cluster: a broker without evidence is unknown.
     add_cluster_options(parser, default=argparse.SUPPRESS)
@@ -84,6 +80,16 @@ def _time_zone(text: str) -> tuple[str, str]:
     if named and broker_of(f"{broker}/file") != broker:
         raise argparse.ArgumentTypeError(f"{broker!r} is no node id: write one such as 3=Europe/Berlin")
     return broker or OTHERS, time_zone(zone)
+
+
+def _table_format(text: str) -> str:
+    """Refuse what an earlier version had: tables without transactions, which replay and retention could not change."""
+    if text != "delta":
+        raise argparse.ArgumentTypeError(
+            f"tables are kept in Delta Lake, and not in {text!r}: leave out the option, and give other readers"
+            " the output of readiness --output json"
+        )
+    return text
 
 
 def run(args: argparse.Namespace) -> int:
@@ -105,8 +111,8 @@ def run(args: argparse.Namespace) -> int:
     folder = tables_folder(args)
     from featuregate_fleet.stream.read_files import ReadFiles  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.failures import one_line_failures  # noqa: PLC0415 - likewise
-    from featuregate_fleet.tables.formats import tables_in  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.line_counts import read_line_counts  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.record_reader import last_view  # noqa: PLC0415 - likewise
 
@@ -115,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     stopping = nullcontext(Stop()) if args.once else stop_signals()
     with one_writer(folder, args.cluster), local_session(args.jars) as spark, stopping as stop, failures:
         keep_names(args, names)
-        tables = tables_in(spark, folder, args.cluster, names, args.format)
+        tables = DeltaTables(spark, folder, args.cluster, names)
         files = ReadFiles.of(tables) if args.logs else None  # once: a trigger costs what is new, however old the run
         unread = UnreadFiles(args.logs, files, tables) if files else None
         before = last_view(tables) if view else None

@@ -115,6 +115,5 @@ def _require_delta_lake(spark: SparkSession) -> None:
 
 def _missing(what: str) -> str:
     return (
-        f"the Spark that runs here was started without Delta Lake, which keeps the tables: {what}. "
-        "Start Spark with it, or give --format parquet for a new folder"
+        f"the Spark that runs here was started without Delta Lake, which keeps the tables: {what}. Start Spark with it"
     )

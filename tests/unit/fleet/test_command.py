@@ -65,6 +65,10 @@ def parse(*argv: str) -> argparse.Namespace:
             "is no time",
         ),
         (("run", "--time-zone", "broker-1=UTC", "--tables", "t", "--cluster", "c"), "'broker-1' is no node id"),
+        (
+            ("run", "--format", "parquet", "--tables", "t", "--cluster", "c"),
+            "tables are kept in Delta Lake, and not in 'parquet'",
+        ),
         (("retain", "--days", "0", "--tables", "t", "--cluster", "c"), "'0' is no number of days"),
         (("retain", "--days", "9999999999", "--tables", "t", "--cluster", "c"), "is no number of days"),
         (("run", "--logs-topic", "a/b", "--tables", "t", "--cluster", "c"), "'a/b' is no name of a topic"),

@@ -25,8 +25,8 @@ def run(args: argparse.Namespace) -> int:
     folder = tables_folder(args)
     from featuregate_fleet.stream.removal import compact  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
-    from featuregate_fleet.tables.formats import changeable_tables  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
 
     with no_other_writer(folder, args.cluster), local_session(args.jars) as spark:
-        compact(changeable_tables(spark, folder, args.cluster))
+        compact(DeltaTables(spark, folder, args.cluster))
     return OK

@@ -29,10 +29,10 @@ def run_removal(args: argparse.Namespace, made: Callable[[], Removal]) -> int:
     folder = tables_folder(args)
     from featuregate_fleet.stream.removal import plan, remove  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
-    from featuregate_fleet.tables.formats import changeable_tables  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
 
     with no_other_writer(folder, args.cluster), local_session(args.jars) as spark:
-        tables, removal = changeable_tables(spark, folder, args.cluster), made()
+        tables, removal = DeltaTables(spark, folder, args.cluster), made()
         found = plan(tables, removal)
         if args.checksum is not None and args.checksum != found.checksum:
             raise CommandError(
