@@ -39,7 +39,7 @@ class Rollback(NamedTuple):
 
 
 def rollback_of(view: View, gates: Iterable[Gate]) -> Rollback:
-    """Return what a rollback does to each gate whose requirement is met now. Finalized levels go down as far as they can.
+    """Return what a rollback does to each gate whose requirement is met now. Levels go down as far as they can.
 
     A release is represented by a real broker of it: see `featuregate.catalog.captured`.
     """

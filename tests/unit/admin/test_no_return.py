@@ -93,4 +93,4 @@ def test_releases_that_do_not_start_any_more_are_out_of_reach() -> None:
     assert oldest_release({METADATA_VERSION: 21, "kraft.version": 1}) == "3.9"
     assert oldest_release({METADATA_VERSION: 20, "kraft.version": 0}) == "3.7"
     assert oldest_release({METADATA_VERSION: 999}) is None
-    assert oldest_release({"group.version": 1}) == list(captured())[0]
+    assert oldest_release({"group.version": 1}) == next(iter(captured()))

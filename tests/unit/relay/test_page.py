@@ -261,7 +261,7 @@ def test_a_rollback_names_the_gates_that_it_would_close() -> None:
     assert lines == [
         f"groups would close at release 3.9: group.version>=1 would not be met. {latched}",
         "live would close at release 3.9: ConsumerGroupHeartbeat>=1 would not be met",
-        "old would stay open at all older releases that are known",
+        "old would stay open at all older releases that are known and start",
         "",
     ]
 
