@@ -34,7 +34,7 @@ def copy_one_record(kafka: LocalKafka) -> None:
     consumer.close()
 
 
-def ask(host: str, port: int, *requests: tuple[int, int, bytes]) -> list[bytes]:
+def ask(host: str, port: int, *requests: tuple[int, int, bytes], client_id: bytes = ANCIENT) -> list[bytes]:
     """Send requests on one connection: API, version, and the body behind a header of version 1.
 
     Return the first bytes of each answer; none if it is refused.
@@ -42,7 +42,7 @@ def ask(host: str, port: int, *requests: tuple[int, int, bytes]) -> list[bytes]:
     answers = []
     with socket.create_connection((host, port), timeout=60) as connection:
         for api_key, version, body in requests:
-            header = struct.pack(">hhih", api_key, version, 7, len(ANCIENT)) + ANCIENT
+            header = struct.pack(">hhih", api_key, version, 7, len(client_id)) + client_id
             connection.sendall(struct.pack(">i", len(header) + len(body)) + header + body)
             answers.append(connection.recv(1024))
     return answers

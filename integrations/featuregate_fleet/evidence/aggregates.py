@@ -27,8 +27,13 @@ _OF_READER: Final = ("path", "uri", "broker", "size", "content")
 _SCHEMAS: Final = {"api_usage": API_USAGE, "quarantine": QUARANTINE, "evidence_files": EVIDENCE_FILES}
 _COLUMNS: Final = {name: tuple(n for n in schema.names if n not in _OF_READER) for name, schema in _SCHEMAS.items()}
 _TIMES: Final = ("hour", "first_seen", "last_seen", "seen_at")
-_OF_HEADS: Final = ("seen_at", "forwarded", "client_id", "api_key", "version")
-"""The columns of quarantine that an older collector does not hand in."""
+_ADDED: Final[dict[str, dict[str, Any]]] = {
+    "api_usage": {"text_log": None},
+    "quarantine": dict.fromkeys(("seen_at", "forwarded", "client_id", "api_key", "version"))
+    | {"lines": 1, "text_log": None},
+    "evidence_files": {"text_log": None},
+}
+"""The columns that an older collector does not hand in, and what they are then."""
 
 
 def as_text(parsed: Iterable[pa.RecordBatch]) -> str:
@@ -74,8 +79,7 @@ def from_text(file: LogFile, lines: Sequence[str]) -> Iterator[pa.RecordBatch]:
 
 def _row(line: str) -> tuple[str, dict[str, Any]]:
     ((name, row),) = json.loads(line).items()
-    if name == "quarantine":
-        row = {**row, **{column: row.get(column) for column in _OF_HEADS}}
+    row = {**row, **{column: row.get(column, before) for column, before in _ADDED[name].items()}}
     if tuple(row) != _COLUMNS[name]:
         raise ValueError("other columns")
     times = {column: row[column] for column in _TIMES if row.get(column) is not None}
@@ -90,7 +94,7 @@ def _check(rows: dict[str, list[dict[str, Any]]]) -> None:
     completed = sum(row["count"] for row in rows["api_usage"] if row["outcome"] == "completed")
     if (
         counts["read"] != counts["rows"] + counts["quarantined"]
-        or counts["quarantined"] != len(rows["quarantine"])
+        or counts["quarantined"] != sum(row["lines"] for row in rows["quarantine"])
         or completed > counts["rows"]
     ):
         raise ValueError("the rows do not add up to the counts of the lines")

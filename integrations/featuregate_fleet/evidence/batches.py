@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from featuregate_fleet.evidence.columns import API_USAGE, EVIDENCE_FILES, QUARANTINE, parsed_rows
+from featuregate_fleet.evidence.columns import API_USAGE, EVIDENCE_FILES, parsed_rows
 from featuregate_fleet.evidence.lines.cut_lines import read_head
 from featuregate_fleet.evidence.lines.envelopes import Unwrapped, unwrap
 from featuregate_fleet.evidence.lines.fast_path import FIELDS, FastLines, nothing_read, read_lines
@@ -30,10 +30,13 @@ from featuregate_fleet.evidence.lines.refusals import (
     repeats_refusal,
 )
 from featuregate_fleet.evidence.lines.request import Request
+from featuregate_fleet.evidence.lines.text_format import is_of_text_log
 from featuregate_fleet.evidence.paths import LogFile
+from featuregate_fleet.evidence.quarantined_lines import QuarantinedLines
 from featuregate_fleet.evidence.reasons import CUT, NO_REQUEST, PARSER, PART, RAW_LENGTH, TOO_LONG, UNKNOWN_BROKER
 from featuregate_fleet.evidence.sums import summed
 from featuregate_fleet.evidence.text import LINES, LONGEST, Unreadable, lines_before
+from featuregate_fleet.evidence.wall_times import placed, to_utc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -69,7 +72,7 @@ def parse_file(
             yield from parser.parse(part.slice(before))
     if not goes_on:
         yield from parser.end()
-    yield parser.counted()
+    yield from parser.counted()
 
 
 def parse_in_turns(
@@ -83,7 +86,7 @@ def parse_in_turns(
         yield from parser.parse(lines)
     for parser in parsers.values():
         yield from parser.end()
-        yield parser.counted()
+        yield from parser.counted()
 
 
 def parse_quarantined(rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
@@ -98,10 +101,10 @@ def parse_quarantined(rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch
             [pa.array(column, field.type) for column, field in zip(zip(*values, strict=True), LINES, strict=True)],
             schema=LINES,
         )
-        parser = _Parser(LogFile(uri, path, broker, 0, zone))
+        parser = _Parser(LogFile(uri, path, broker, 0, zone), text_log=any(row["text_log"] for row in lines))
         yield from parser.parse(batch)
         yield from parser.end()
-        yield parser.counted(again=len(lines))
+        yield from parser.counted(again=sum(row["lines"] for row in lines))
 
 
 @dataclass(slots=True)
@@ -122,7 +125,8 @@ class _Parser:
     previous: str = ""
     after_empty: bool = False
     read: int = 0
-    quarantined: int = 0
+    text_log: bool = False
+    quarantine: QuarantinedLines = field(default_factory=QuarantinedLines)
     partial: PartialLines = field(default_factory=PartialLines)
 
     def parse(self, lines: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -167,30 +171,31 @@ class _Parser:
     def _rows(self, found: _Found, fast: FastLines) -> Iterator[pa.RecordBatch]:
         if self.file.broker:
             yield from _usage(self.file, fast, found.seen)
-        if found.quarantined:
-            yield parsed_rows("quarantine", _quarantine(self.file, found.quarantined))
-        self.quarantined += len(found.quarantined)
+        yield from self.quarantine.add(self.file, found.quarantined)
 
     def give_up(self, rest: Unreadable) -> Iterator[pa.RecordBatch]:
         """Put the rest of the file into quarantine, as one line."""
-        row = self._row(rest.at, rest.reason, rest.why, whole=False)
-        yield parsed_rows("quarantine", _quarantine(self.file, [row]))
+        yield from self.quarantine.add(self.file, [self._row(rest.at, rest.reason, rest.why, whole=False)])
         self.read += 1
-        self.quarantined += 1
 
-    def counted(self, again: int = 0) -> pa.RecordBatch:
-        """Return the counts of the file; ``again`` is the number of lines that were counted in quarantine before."""
+    def counted(self, again: int = 0) -> Iterator[pa.RecordBatch]:
+        """Yield what is left to say of the file, and its counts.
+
+        ``again`` is the number of lines that were counted in quarantine before.
+        """
+        yield from self.quarantine.end(self.file)
         counts = {
             "path": self.file.path,
             "uri": self.file.uri,
             "broker": self.file.broker,
             "size": self.file.size,
             "read": self.read - again,
-            "rows": self.read - self.quarantined,
-            "quarantined": self.quarantined - again,
+            "rows": self.read - self.quarantine.count,
+            "quarantined": self.quarantine.count - again,
             "content": self.file.content,
+            "text_log": self.text_log,
         }
-        return parsed_rows("evidence_files", pa.array([counts], pa.struct(list(EVIDENCE_FILES))))
+        yield parsed_rows("evidence_files", pa.array([counts], pa.struct(list(EVIDENCE_FILES))))
 
     def _read_others(self, lines: pa.RecordBatch, numbers: list[int]) -> _Found:
         """Read the lines with these numbers, which the fast path has left."""
@@ -198,10 +203,11 @@ class _Parser:
         for number in numbers:
             line, at, length = (lines[name][number].as_py() for name in LINES.names)
             part = Part(at, length, line)
+            unwrapped = unwrap(line[:_HEAD] if length > LONGEST else line)
+            self.text_log = self.text_log or is_of_text_log(unwrapped.text)
             if length > LONGEST:
-                self._lost(Joined(unwrap(line[:_HEAD]), (part,)), TOO_LONG, found)
+                self._lost(Joined(unwrapped, (part,)), TOO_LONG, found)
                 continue
-            unwrapped = unwrap(line)
             whole, lost = self.partial.add(unwrapped, part) if self.file.broker else (Joined(unwrapped), None)
             if lost:
                 self._lost(lost, CUT, found)
@@ -269,7 +275,7 @@ def _usage(file: LogFile, fast: FastLines, others: list[dict[str, Any]]) -> Iter
         yield parsed_rows("api_usage", _counted(file, fast))
     if others:
         table = pa.Table.from_struct_array(pa.array(others, _SEEN))
-        times = _placed(table["time"], table["in_utc"], file.time_zone)
+        times = placed(table["time"], table["in_utc"], file.time_zone)
         columns = {
             "broker": pa.repeat(pa.scalar(file.broker), len(table)),
             "hour": pc.floor_temporal(times, unit="hour"),
@@ -285,7 +291,7 @@ def _usage(file: LogFile, fast: FastLines, others: list[dict[str, Any]]) -> Iter
 def _counted(file: LogFile, fast: FastLines) -> pa.StructArray:
     """Count the lines of the fast path by the numbers of their texts, which is faster than by the texts."""
     lines = pa.table({"api": fast.api.index, "client": fast.client.index, "client_id": fast.client_id})
-    lines = lines.append_column("time", _in_utc(pa.chunked_array([fast.time]), file.time_zone))
+    lines = lines.append_column("time", to_utc(pa.chunked_array([fast.time]), file.time_zone))
     lines = lines.append_column("hour", pc.floor_temporal(lines["time"], unit="hour")).filter(fast.read)
     counts = [("time", "count"), ("time", "min"), ("time", "max")]
     by_texts = lines.group_by(["api", "client", "client_id", "hour"], use_threads=False)  # a task has one core
@@ -299,29 +305,8 @@ def _counted(file: LogFile, fast: FastLines) -> pa.StructArray:
         "count": counted["time_count"],
         "first_seen": counted["time_min"],
         "last_seen": counted["time_max"],
+        "text_log": pa.nulls(len(counted), pa.bool_()),
     }
     for texts, numbers in ((fast.api, counted["api"]), (fast.client, counted["client"])):
         columns |= {name: texts.of(name, numbers) for name in texts.values.type.names}
     return pa.StructArray.from_arrays([columns[name] for name in API_USAGE.names], fields=list(API_USAGE))
-
-
-def _quarantine(file: LogFile, rows: list[dict[str, Any]]) -> pa.StructArray:
-    """Return rows of ``QUARANTINE``."""
-    table = pa.Table.from_struct_array(pa.array(rows, pa.struct([*QUARANTINE, ("in_utc", pa.bool_())])))
-    placed = _placed(table["seen_at"], table["in_utc"], file.time_zone)
-    whole = table.set_column(table.schema.get_field_index("seen_at"), "seen_at", placed).select(QUARANTINE.names)
-    return whole.to_struct_array().combine_chunks()
-
-
-def _placed(times: pa.ChunkedArray, in_utc: pa.ChunkedArray, time_zone: str) -> pa.ChunkedArray:
-    """Return times in UTC, of lines that say their zone, or of those that do not."""
-    return pc.if_else(pc.fill_null(in_utc, fill_value=False), times, _in_utc(times, time_zone))
-
-
-def _in_utc(times: pa.ChunkedArray, time_zone: str) -> pa.ChunkedArray:
-    """Return times in UTC that were read as if they were. An hour that a zone has twice is the first one."""
-    if time_zone == "UTC":
-        return times
-    wall = pc.cast(times, pa.timestamp("us"))
-    placed = pc.assume_timezone(wall, time_zone, ambiguous="earliest", nonexistent="earliest")
-    return pc.cast(placed, times.type)

@@ -29,11 +29,12 @@ API_USAGE: Final = pa.schema(
         ("count", pa.int64()),
         ("first_seen", _TIME),
         ("last_seen", _TIME),
+        ("text_log", pa.bool_()),  # the broker logs requests as text, so that a client can write whole lines; null here
     ]
 )
 """How often one client used one version of one API: partial sums of a micro-batch, which readers add up."""
 
-KEYS: Final = tuple(name for name in API_USAGE.names if name not in ("count", "first_seen", "last_seen"))
+KEYS: Final = tuple(name for name in API_USAGE.names if name not in ("count", "first_seen", "last_seen", "text_log"))
 """The columns of ``api_usage`` that are not aggregated."""
 
 QUARANTINE: Final = pa.schema(
@@ -52,9 +53,12 @@ QUARANTINE: Final = pa.schema(
         ("client_id", pa.string()),
         ("api_key", pa.int32()),
         ("version", pa.int32()),
+        ("lines", pa.int64()),  # for which the row stands
+        ("text_log", pa.bool_()),  # as in API_USAGE
     ]
 )
-"""The lines that are no evidence: one row each, and one for the rest of a file that cannot be read."""
+"""The lines that are no evidence: one row each for the first ones of a file and reason, one for others that are alike,
+and one for the rest of a file that cannot be read."""
 
 LOG_LINES: Final = pa.schema(
     [
@@ -93,6 +97,7 @@ EVIDENCE_FILES: Final = pa.schema(
         ("rows", pa.int64()),
         ("quarantined", pa.int64()),
         ("content", pa.string()),  # a hash of the beginning of its text, by which it is known under another name
+        ("text_log", pa.bool_()),  # it has requests as text, as brokers before 2.8 log them
     ]
 )
 """The files that were read, each once, by path and content; and how far partitions of topics were, by several rows."""

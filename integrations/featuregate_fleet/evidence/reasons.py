@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-PARSER: Final = 5
+PARSER: Final = 6
 """The version of the parser. A newer one may read what this one put into quarantine."""
 
 RAW_LENGTH: Final = 16_384
 """How many characters of a line the quarantine keeps. A line that is kept whole can be parsed again."""
+
+ROWS_OF_REASON: Final = 1_000
+"""How many lines of a file, or of a piece of it, have a row each for one reason. Others that are alike share one."""
 
 CUT: Final = "cut"
 """A request whose JSON does not parse, most often because the line was cut; or half of a refusal."""

@@ -45,7 +45,8 @@ def summed(usage: pa.Table) -> pa.Array:
     """Return rows of ``api_usage``, one for each client and version of an API."""
     by_client = usage.group_by(list(KEYS), use_threads=False)  # a task has one core
     sums = by_client.aggregate([("count", "sum"), ("first_seen", "min"), ("last_seen", "max")])
-    named = sums.rename_columns([*KEYS, "count", "first_seen", "last_seen"]).select(API_USAGE.names)
+    named = sums.rename_columns([*KEYS, "count", "first_seen", "last_seen"])
+    named = named.append_column("text_log", pa.nulls(len(named), pa.bool_())).select(API_USAGE.names)
     return named.cast(API_USAGE).to_struct_array().combine_chunks()
 
 

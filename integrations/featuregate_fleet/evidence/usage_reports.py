@@ -93,4 +93,6 @@ def _quarantined(record: Mapping[str, Any], reason: str) -> dict[str, Any]:
         "raw": text[:RAW_LENGTH],
         "whole": len(text) <= RAW_LENGTH,
         "parser": PARSER,
+        "lines": 1,
+        "text_log": False,
     }

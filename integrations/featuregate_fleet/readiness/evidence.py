@@ -32,6 +32,8 @@ class Usage:
     count: int
     first_seen: datetime
     last_seen: datetime
+    text_log: bool = False
+    """Whether its brokers log requests as text, as before 2.8: then any client may have written the lines."""
 
     @property
     def software(self) -> str:
@@ -183,6 +185,8 @@ class Evidence:
     """By broker, the requests at DEBUG in each hour that has some."""
     deprecated: Mapping[str, Mapping[datetime, int]] = field(default_factory=dict)
     """The same of requests at INFO, which are deprecated ones alone."""
+    text_logs: frozenset[str] = frozenset()
+    """The brokers with requests that are logged as text."""
     log_levels: tuple[LogLevel, ...] = ()
     """The oldest first."""
     over_time: tuple[UsageAt, ...] = ()

@@ -17,10 +17,10 @@ from featuregate_fleet.files.parsing import parse_pieces
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from featuregate_fleet.files.pieces import Piece
     from featuregate_fleet.tables.folder import BatchId, Tables
@@ -51,9 +51,10 @@ def write_parsed(
     parsed = parsed.persist()
     try:
         files = file_rows(parsed).toArrow()  # a row for each file, and the lines are parsed here
-        written = {"api_usage": usage_rows(parsed)}
+        text_logs = text_logs_of(files)
+        written = {"api_usage": usage_rows(parsed, text_logs)}
         if any(files["quarantined"].to_pylist()):
-            written["quarantine"] = quarantine_rows(parsed)
+            written["quarantine"] = quarantine_rows(parsed, text_logs)
         if kept is not KeptLines.NONE:
             written["log_lines"] = parsed.where("log_lines is not null").select("log_lines.*")
         _append_to_all(tables, written, batch)
@@ -69,10 +70,10 @@ def _nothing_read(parsed: DataFrame, files: pa.Table) -> list[NothingRead]:
     without_rows = [file["uri"] for file in files.to_pylist() if not file["rows"] and file["quarantined"]]
     if not without_rows:
         return []
-    lines = quarantine_rows(parsed).where(f.col("uri").isin(without_rows))
+    lines = parsed.where("quarantine is not null").select("quarantine.*").where(f.col("uri").isin(without_rows))
     missing = lines.where(~f.col("reason").isin(*NOTHING_MISSING, *OF_FILES))
     first = [f.min_by(name, "at").alias(name) for name in ("reason", "raw")]
-    found = missing.groupBy("path").agg(*first, f.count("*").alias("lines")).orderBy("path")
+    found = missing.groupBy("path").agg(*first, f.sum("lines").alias("lines")).orderBy("path")
     return [NothingRead(row["path"], row["reason"], row["lines"], row["raw"][:_HEAD]) for row in found.collect()]
 
 
@@ -95,17 +96,32 @@ def _append_to_all(tables: Tables, written: Mapping[str, DataFrame], batch: Batc
         raise failures[0]
 
 
-def usage_rows(parsed: DataFrame) -> DataFrame:
+def text_logs_of(files: pa.Table) -> list[str]:
+    """Return the brokers of files with requests as text.
+
+    Each row of such a broker is doubtful, also one that was read from JSON or in another file: a line that a client
+    wrote may be in the next segment of a log.
+    """
+    return sorted({file["broker"] for file in files.to_pylist() if file["text_log"] and file["broker"]})
+
+
+def usage_rows(parsed: DataFrame, text_logs: Collection[str]) -> DataFrame:
     """Return rows of ``api_usage``, added up."""
     usage = parsed.where("api_usage is not null").select("api_usage.*")
-    return usage.groupBy(*KEYS).agg(
+    summed = usage.groupBy(*KEYS).agg(
         f.sum("count").alias("count"), f.min("first_seen").alias("first_seen"), f.max("last_seen").alias("last_seen")
     )
+    return summed.withColumn("text_log", _is_one_of("broker", text_logs))
 
 
-def quarantine_rows(parsed: DataFrame) -> DataFrame:
+def quarantine_rows(parsed: DataFrame, text_logs: Collection[str]) -> DataFrame:
     """Return rows of ``quarantine``."""
-    return parsed.where("quarantine is not null").select("quarantine.*")
+    lines = parsed.where("quarantine is not null").select("quarantine.*")
+    return lines.withColumn("text_log", _is_one_of("broker", text_logs))
+
+
+def _is_one_of(column: str, values: Collection[str]) -> Column:
+    return f.coalesce(f.col(column).isin(*values), f.lit(False))  # noqa: FBT003
 
 
 def file_rows(parsed: DataFrame) -> DataFrame:
@@ -113,5 +129,8 @@ def file_rows(parsed: DataFrame) -> DataFrame:
     files = parsed.where("evidence_files is not null").select("evidence_files.*")
     sums = [f.sum(name).alias(name) for name in ("read", "rows", "quarantined")]
     return files.groupBy("path", "uri", "broker").agg(
-        f.max("size").alias("size"), *sums, f.max("content").alias("content")
+        f.max("size").alias("size"),
+        *sums,
+        f.max("content").alias("content"),
+        f.max("text_log").alias("text_log"),
     )

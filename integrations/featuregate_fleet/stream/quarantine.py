@@ -12,7 +12,7 @@ from featuregate_fleet.evidence.columns import EVIDENCE_FILES, PARSED
 from featuregate_fleet.evidence.paths import LogFile
 from featuregate_fleet.evidence.reasons import OF_FILES, OF_REPORTS, PARSER
 from featuregate_fleet.files.pieces import Piece, as_it_is, rest_of
-from featuregate_fleet.stream.parsed import file_rows, parse_files, quarantine_rows, usage_rows
+from featuregate_fleet.stream.parsed import file_rows, parse_files, quarantine_rows, text_logs_of, usage_rows
 from featuregate_fleet.tables.failures import one_line_failures
 from featuregate_fleet.tables.folder import BatchId
 from featuregate_spark.reused_worker import ReusedWorkerTask
@@ -65,10 +65,11 @@ def _replay(spark: SparkSession, tables: DeltaTables) -> int:
     parsed = lines.unionByName(parse_files(spark, pieces)).unionByName(_counted_before(spark, files)).persist()
     try:
         batch = BatchId(f"{_REPLAY} {summary['count']} {summary['hash']}", 0)
-        tables.append_anew("api_usage", usage_rows(parsed), batch)
+        text_logs = text_logs_of(file_rows(parsed).toArrow())
+        tables.append_anew("api_usage", usage_rows(parsed, text_logs), batch)
         tables.append_anew(_FILES, file_rows(parsed), batch)
         # Last, because it says that the replay is done.
-        tables.replace("quarantine", quarantine.where(~again), quarantine_rows(parsed), batch)
+        tables.replace("quarantine", quarantine.where(~again), quarantine_rows(parsed, text_logs), batch)
     finally:
         parsed.unpersist()
     return int(summary["count"])
@@ -87,7 +88,7 @@ def _parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _counted_before(spark: SparkSession, files: list[Any]) -> DataFrame:
     """Return rows that take back the one line in quarantine as which the rest of each file was counted."""
-    counts = [(row.path, row.uri, row.broker, 0, -1, 0, -1, None) for row in files]
+    counts = [(row.path, row.uri, row.broker, 0, -1, 0, -1, None, None) for row in files]
     rows = spark.createDataFrame(counts, from_arrow_schema(EVIDENCE_FILES)).select(f.struct("*").alias(_FILES))
     others = {
         field.name: f.lit(None).cast(field.dataType) for field in from_arrow_schema(PARSED) if field.name != _FILES

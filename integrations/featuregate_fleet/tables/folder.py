@@ -44,7 +44,10 @@ _TABLES: Final = {
 }
 _CHECKPOINTS: Final = "_checkpoints"
 
-_BEFORE: Final = {"quarantine": {"time_zone": "UTC", "whole": False, "parser": 0}}
+_BEFORE: Final[Mapping[str, Mapping[str, Any]]] = {
+    "api_usage": {"text_log": False},
+    "quarantine": {"time_zone": "UTC", "whole": False, "parser": 0, "lines": 1, "text_log": False},
+}
 """What the rows of an older release mean where they lack a column; otherwise that is null."""
 
 _HOURS: Final = {"api_usage": "hour", "coverage": "taken_at"}

@@ -31,7 +31,7 @@ _READ: Final = (
 
 _WHO: Final = (
     "outcome", "forwarded", "principal", "client_id", "client_host", "listener", "software_name", "software_version",
-    "api_key", "version",
+    "api_key", "version", "text_log",
 )  # fmt: skip
 
 
@@ -50,8 +50,9 @@ def read_evidence(tables: Tables) -> Evidence:
 def _cut_requests(tables: Tables) -> tuple[Usage, ...]:
     """Return what the heads of cut lines say."""
     heads = tables.read("quarantine").where("seen_at is not null")
-    counted = heads.groupBy("forwarded", "client_id", "api_key", "version").agg(
-        f.count("*").alias("count"),
+    named = ("forwarded", "client_id", "api_key", "version", "text_log")
+    counted = heads.groupBy(*named).agg(
+        f.sum("lines").alias("count"),
         f.unix_micros(f.min("seen_at")).alias("first_seen"),
         f.unix_micros(f.max("seen_at")).alias("last_seen"),
     )
@@ -61,7 +62,7 @@ def _cut_requests(tables: Tables) -> tuple[Usage, ...]:
     return tuple(
         Usage(
             **unknown,
-            **{name: row[name] for name in ("forwarded", "client_id", "api_key", "version", "count")},
+            **{name: row[name] for name in (*named, "count")},
             outcome="cut",
             first_seen=from_micros(row["first_seen"]),
             last_seen=from_micros(row["last_seen"]),
@@ -87,16 +88,18 @@ def _read(tables: Tables) -> Evidence:
         )
         for row in used
     )
+    text_logs = usage.where("text_log").select("broker").distinct().collect()
     expected = frozenset(row["broker"] for row in tables.read("brokers").collect())
     unread = tables.read("unread_files").select(*UnreadFile._fields)
     nodes = of_nodes(usages, expected | logged.brokers.keys())
     lines = files.agg(*(f.sum(name).alias(name) for name in ("read", "rows", "quarantined"))).collect()[0]
     lost = tables.read("quarantine").where(~f.col("reason").isin(*OF_REPORTS))
-    reasons = lost.groupBy("broker", "reason").count().collect()
+    reasons = lost.groupBy("broker", "reason").agg(f.sum("lines").alias("count")).collect()
     return Evidence(
         usage=usages,
         cut=_cut_requests(tables),
         **logged._asdict(),
+        text_logs=frozenset(row["broker"] for row in text_logs),
         log_levels=log_levels(tables),
         over_time=usage_over_time(tables, nodes),
         levels=levels_over_time(tables),

@@ -31,7 +31,8 @@ def read_app_usage(tables: Tables) -> AppUsage | None:
     sums = [f.sum(name).alias(name) for name in ("read", "rows", "quarantined")]
     counts = tables.read("usage_topics").agg(*sums).collect()[0]
     places = tables.read("usage_topics").select(f.concat_ws("/", "topic", "partition").alias("path")).distinct()
-    lost = tables.read("quarantine").where(f.col("reason") != OTHER_CLUSTER).join(places, "path", "left_semi").count()
+    of_reports = tables.read("quarantine").where(f.col("reason") != OTHER_CLUSTER).join(places, "path", "left_semi")
+    lost = of_reports.agg(f.sum("lines").alias("lines")).collect()[0]["lines"] or 0
     usage = tables.read("feature_usage")
     of_app, of_gate = Window.partitionBy("app"), Window.partitionBy("app", "instance", "gate")
     # An older release wrote no time, and wrote its rows before those that have one.

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 
-LACKING = ("time_zone", "parser")
-"""Columns of the quarantine that the first release did not have."""
+LACKING = ("time_zone", "parser", "lines", "text_log")
+"""Columns that the first release did not have."""
 
 
 @pytest.mark.usefixtures("jvm")
@@ -38,10 +38,10 @@ def test_an_older_quarantine_is_read_and_replayed(tmp_path: Path, broker_log: Pa
             for field in from_arrow_schema(ORIGIN):
                 whole = whole.add(field)
             rows = spark.createDataFrame([{**dict.fromkeys(LACKING), **row, **origin}], whole)
-            older = rows.drop(*LACKING) if name == "quarantine" else rows
+            older = rows.drop(*LACKING)
             older.write.format("delta").save(str(tmp_path / "tables" / name))
         (read,) = DeltaTables(spark, tmp_path / "tables", "c").read("quarantine").collect()
-        assert (read.time_zone, read.parser, read.raw) == ("UTC", 0, line)
+        assert (read.time_zone, read.parser, read.raw, read.lines, read.text_log) == ("UTC", 0, line, 1, False)
     (tmp_path / "logs" / "1").mkdir(parents=True)
     (tmp_path / "logs" / "1" / "b").write_text("garbage\n")
     assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]) == 0

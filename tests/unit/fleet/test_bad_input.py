@@ -46,7 +46,7 @@ def totals(path: Path) -> tuple[dict[str, int], int, int]:
         for name in lines if row["evidence_files"] else ():
             lines[name] += row["evidence_files"][name]
     usage = sum(row["api_usage"]["count"] for row in rows if row["api_usage"])
-    return lines, usage, sum(bool(row["quarantine"]) for row in rows)
+    return lines, usage, sum(row["quarantine"]["lines"] for row in rows if row["quarantine"])
 
 
 @pytest.mark.parametrize("percent", [5, 50])

@@ -172,6 +172,8 @@ def test_a_replay_counts_what_leaves_the_quarantine():
         "reason": "cut",
         "whole": True,
         "parser": PARSER - 1,
+        "lines": 1,
+        "text_log": False,
     }
     lines = [line_of(document()), "garbage", line_of(document())]
     other = old | {"uri": "file:///logs/2/a", "path": "2/a", "broker": "2", "at": 0, "raw": line_of(document())}

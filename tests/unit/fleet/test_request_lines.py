@@ -14,12 +14,15 @@ pa = pytest.importorskip("pyarrow")
 from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
 
 from featuregate_fleet.evidence import reasons  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.cut_lines import read_head  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.envelopes import unwrap  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.fast_path import read_lines  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.request import Request  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.text_format import is_of_text_log  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 def text_line(client: str = "audit", principal: str = "User:audit", software: str = "") -> str:
@@ -313,3 +316,25 @@ def test_a_principal_of_iam_on_msk_is_one_client_on_all_its_connections(prefix: 
     found = read_line(line_of(document(principal=other)))
     assert isinstance(found, Request)
     assert found.principal == other
+
+
+def test_braces_that_end_a_request_early_make_it_cut():
+    """Its tail is behind them: the line is damaged, and its fields are not wrong."""
+    line = line_of(document()).replace('"throttleTimeMs":0', '"throttleTimeMs":0}]')
+    assert read_line(line) == reasons.CUT
+    assert read_line(line_of(document(principal=7))) == reasons.WRONG_FIELDS
+
+
+@pytest.mark.parametrize("line_of_text", [text_line, line_before_1])
+def test_a_line_break_in_a_client_id_cuts_the_request(line_of_text: Callable[[str], str]):
+    """The head says which version of which API, also without what stands behind the client id; the tail is not lost."""
+    first, last = line_of_text("a\nb").split("\n")
+    for line in (first, last):
+        assert read_line(line) == reasons.CUT
+        assert is_of_text_log(line)
+    head = read_head(unwrap(first))
+    assert head is not None
+    assert (head.api_key, head.version, head.client_id) == (3, 9 if "RequestHeader" in first else 4, "a")
+    assert read_head(unwrap(line_of_text("a\nb"))) == head  # one text of a shipper
+    assert read_head(unwrap(last)) is None
+    assert not is_of_text_log(line_of(document(clientId=first)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
 from featuregate_fleet.evidence.lines.request import ANSWERED, MARKER
-from featuregate_fleet.evidence.lines.text_format import HEADS
+from featuregate_fleet.evidence.lines.text_format import CUT_HEADS, HEADS
 from featuregate_fleet.evidence.lines.times import last_time
 
 if TYPE_CHECKING:
@@ -66,7 +66,9 @@ def read_head(line: Unwrapped) -> CutRequest | None:
 
 def _head(text: str) -> re.Match[str] | None:
     begin = next((begin for begin in HEADS if text.startswith(begin)), None)
-    return re.match(HEADS[begin], text, re.ASCII) if begin else _JSON.match(text)
+    if begin is None:
+        return _JSON.match(text)
+    return re.match(HEADS[begin], text, re.ASCII) or re.match(CUT_HEADS[begin], text, re.ASCII)
 
 
 def _named(head: re.Match[str]) -> tuple[int, str | None] | None:

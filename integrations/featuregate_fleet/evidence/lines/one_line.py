@@ -20,7 +20,7 @@ from featuregate_fleet.evidence.lines.request import (
     known,
     lasting,
 )
-from featuregate_fleet.evidence.lines.text_format import TEXT_HEADERS, read_text
+from featuregate_fleet.evidence.lines.text_format import TEXT_HEADERS, has_tail, read_text
 from featuregate_fleet.evidence.lines.times import last_time
 from featuregate_fleet.evidence.reasons import CUT, EMPTY, NO_REQUEST, UNKNOWN_LAYOUT, WRONG_FIELDS
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _QUOTED: Final = re.compile(r'\{(?!["}\s]|$)')
 """A request whose quotes are spelled in another way."""
+_GOES_ON: Final = re.compile(r"\s*[\]},]")
+"""What stands behind the last brace where that ends no request: braces within the request are missing."""
 
 
 def read_line(line: str) -> Request | str:
@@ -56,7 +58,7 @@ def read_unwrapped(line: Unwrapped) -> Request | str:
         return CUT
     if MARKER in text[end:]:
         return CUT
-    return _request(time, level, document) or WRONG_FIELDS
+    return _request(time, level, document) or (CUT if _GOES_ON.match(text, end) else WRONG_FIELDS)
 
 
 def _is_quoted(line: str, text: str) -> bool:
@@ -66,7 +68,7 @@ def _is_quoted(line: str, text: str) -> bool:
 
 
 def _without_request(line: Unwrapped) -> str:
-    if line.lost:
+    if line.lost or has_tail(line.text):
         return CUT
     return NO_REQUEST if line.text and not line.text.isspace() else EMPTY
 

@@ -1,7 +1,8 @@
 """A request as text, as brokers before 2.8 log it. Pure.
 
 The texts of clients stand between commas, without quotes. What comes before and behind them has one spelling, so that
-only a client that imitates it is read wrongly. Before 1.0 the header has another spelling, before 0.10.2 no listener
+only a client that imitates it is read wrongly. A line break in such a text begins a line of the log: what follows it is
+up to the client, also the request of another one. Before 1.0 the header has another spelling, before 0.10.2 no listener
 has a name (KIP-103), and 0.10.0 spells Fetch by itself.
 """
 
@@ -19,22 +20,21 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 _VERSION: Final = r"(?P<version>-?\d{1,9})"
-HEADS: Final = {
-    "RequestHeader(": (
-        rf"RequestHeader\(apiKey=(?P<api>\w+), apiVersion={_VERSION}, clientId=(?P<client_id>.*?), "
-        r"correlationId=-?\d+\) -- "
-    ),
-    "{api_key=": (
-        rf"\{{api_key=(?P<api>-?\d{{1,9}}),api_version={_VERSION},correlation_id=-?\d+,"
-        r"client_id=(?P<client_id>.*?)\} -- "
-    ),
-    "Name: ": (
-        rf"Name: (?P<api>\w+)Request; Version: {_VERSION}; CorrelationId: -?\d+; ?"
-        # The first one is of Fetch, the second one of ControlledShutdown.
-        r"ClientId:(?: (?P<client_id>.*?); ReplicaId|(?:Some\(\d+\)|None); BrokerId): "
-    ),
+_APIS: Final = {
+    "RequestHeader(": rf"RequestHeader\(apiKey=(?P<api>\w+), apiVersion={_VERSION}, clientId=",
+    "{api_key=": rf"\{{api_key=(?P<api>-?\d{{1,9}}),api_version={_VERSION},correlation_id=-?\d+,client_id=",
+    "Name: ": rf"Name: (?P<api>\w+)Request; Version: {_VERSION}; CorrelationId: -?\d+; ?ClientId:",
 }
+_CLIENT_IDS: Final = {
+    "RequestHeader(": r"(?P<client_id>.*?), correlationId=-?\d+\) -- ",
+    "{api_key=": r"(?P<client_id>.*?)\} -- ",
+    # The first one is of Fetch, the second one of ControlledShutdown.
+    "Name: ": r"(?: (?P<client_id>.*?); ReplicaId|(?:Some\(\d+\)|None); BrokerId): ",
+}
+HEADS: Final = {begin: api + _CLIENT_IDS[begin] for begin, api in _APIS.items()}
 """By the text with which they begin: from 1.0 on, before 1.0, and what is left of the Scala classes before 1.0."""
+CUT_HEADS: Final = {begin: rf"{api}{' ' if begin == 'Name: ' else ''}(?P<client_id>.*)" for begin, api in _APIS.items()}
+"""The same where the line ends within the client id, most often because the client id has a line break."""
 TEXT_HEADERS: Final = tuple(HEADS)
 
 _CONNECTION: Final = " from connection "
@@ -85,6 +85,18 @@ def read_text(time: datetime, level: str | None, text: str, *, in_utc: bool = Fa
         software_version=known(tail.get("software_version")),
         in_utc=in_utc,
     )
+
+
+def is_of_text_log(text: str) -> bool:
+    """Return whether a line, without its envelopes, is the head or the tail of a request as text."""
+    _, marker, request = text.partition(MARKER)
+    return request.startswith(TEXT_HEADERS) if marker else has_tail(text)
+
+
+def has_tail(text: str) -> bool:
+    """Return whether a text ends as a request does: the head of it may stand in a line before."""
+    at = text.rfind(_CONNECTION)
+    return at >= 0 and _UP_TO_PRINCIPAL.match(text, at) is not None
 
 
 def read_tail(text: str, *, named_listener: bool) -> dict[str, str | Any] | None:

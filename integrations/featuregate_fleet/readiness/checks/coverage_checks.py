@@ -51,6 +51,8 @@ def coverage(evidence: Evidence, now: datetime, oldest: datetime, min_hours: flo
                 yield _missing(f"broker {broker}", why + at)
             continue
         yield from _lost(evidence, broker)
+        if broker in evidence.text_logs:
+            yield _text_log(broker, log)
         newest = log.last_seen
         if ahead := hours_ahead(evidence, broker, now):
             others = evidence.hourly[broker].keys() - set(ahead)
@@ -82,6 +84,20 @@ def _too_short(broker: str, log: BrokerLog, min_hours: float) -> Row:
         subject=f"hours of broker {broker}",
         why=f"The evidence has {has} of this broker, and less than --min-hours {min_hours:g} shows too few clients.",
         do="Log requests for longer, also while rare jobs run; or give --min-hours, if the log shows all clients.",
+        count=log.requests,
+        first_seen=log.first_seen,
+        last_seen=log.last_seen,
+    )
+
+
+def _text_log(broker: str, log: BrokerLog) -> Row:
+    """Say that a broker has written texts of clients as they are, with their line breaks."""
+    return Row(
+        check="coverage",
+        verdict=Verdict.WARN,
+        subject=f"log of broker {broker}",
+        why="Brokers before 2.8 log requests as text, in which a client can write lines of others, and hide its own.",
+        do="Compare the clients with those that you know. Once the broker is newer, log requests again, with --since.",
         count=log.requests,
         first_seen=log.first_seen,
         last_seen=log.last_seen,

@@ -1,0 +1,103 @@
+"""The quarantine has a bounded number of rows for one file, and counts each line."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pa = pytest.importorskip("pyarrow")
+
+from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
+
+from featuregate_fleet.evidence.aggregates import as_text, from_text  # noqa: E402 - likewise
+from featuregate_fleet.evidence.batches import parse_file  # noqa: E402 - likewise
+from featuregate_fleet.evidence.paths import log_file  # noqa: E402 - likewise
+from featuregate_fleet.evidence.quarantined_lines import MOST_SHARED  # noqa: E402 - likewise
+from featuregate_fleet.evidence.reasons import ROWS_OF_REASON  # noqa: E402 - likewise
+from featuregate_fleet.evidence.text import LINES  # noqa: E402 - likewise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+FILE = log_file("/logs", "file:///logs/1/a.log", 5)
+
+
+def batch_of(lines: list[str]) -> Any:
+    """Return a batch of lines."""
+    numbers = pa.array(range(len(lines)), pa.int64())
+    return pa.RecordBatch.from_arrays([pa.array(lines), numbers, numbers], schema=LINES)
+
+
+def parse(lines: list[str]) -> list[Any]:
+    """Parse the lines of one file."""
+    return list(parse_file(FILE, [batch_of(lines)]))
+
+
+def rows_of(parsed: Iterable[Any], table: str = "quarantine") -> list[dict[str, Any]]:
+    """Return the rows of one table."""
+    return [row[table] for batch in parsed for row in batch.to_pylist() if row[table]]
+
+
+@pytest.mark.parametrize("count", [ROWS_OF_REASON, ROWS_OF_REASON + 1, 5 * ROWS_OF_REASON])
+def test_lines_beyond_the_first_ones_of_a_reason_share_a_row(count: int):
+    """The row stands for their number, and keeps the beginning of the first one. No replay can read the others."""
+    parsed = parse([f"garbage {'x' * 999} {number}" for number in range(count)])
+    rows = rows_of(parsed)
+    assert len(rows) == min(count, ROWS_OF_REASON + 1)
+    assert sum(row["lines"] for row in rows) == count
+    (file,) = rows_of(parsed, "evidence_files")
+    assert (file["read"], file["quarantined"]) == (count, count)
+    own = rows[:ROWS_OF_REASON]
+    assert all((row["lines"], row["whole"], len(row["raw"]) > 999) == (1, True, True) for row in own)
+    for shared in rows[ROWS_OF_REASON:]:
+        assert (shared["reason"], shared["at"], shared["whole"]) == ("no-request", ROWS_OF_REASON, False)
+        assert shared["raw"].startswith("garbage x")
+        assert len(shared["raw"]) == 160
+
+
+def test_each_reason_has_rows_of_its_own():
+    """Many lines of one reason hide no line of another one."""
+    parsed = parse([*["garbage"] * 5000, "Completed request:{}"])
+    assert {row["reason"]: row["lines"] for row in rows_of(parsed)[-2:]} == {"unknown-layout": 1, "no-request": 4000}
+
+
+def cut_line(client_id: str, minute: int = 1) -> str:
+    """Return the beginning of a line."""
+    return line_of(document(clientId=client_id), head=f"[2026-11-22 21:{minute:02}:00,000] DEBUG")[:240]
+
+
+def test_each_client_of_which_lines_were_cut_keeps_a_row():
+    """A head is evidence: a client that comes late is not hidden by those before it, nor is when it was seen last."""
+    lines = [*[cut_line("early")] * ROWS_OF_REASON, cut_line("late", 3), cut_line("early", 9), cut_line("late", 2)]
+    *_, late, early = rows_of(parse(lines))
+    assert (late["client_id"], late["lines"], late["seen_at"].minute) == ("late", 2, 3)
+    assert (early["client_id"], early["lines"], early["seen_at"].minute) == ("early", 1, 9)
+
+
+def test_clients_do_not_fill_the_memory():
+    """Rows that stand for several lines are held back up to a number."""
+    count = ROWS_OF_REASON + MOST_SHARED + 3000
+    numbers = iter(range(count))
+    parts = iter(lambda: list(islice(numbers, 1000)), [])
+    batches = [batch_of([cut_line(f"{number}") for number in part]) for part in parts]
+    parsed = list(parse_file(FILE, batches))
+    sizes = [batch.num_rows for batch in parsed if batch["quarantine"].null_count < batch.num_rows]
+    assert max(sizes) <= MOST_SHARED + 1000
+    assert len(sizes) == 3
+    assert {row["client_id"] for row in rows_of(parsed)} == {f"{number}" for number in range(count)}
+
+
+def test_counts_that_a_collector_hands_in_have_the_lines():
+    """The rows add up to the counts of the lines, also those of an older collector, which has a row for each line."""
+    parsed = parse([*["garbage"] * 1500, line_of(document())])
+    lines = as_text(parsed).splitlines()
+    (*_, shared) = rows_of(from_text(FILE, lines))
+    assert shared["lines"] == 500
+    older = [line.replace(',"lines":1,"text_log":null', "") for line in as_text(parse(["garbage"])).splitlines()]
+    assert '"lines"' not in older[1]
+    assert [row["lines"] for row in rows_of(from_text(FILE, older))] == [1]
+    fewer = [line.replace('"lines":500', '"lines":499') for line in lines]
+    with pytest.raises(ValueError, match="do not add up"):
+        list(from_text(FILE, fewer))
