@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 from typing import TYPE_CHECKING
 
 from featuregate.blocking import run_blocking
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from featuregate.excluded_apis import ExcludedApis
     from featuregate.view.cluster_view import View
 
+BOOTSTRAP_VARIABLE = "FEATUREGATE_BOOTSTRAP_SERVER"
+"""The environment variable with the brokers to start from, where no option and no file names any."""
 _SPARK_PREFIX = "kafka."
 _WHERE = ("bootstrap_server", "bootstrap_controller", "command_config")
 _BOOTSTRAP = {spelling for key in KEYS if key.name.startswith("bootstrap.") for spelling in key.spellings}
@@ -31,14 +34,15 @@ def has_cluster(args: argparse.Namespace) -> bool:
 
 def doctor_advice(args: argparse.Namespace) -> str:
     """Return what to run where the cluster does not answer, with the options that name it, but not their values."""
-    given = [f"--{option.replace('_', '-')} ..." for option in _WHERE if getattr(args, option)]
-    return f"'featuregate doctor {' '.join(given)}' tells more"
+    given = [f" --{option.replace('_', '-')} ..." for option in _WHERE if getattr(args, option)]
+    return f"'featuregate doctor{''.join(given)}' tells more"
 
 
 def configuration(args: argparse.Namespace) -> dict[str, str]:
     """Return the properties of ``--command-config``, overridden by the other options.
 
-    A bootstrap option replaces every bootstrap property of the file.
+    A bootstrap option replaces every bootstrap property of the file. Where neither names a cluster,
+    ``FEATUREGATE_BOOTSTRAP_SERVER`` does.
 
     Raises
     ------
@@ -55,8 +59,15 @@ def configuration(args: argparse.Namespace) -> dict[str, str]:
     if given:
         properties = {name: text for name, text in properties.items() if name.removeprefix(prefix) not in _BOOTSTRAP}
     elif not any(name.removeprefix(prefix) in _BOOTSTRAP for name in properties):
-        raise usage_error("You must specify either --bootstrap-controller or --bootstrap-server", args.command)
+        given = {f"{prefix}bootstrap.servers": _bootstrap_of_environment(args.command)}
     return properties | given
+
+
+def _bootstrap_of_environment(command: str) -> str:
+    if servers := os.environ.get(BOOTSTRAP_VARIABLE, ""):
+        return servers
+    problem = "You must specify either --bootstrap-controller or --bootstrap-server"
+    raise usage_error(f"{problem} (or set {BOOTSTRAP_VARIABLE})", command)
 
 
 def settings_of(args: argparse.Namespace) -> Settings:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Never, ParamSpec, Protocol, TypeVar, cast, overload
 
 from featuregate.errors import GateClosed, NotPicklable
 from featuregate.gating.decisions import Decision
@@ -105,14 +105,18 @@ class Gate:
         """Freeze the current decision for a unit of work."""
         return Pin(gate=self.name, decision=self.decision)
 
-    def require(self) -> None:
+    def require(self, *decorated: Never) -> None:
         """Return if the gate is open.
 
         Raises
         ------
         GateClosed
             It is not; the error names the gate, the requirement and the brokers that lack it.
+        TypeError
+            It was written over a function, as ``@gate.guard`` is.
         """
+        if decorated:
+            raise TypeError("call gate.require() where the gate must be open; over a function write @gate.guard")
         if not self.open:
             raise GateClosed(self.name, self.decision)
 
@@ -124,16 +128,22 @@ class Gate:
         return self._owner.wait_until(lambda: self.open, timeout)
 
     @overload
+    def guard(self, function: Callable[P, R], /) -> Callable[P, R]: ...
+
+    @overload
     def guard(self) -> Decorator: ...
 
     @overload
     def guard(self, *, fallback: Callable[P, R]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
-    def guard(self, *, fallback: Callable[P, R] | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    def guard(
+        self, function: Callable[P, R] | None = None, /, *, fallback: Callable[P, R] | None = None
+    ) -> Callable[[Callable[P, R]], Callable[P, R]] | Callable[P, R]:
         """Run the function only while the gate is open, and ``fallback`` otherwise.
 
-        Functions, methods and coroutine functions alike; the signature stays. The gate is looked at once for each
-        call, when it begins (for a coroutine function: when it is first awaited).
+        As ``@gate.guard``, ``@gate.guard()`` or ``@gate.guard(fallback=...)``. Functions, methods and coroutine
+        functions alike; the signature stays. The gate is looked at once for each call, when it begins (for a coroutine
+        function: when it is first awaited).
 
         Parameters
         ----------
@@ -146,21 +156,9 @@ class Gate:
         TypeError
             One of the two is a coroutine function and the other is not, or one cannot be called.
         """
-
-        def decorate(function: Callable[P, R]) -> Callable[P, R]:
-            for given in (function,) if fallback is None else (function, fallback):
-                if not callable(given):
-                    raise TypeError(f"a guard calls a function, not {given!r}")
-            is_async = inspect.iscoroutinefunction(function)
-            if fallback is not None and inspect.iscoroutinefunction(fallback) is not is_async:
-                kinds = ("a coroutine function", "a plain function")[:: 1 if is_async else -1]
-                raise TypeError(
-                    f"{function.__qualname__} is {kinds[0]} and its fallback {fallback.__qualname__} {kinds[1]}: "
-                    "callers could not tell whether to await"
-                )
-            return _guard_async(self, function, fallback) if is_async else _guard_plain(self, function, fallback)
-
-        return decorate
+        if function is not None:
+            return _guarded(self, function, fallback)
+        return lambda decorated: _guarded(self, decorated, fallback)
 
 
 class _ForkedGate(Gate):
@@ -191,6 +189,20 @@ class _ForkedGate(Gate):
     def _become_plain(self) -> None:
         gate: Gate = self
         gate.__class__ = Gate
+
+
+def _guarded(gate: Gate, function: Callable[P, R], fallback: Callable[P, R] | None) -> Callable[P, R]:
+    for given in (function,) if fallback is None else (function, fallback):
+        if not callable(given):
+            raise TypeError(f"a guard calls a function, not {given!r}")
+    is_async = inspect.iscoroutinefunction(function)
+    if fallback is not None and inspect.iscoroutinefunction(fallback) is not is_async:
+        kinds = ("a coroutine function", "a plain function")[:: 1 if is_async else -1]
+        raise TypeError(
+            f"{function.__qualname__} is {kinds[0]} and its fallback {fallback.__qualname__} {kinds[1]}: "
+            "callers could not tell whether to await"
+        )
+    return _guard_async(gate, function, fallback) if is_async else _guard_plain(gate, function, fallback)
 
 
 def _guard_plain(gate: Gate, function: Callable[P, R], fallback: Callable[P, R] | None) -> Callable[P, R]:

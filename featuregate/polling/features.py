@@ -78,8 +78,8 @@ class Features(ABC):
         Raises
         ------
         ConfigError
-            There is a gate of this name with another requirement or policy; or a sticky gate asks whether a level is
-            still served (``group.version serves 1``), which only a live gate can follow.
+            The name is empty, or there is a gate of it with another requirement or policy; or a sticky gate asks
+            whether a level is still served (``group.version serves 1``), which only a live gate can follow.
         RequirementError
             The text does not parse.
         TypeError
@@ -87,6 +87,8 @@ class Features(ABC):
         """
         if not isinstance(name, str):
             raise TypeError(f"a gate is named by text, not by {name!r}")
+        if not name.strip():
+            raise ConfigError("name", "a gate needs a name, by which logs, metrics and the latch call it")
         if policy not in ("sticky", "live"):
             raise ConfigError("policy", f'must be "sticky" or "live", not {policy!r}')
         wanted = as_requirement(requirement)  # what is none would spoil each poll, and so every other gate

@@ -202,6 +202,8 @@ class _Parser:
         try:
             return self.build(lambda: Api(api_key(name.text)), name)
         except UnknownApi:
+            if _RELEASE.fullmatch(name.text):
+                self.fail(name, f"a release is written release>={name.text}")
             named = (preset.name for preset in presets.all())
             close = close_to(name.text, (*features(), *API_NAMES.values(), *named))
             hint = f"; did you mean {' or '.join(close)}?" if close else ""

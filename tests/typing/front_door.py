@@ -64,6 +64,12 @@ with fg.Discoverer({"bootstrap.servers": "localhost:9092"}, interval=60, latch_s
     assert_type(per_process_model(["a"], retries=1), int)
     per_process_model("a", tries=1)  # type: ignore[call-arg, arg-type]  # the signature is still checked
 
+    @gate.guard
+    def bare(topic: str) -> int:
+        return len(topic)
+
+    assert_type(bare("orders"), int)
+
     @gate.guard()
     async def commit(batch: list[str]) -> str:
         """Stand in for a coroutine function."""

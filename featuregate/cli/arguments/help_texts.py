@@ -30,6 +30,15 @@ exit codes:
 'featuregate COMMAND --help' explains each command.\
 """
 
+TASKS: Final = {
+    "look at a cluster": ("describe", "matrix", "check", "explain", "watch", "doctor"),
+    "change its levels": ("plan", "upgrade", "downgrade", "disable", "upgrade-all", "downgrade-all"),
+    "before its brokers move": ("fleet", "version-mapping", "feature-dependencies"),
+    "run apps": ("health", "group", "serve"),
+    "try it": ("sandbox", "completion"),
+}
+"""What somebody wants to do, with the commands for it, in the order of ``featuregate --help``."""
+
 _AS_KAFKA_FEATURES: Final = "0 done, 1 any failure, as in kafka-features"
 
 COMMANDS_HELP: Final = {

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from featuregate.cli.arguments.commands import COMMANDS
-from featuregate.cli.arguments.help_texts import COMMANDS_HELP, DESCRIPTION, EPILOG
+from featuregate.cli.arguments.help_texts import COMMANDS_HELP, DESCRIPTION, EPILOG, TASKS
 from featuregate.cli.arguments.options import add_cluster_options, add_output
 from featuregate.cli.exit_codes import CommandError, usage_error
 from featuregate.cli.output import PROGRAM
@@ -21,8 +21,26 @@ if TYPE_CHECKING:
 
 _INVALID_CHOICE: Final = re.compile(r"(?P<said>.*invalid choice: '(?P<word>[^']*)') \(choose from (?P<choices>.*)\)")
 
+_ADDRESSES: Final = re.compile(r"[^\s,/=]+:\d+(,[^\s,/=]+:\d+)*")
+"""Brokers without the option that takes them."""
 _UNMEASURED: Final = partial(argparse.RawDescriptionHelpFormatter, width=1000)
 """argparse asks for a formatter at each option. Measuring the terminal imports `shutil`, which takes 2 ms."""
+
+
+class _ByTask(argparse.RawDescriptionHelpFormatter):
+    """Groups the commands by what they are for."""
+
+    def _format_action(self, action: argparse.Action) -> str:
+        if not isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - argparse has no other name for it
+            return super()._format_action(action)
+        commands = {command.dest: command for command in self._iter_indented_subactions(action)}
+        named = {name for names in TASKS.values() for name in names}
+        tasks = {**TASKS, "more": tuple(commands.keys() - named)}
+        self._indent()
+        lists = ((task, [commands[name] for name in names if name in commands]) for task, names in tasks.items())
+        text = "\n".join(f"  {task}:\n{''.join(map(self._format_action, found))}" for task, found in lists if found)
+        self._dedent()
+        return text
 
 
 class Parser(argparse.ArgumentParser):
@@ -36,7 +54,7 @@ class Parser(argparse.ArgumentParser):
     def format_help(self) -> str:
         """Fit the help to the terminal."""
         if self.formatter_class is _UNMEASURED:
-            self.formatter_class = argparse.RawDescriptionHelpFormatter
+            self.formatter_class = _ByTask
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
@@ -88,7 +106,9 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         raise usage_error(f"unrecognized argument before the command: {first}{hint}", "")
     args, unrecognized = parser.parse_known_args(argv)
     if unrecognized:
-        hint = _hint(unrecognized[0].partition("=")[0], _options_of(parser, args.command))
+        word = unrecognized[0]
+        hint = f"; did you mean --bootstrap-server {word}?" if _ADDRESSES.fullmatch(word) else ""
+        hint = hint or _hint(word.partition("=")[0], _options_of(parser, args.command))
         raise usage_error(f"unrecognized arguments: {' '.join(unrecognized)}{hint}", args.command)
     if args.bootstrap_server is not None and args.bootstrap_controller is not None:
         # argparse finds the pair where both stand on the same side of the command; here one stands on each side.

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from conftest import Run
 
 UNREACHABLE = "127.0.0.1:1"
-NO_CLUSTER = "You must specify either --bootstrap-controller or --bootstrap-server. Type --help for help."
+NO_CLUSTER = (
+    "You must specify either --bootstrap-controller or --bootstrap-server (or set FEATUREGATE_BOOTSTRAP_SERVER). "
+    "Type --help for help."
+)
 
 
 @pytest.mark.parametrize(
@@ -293,3 +296,21 @@ def test_missing_credentials_get_advice_that_the_command_has(
     assert "oauth_cb=MODULE:FUNCTION" in said
     assert "broker_list" not in said
     assert advice in said if advice else "--broker-list" not in said
+
+
+def test_the_environment_names_the_cluster_where_nothing_else_does(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An option and a file win; an empty value names nothing."""
+    file = tmp_path / "client.properties"
+    with FakeCluster(1) as one, FakeCluster(1) as two:
+        monkeypatch.setenv("FEATUREGATE_BOOTSTRAP_SERVER", one.bootstrap)
+        file.write_text(f"bootstrap.servers={two.bootstrap}\n")
+        assert run("check", "Fetch>=1").code == 0
+        assert (len(one.requests) > 0, len(two.requests)) == (True, 0)
+        asked = len(one.requests)
+        assert run("check", "Fetch>=1", "--bootstrap-server", two.bootstrap).code == 0
+        assert run("check", "Fetch>=1", "--command-config", str(file)).code == 0
+        assert len(one.requests) == asked
+    monkeypatch.setenv("FEATUREGATE_BOOTSTRAP_SERVER", "")
+    assert NO_CLUSTER in run("check", "Fetch>=1").err

@@ -124,6 +124,25 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(re.search(rf"^    {command}\s", out, re.MULTILINE) for command in COMMANDS)
 
 
+def test_help_lists_every_command_once_below_its_task(capsys: pytest.CaptureFixture[str]) -> None:
+    """Somebody who knows what to do finds the command for it; a command without a task would stand below 'more'."""
+    with pytest.raises(SystemExit, match="0"):
+        parse_arguments(["--help"])
+    out = capsys.readouterr().out
+    positions = [out.index(f"  {task}:\n") for task in help_texts.TASKS]
+    assert positions == sorted(positions)
+    assert "  more:\n" not in out
+    assert all(len(re.findall(rf"^    {name}\s", out, re.MULTILINE)) == 1 for name in all_plugins())
+
+
+@pytest.mark.parametrize("words", [["describe", "localhost:9092"], ["matrix", "a:9092,b:9092"]])
+def test_brokers_without_their_option_are_told_it(words: list[str]) -> None:
+    """The address is repeated in the place where it belongs."""
+    assert str(problem(*words)) == (
+        f"unrecognized arguments: {words[1]}; did you mean --bootstrap-server {words[1]}? Type --help for help."
+    )
+
+
 def test_every_example_in_the_help_parses() -> None:
     """An operator can copy each example."""
     plugins = all_plugins()

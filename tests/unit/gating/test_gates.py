@@ -201,6 +201,25 @@ def test_a_guard_without_a_fallback_raises(gate: Gate, store: Store) -> None:
     assert new() == "new"
 
 
+def test_a_guard_may_stand_without_parentheses(gate: Gate, store: Store) -> None:
+    """It raises while the gate is closed, as with empty ones."""
+
+    @gate.guard
+    def send(text: str) -> str:
+        return text
+
+    with pytest.raises(GateClosed):
+        send("a")
+    store.update(view(broker()))
+    assert send("a") == "a"
+
+
+def test_require_over_a_function_says_what_to_write(gate: Gate) -> None:
+    """It is a call, and not a decorator."""
+    with pytest.raises(TypeError, match=r"over a function write @gate\.guard"):
+        gate.require(len)  # type: ignore[arg-type]  # the mistake is the test
+
+
 def test_a_guard_keeps_the_signature_and_the_name(gate: Gate) -> None:
     """Frameworks look at the signature and the name."""
 
