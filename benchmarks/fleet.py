@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
+import pyspark
 from coordinators import NOTE as OF_COORDINATORS
 from coordinators import coordinators
 from local_spark import local_spark
@@ -26,7 +27,7 @@ from request_logs import GARBAGE, LINES_A_SECOND, REFUSED, Mix, write_logs
 
 from featuregate.jars.spark import delta_lake
 from featuregate_fleet.stream.request_logs import drain
-from featuregate_fleet.stream.session import DELTA, SETTINGS
+from featuregate_fleet.stream.session import SETTINGS
 from featuregate_fleet.tables.delta import DeltaTables
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def run(rounds: int) -> Section:
         write_logs(skewed, first, mix=Mix(first=SKEWED))
         write_logs(warm := Path(folder, "warm"), WARM)
         bytes_a_line = sum(file.stat().st_size for file in files) / first
-        settings = {**SETTINGS, "spark.driver.extraClassPath": f"{delta_lake(DELTA)}/*"}
+        settings = {**SETTINGS, "spark.driver.extraClassPath": f"{delta_lake(pyspark.__version__)}/*"}
         for cores in CORES:
             announce(f"  Spark with {of_cores(cores)}")
             with local_spark(cores, settings) as spark:

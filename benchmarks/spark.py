@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
+import pyspark
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from fakes import running
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-CONNECTOR = "4.0.0"
 ROWS = 200_000
 VALUE = 100
 """Bytes of a row."""
@@ -61,7 +61,7 @@ def kafka_spark(cores: int) -> Iterator[SparkSession]:
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": str(cores),
-        "spark.driver.extraClassPath": f"{spark_connector(CONNECTOR)}/*",
+        "spark.driver.extraClassPath": f"{spark_connector(pyspark.__version__)}/*",
         "spark.ui.showConsoleProgress": "false",
     }
     with local_spark(cores, settings) as spark:

@@ -50,8 +50,8 @@ class Download(NamedTuple):
 
     what: str
     coordinates: tuple[str, ...]
-    keep: Callable[[str], bool]
-    """Whether to keep an artifact, by name."""
+    keep: Callable[[str], bool] | None
+    """Whether to keep an artifact that the coordinates need, by name; None for the coordinates alone."""
     patches: tuple[str, ...] = ()
     """Artifacts that replace or complete those of the coordinates."""
 
@@ -117,22 +117,29 @@ def _resolve(wanted: Download, repository: Path, progress: Progress) -> Iterator
         raise ImportError("jgo downloads jars: pip install '.[testing]' in a checkout") from error
     try:
         context = MavenContext(resolver=verified_resolver(), repo_cache=repository, remote_repos=_remotes(), timeout=60)
-        closure = _closure(context, wanted.coordinates)
-        for patch in wanted.patches:
-            group, name, _ = patch.split(":")
-            more = _closure(context, [patch])
-            closure = {**more, **closure, (group, name): more[group, name]}
-        if extra := _logger_binding(closure):
-            # Resolved separately: jgo would apply its dependency management to all artifacts.
-            closure = {**_closure(context, [extra]), **closure}
-        gone = RELOCATED if extra else {}
-        artifacts = [artifact for (_, name), artifact in closure.items() if wanted.keep(name) and name not in gone]
+        artifacts = _artifacts(context, wanted)
         with ThreadPoolExecutor(DOWNLOADS, "jars") as pool:
             for count, jar in enumerate(pool.map(lambda artifact: artifact.resolve(), artifacts), 1):
                 progress.state = f"{count} of {len(artifacts)} jars"
                 yield Path(jar)
     except (RuntimeError, ValueError, OSError) as error:  # what jgo raises; errors of requests are OSErrors
         raise LocalKafkaError(f"could not download {wanted.what} from Maven: {error}") from error
+
+
+def _artifacts(context: Any, wanted: Download) -> list[Any]:
+    """Return the artifacts of the coordinates, with those that they need unless the coordinates are all."""
+    if wanted.keep is None:
+        return [_artifact(context, coordinate) for coordinate in wanted.coordinates]
+    closure = _closure(context, wanted.coordinates)
+    for patch in wanted.patches:
+        group, name, _ = patch.split(":")
+        more = _closure(context, [patch])
+        closure = {**more, **closure, (group, name): more[group, name]}
+    if extra := _logger_binding(closure):
+        # Resolved separately: jgo would apply its dependency management to all artifacts.
+        closure = {**_closure(context, [extra]), **closure}
+    gone = RELOCATED if extra else {}
+    return [artifact for (_, name), artifact in closure.items() if wanted.keep(name) and name not in gone]
 
 
 def _remotes() -> dict[str, str] | None:
@@ -150,13 +157,15 @@ def _closure(context: Any, coordinates: Iterable[str]) -> dict[tuple[str, str], 
     """Return the runtime dependencies of these coordinates, by group and name."""
     from jgo.maven import Dependency  # noqa: PLC0415 - see _resolve
 
-    wanted = []
-    for coordinate in coordinates:
-        group, name, version = coordinate.split(":")
-        wanted.append(Dependency(context.project(group, name).at_version(version).artifact()))
+    wanted = [Dependency(_artifact(context, coordinate)) for coordinate in coordinates]
     inputs, transitive = context.resolver.resolve(wanted)
     needed = [*inputs, *(dependency for dependency in transitive if dependency.scope in ("compile", "runtime"))]
     return {(dependency.groupId, dependency.artifactId): dependency.artifact for dependency in needed}
+
+
+def _artifact(context: Any, coordinate: str) -> Any:
+    group, name, version = coordinate.split(":")
+    return context.project(group, name).at_version(version).artifact()
 
 
 def _logger_binding(closure: Mapping[tuple[str, str], Any]) -> str | None:

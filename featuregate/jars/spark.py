@@ -1,4 +1,4 @@
-"""The jars that Spark needs for topics of Kafka and for tables of Delta Lake."""
+"""The jars that a local Spark needs for topics of Kafka and for tables of Delta Lake."""
 
 from __future__ import annotations
 
@@ -8,19 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import LocalKafkaError
 from featuregate.jars.maven import Download, cache_folder, fetched
+from featuregate.jars.spark_lines import connector_names, delta_names, line_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-CONNECTOR: Final = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")
-"""Prefixes of the artifacts of Spark's Kafka connector that Spark itself does not contain."""
-
-DELTA: Final = ("delta-spark", "delta-storage")
-"""Prefixes of the artifacts of Delta Lake that Spark itself does not contain."""
+    from collections.abc import Mapping, Sequence
 
 FOLDER: Final = "FEATUREGATE_JARS"
 """The environment variable that names a folder with these jars, for machines that cannot download."""
-
 
 _OTHER_WAYS: Final = (
     f"name a folder with the jars (--jars, or {FOLDER} in the environment), set a mirror in jgo's configuration, or "
@@ -28,47 +22,56 @@ _OTHER_WAYS: Final = (
 )
 
 
-def class_path(delta: str, spark: str, folder: Path | None, environment: Mapping[str, str]) -> str:
+def class_path(spark: str, folder: Path | None, environment: Mapping[str, str], *, topics: bool) -> str:
     """Return the class path of a local Spark: the jars of a folder or of ``FEATUREGATE_JARS``, or else of the cache.
+
+    It has the jars of Delta Lake, and those of Spark's Kafka connector only if ``topics`` are read.
 
     Raises
     ------
     LocalKafkaError
-        The folder lacks a jar, or the jars cannot be downloaded.
+        The folder lacks a jar, the jars cannot be downloaded, or nobody has published any for this Spark.
     """
     if folder is None and (named := environment.get(FOLDER)):
         folder = Path(named).expanduser()
     if folder is not None:
-        _check(folder, delta, spark)
+        _check(folder, spark, topics=topics)
         return f"{folder}/*"
     try:
-        return f"{delta_lake(delta)}/*{os.pathsep}{spark_connector(spark)}/*"
+        folders = [delta_lake(spark), *([spark_connector(spark)] if topics else [])]
     except (LocalKafkaError, ImportError) as error:
         raise LocalKafkaError(f"{error}; {_OTHER_WAYS}") from error
+    return os.pathsep.join(f"{each}/*" for each in folders)
 
 
-def _check(folder: Path, delta: str, spark: str) -> None:
-    found = {path.name for path in folder.glob("*.jar")}
-    versions = dict.fromkeys(DELTA, delta) | {CONNECTOR[0]: spark, CONNECTOR[1]: spark}
-    for prefix in (*DELTA, *CONNECTOR):
-        version = versions.get(prefix, "")
-        ending = f"-{version}.jar" if version else ".jar"
-        if not any(name.startswith(prefix) and name.endswith(ending) for name in found):
-            raise LocalKafkaError(f"the folder of jars {folder} has no {prefix}*{ending}")
-
-
-def spark_connector(version: str) -> Path:
+def spark_connector(spark: str) -> Path:
     """Return the folder with the jars of Spark's Kafka connector that Spark itself does not contain.
 
     In local mode, pass it to ``spark.driver.extraClassPath`` as ``<folder>/*``. Raises as `maven.fetched`.
     """
-    connector = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"
-    wanted = Download(f"Spark's Kafka connector {version}", (connector,), lambda name: name.startswith(CONNECTOR))
-    return fetched(wanted, cache_folder() / "spark-connector" / version)
+    line = line_of(spark)
+    return _fetched("Spark's Kafka connector", spark, line.connector_jars() if line else (), "spark-connector")
 
 
-def delta_lake(version: str) -> Path:
-    """Return the folder with the jars of Delta Lake for Spark 4.0. Pass it as :func:`spark_connector`; raises alike."""
-    coordinates = (f"io.delta:delta-spark_2.13:{version}",)
-    wanted = Download(f"Delta Lake {version}", coordinates, lambda name: name.startswith(DELTA))
-    return fetched(wanted, cache_folder() / "delta" / version)
+def delta_lake(spark: str) -> Path:
+    """Return the folder with the jars of Delta Lake for a Spark. Pass it as :func:`spark_connector`; raises alike."""
+    line = line_of(spark)
+    return _fetched("Delta Lake", spark, line.delta_jars() if line else (), "delta")
+
+
+def _fetched(what: str, spark: str, coordinates: Sequence[str], kind: str) -> Path:
+    if not coordinates:
+        raise LocalKafkaError(f"there is no {what} for Spark {spark}, as far as this release of featuregate knows")
+    _, name, version = coordinates[0].split(":")
+    wanted = Download(f"{what} {version} for Spark {spark}", tuple(coordinates), None)
+    return fetched(wanted, cache_folder() / kind / f"{name}-{version}")
+
+
+def _check(folder: Path, spark: str, *, topics: bool) -> None:
+    """Refuse a folder that lacks a jar. Any release of the right line will do: the user has chosen it."""
+    found = [path.name for path in folder.glob("*.jar")]
+    wanted = [*delta_names(spark), *(connector_names(spark) if topics else ())]
+    for names in wanted:
+        if not any(jar.startswith(names) for jar in found):
+            either = " or ".join(f"{name}*.jar" for name in names)
+            raise LocalKafkaError(f"the folder of jars {folder} has no {either}, which Spark {spark} needs")

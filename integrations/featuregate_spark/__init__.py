@@ -16,6 +16,7 @@ from featuregate_spark.errors import (
     PinError,
     ProgressLost,
     SinkError,
+    SparkFailed,
     TransactionTimedOut,
     WriteFailed,
     WrittenBefore,
@@ -52,6 +53,7 @@ __all__ = [
     "SinkError",
     "Snapshot",
     "SparkEnvironment",
+    "SparkFailed",
     "StopSignals",
     "TransactionTimedOut",
     "WriteFailed",
@@ -89,6 +91,8 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name in {"pyspark", "pyarrow", "py4j", "confluent_kafka"}:
             raise ImportError(f"featuregate_spark needs {error.name}: pip install '.[spark]' in a checkout") from error
+        if error.name == "pyspark.sql.datasource":
+            raise ImportError("kafka_features needs PySpark 4.0, the first with data sources in Python") from error
         raise
     globals()[name] = found  # the next read is that of any module attribute
     return found

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _PROVIDER: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _JAR: Final = re.compile(r"spark-sql-kafka-0-10_[\d.]+-(\d+\.\d+\.\d+)[^/]*\.jar$")
-_OF_PANDAS_2: Final = ("4.0.", "4.1.")
-"""How the releases of Spark begin that are written for pandas 2. The extra asks for it, and others may replace it."""
+_OF_PANDAS_2: Final = ("3.5.", "4.0.", "4.1.")
+"""How the releases of Spark begin that are written for pandas 2. No extra can ask for it on their behalf."""
 _NEEDED: Final = ("featuregate", "pyarrow", "pandas")
 
 
@@ -51,7 +51,7 @@ class SparkEnvironment:
             found.append("The driver has no pandas: pip install '.[spark]' in a checkout")
         elif self.spark.startswith(_OF_PANDAS_2) and not self.pandas.startswith("2."):
             problem = f"Spark {self.spark} is written for pandas 2, and the driver has pandas {self.pandas}"
-            found.append(f"{problem}: pip install 'pandas>=2,<3'")
+            found.append(f"{problem}: pip install 'pandas<3'")
         return (*found, *([self.workers] if self.workers is not None else []))
 
     def __str__(self) -> str:

@@ -32,6 +32,7 @@ __all__ = [
     "PinError",
     "ProgressLost",
     "SinkError",
+    "SparkFailed",
     "TransactionTimedOut",
     "WriteFailed",
     "WrittenBefore",
@@ -57,6 +58,10 @@ class WrongPython(FeatureSparkError):
 
 class WrongConnector(FeatureSparkError):
     """Spark runs without its Kafka connector, or with that of another release; the text names the one that fits."""
+
+
+class SparkFailed(FeatureSparkError):
+    """Spark ended a query by a known fault of its own, and nothing is lost; the text says what to do."""
 
 
 class PinError(FeatureSparkError):

@@ -8,8 +8,16 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import FeatureGateError
+from featuregate.jars.spark_lines import connector_package
 from featuregate_spark import errors
-from featuregate_spark.errors import FeatureSparkError, ProgressLost, WriteFailed, WrongConnector, WrongPython
+from featuregate_spark.errors import (
+    FeatureSparkError,
+    ProgressLost,
+    SparkFailed,
+    WriteFailed,
+    WrongConnector,
+    WrongPython,
+)
 from featuregate_spark.session_kind import python_of_workers
 
 if TYPE_CHECKING:
@@ -27,6 +35,10 @@ _OTHER_CONNECTOR: Final = re.compile(
     r"IncompatibleClassChangeError)[^\n]*(?:\n\s+at [^\n]*){0,8}?\bkafka010\b"
     r"|kafka010[^\n]*java\.lang\.(?:ClassNotFoundException|NoClassDefFoundError)"
 )
+_SPARKS_OWN: Final = re.compile(
+    r'IterableOps\.map\([^)]*\)" because the return value of "scala\.Option\.get\(\)" is null'
+)
+"""SPARK-57438: Spark 4.1 has no latest offset in the first batch after a restart, and asks for its metrics."""
 _INNER: Final = {"PreviousBatchIncomplete": ProgressLost, "ProgressUnavailable": WriteFailed}
 """Errors without a public name, and the public errors that they are."""
 
@@ -45,7 +57,7 @@ def cause_of(error: BaseException, spark: SparkSession) -> FeatureGateError | No
     -------
     The error that featuregate raised in a task or in ``foreachBatch``; ``WrongPython`` where the Python of Spark's
     workers cannot run featuregate; ``WrongConnector`` where Spark lacks its Kafka connector, or has that of another
-    release; None for any other error.
+    release; ``SparkFailed`` where Spark has ended a query by a known fault of its own; None for any other error.
     """
     if isinstance(error, FeatureGateError):
         return error
@@ -54,6 +66,11 @@ def cause_of(error: BaseException, spark: SparkSession) -> FeatureGateError | No
     if found:
         name, message = found[-1]
         return _error_class(name)(message.strip())
+    if _SPARKS_OWN.search(text):
+        return SparkFailed(
+            f"Spark {spark.version} ended the query after a batch that it has run again, by a fault of its own "
+            "(SPARK-57438). The batch is complete, and nothing is lost: start the query again"
+        )
     if _NO_CONNECTOR.search(text):
         return WrongConnector(connector_advice(spark.version, None))
     if _OTHER_CONNECTOR.search(text):
@@ -67,7 +84,7 @@ def connector_advice(spark: str, connector: str | None) -> str:
     has = "no Kafka connector" if connector is None else f"the Kafka connector of {connector} Spark"
     if connector is not None and connector[0].isdecimal():
         has = f"the Kafka connector of Spark {connector}"
-    return f"Spark {spark} runs with {has}: start it with --packages org.apache.spark:spark-sql-kafka-0-10_2.13:{spark}"
+    return f"Spark {spark} runs with {has}: start it with --packages {connector_package(spark)}"
 
 
 def workers_advice(spark: SparkSession, lacks: str) -> str:

@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
     from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
 
-    with local_session(args.jars) as spark:
+    with local_session(args.jars, topics=False) as spark:
         tables = DeltaTables(spark, folder, args.cluster)
         if args.keep and not tables.names():
             raise CommandError(f"--keep: {folder} has no tables: 'featuregate fleet run' makes them")

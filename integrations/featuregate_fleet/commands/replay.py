@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.line_counts import read_line_counts  # noqa: PLC0415 - likewise
 
-    with one_writer(folder, args.cluster), local_session(args.jars) as spark:
+    with one_writer(folder, args.cluster), local_session(args.jars, topics=False) as spark:
         keep_names(args, names)
         tables = DeltaTables(spark, folder, args.cluster, names)
         tried = replay(spark, tables)

@@ -119,7 +119,12 @@ def run(args: argparse.Namespace) -> int:
     progress, failures, nothing_understood = Progress(args), one_line_failures(_BROKEN), NothingUnderstood()
     # SIGTERM kills a run with --once, so that its exit code does not say that all was read.
     stopping = nullcontext(Stop()) if args.once else stop_signals()
-    with one_writer(folder, args.cluster), local_session(args.jars) as spark, stopping as stop, failures:
+    with (
+        one_writer(folder, args.cluster),
+        local_session(args.jars, topics=view is not None) as spark,
+        stopping as stop,
+        failures,
+    ):
         keep_names(args, names)
         tables = DeltaTables(spark, folder, args.cluster, names)
         files = ReadFiles.of(tables) if args.logs else None  # once: a trigger costs what is new, however old the run

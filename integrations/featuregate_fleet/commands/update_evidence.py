@@ -40,7 +40,7 @@ def check_updates(
     from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
 
-    with local_session() as spark:
+    with local_session(topics=False) as spark:
         found = read_evidence(DeltaTables(spark, folder, cluster))
     check_cluster(found, cluster, cluster_id)
     return verdict_on(replace(found, reports_expected=reports_expected), updates, datetime.now(UTC))

@@ -14,6 +14,7 @@ from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.reasons import NOTHING_MISSING, OF_FILES
 from featuregate_fleet.evidence.unread import NothingRead
 from featuregate_fleet.files.parsing import parse_pieces
+from featuregate_spark.arrow_tables import from_arrow, to_arrow
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def write_parsed(
     """
     parsed = parsed.persist()
     try:
-        files = file_rows(parsed).toArrow()  # a row for each file, and the lines are parsed here
+        files = to_arrow(file_rows(parsed))  # a row for each file, and the lines are parsed here
         text_logs = text_logs_of(files)
         written = {"api_usage": usage_rows(parsed, text_logs)}
         if any(files["quarantined"].to_pylist()):
@@ -58,7 +59,7 @@ def write_parsed(
         if kept is not KeptLines.NONE:
             written["log_lines"] = parsed.where("log_lines is not null").select("log_lines.*")
         _append_to_all(tables, written, batch)
-        done = parsed.sparkSession.createDataFrame(files)
+        done = from_arrow(parsed.sparkSession, files)
         tables.append("evidence_files", done, batch)  # last, because it says that the files are done
         return _nothing_read(parsed, files)
     finally:

@@ -15,6 +15,7 @@ from featuregate_fleet.files.pieces import Piece, as_it_is, rest_of
 from featuregate_fleet.stream.parsed import file_rows, parse_files, quarantine_rows, text_logs_of, usage_rows
 from featuregate_fleet.tables.failures import one_line_failures
 from featuregate_fleet.tables.folder import BatchId
+from featuregate_spark.arrow_tables import to_arrow
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _replay(spark: SparkSession, tables: DeltaTables) -> int:
     parsed = lines.unionByName(parse_files(spark, pieces)).unionByName(_counted_before(spark, files)).persist()
     try:
         batch = BatchId(f"{_REPLAY} {summary['count']} {summary['hash']}", 0)
-        text_logs = text_logs_of(file_rows(parsed).toArrow())
+        text_logs = text_logs_of(to_arrow(file_rows(parsed)))
         tables.append_anew("api_usage", usage_rows(parsed, text_logs), batch)
         tables.append_anew(_FILES, file_rows(parsed), batch)
         # Last, because it says that the replay is done.

@@ -15,6 +15,7 @@ from featuregate_fleet.evidence.unread import LINKED, UNLISTED
 from featuregate_fleet.files.pieces import COMPRESSED, SHORT, content_of, has_grown_from
 from featuregate_fleet.files.segments import PROGRESS
 from featuregate_fleet.tables.folder import BatchId
+from featuregate_spark.arrow_tables import to_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -49,7 +50,7 @@ class ReadFiles:
         """Return those that the tables have."""
         files = tables.read("evidence_files").where("uri not like 'kafka:%'")
         in_order = files.orderBy("written_at", "batch_id")
-        columns = in_order.select("query_id", "batch_id", "uri", "path", "size", "content").toArrow().columns
+        columns = to_arrow(in_order.select("query_id", "batch_id", "uri", "path", "size", "content")).columns
         return cls(zip(*(column.to_pylist() for column in columns), strict=True))
 
     def add(self, batch: BatchId, uri: str, path: str, size: int, content: str | None = None) -> None:

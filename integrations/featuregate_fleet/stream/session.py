@@ -13,6 +13,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Final
 
 from featuregate.jars.spark import class_path
+from featuregate.jars.spark_lines import OLDEST, release_numbers
 from featuregate_fleet.errors import WrongSpark
 
 try:
@@ -27,10 +28,6 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
-
-SPARK: Final = "4.0."
-DELTA: Final = "4.0.0"
-"""The release of Delta Lake for this line of Spark."""
 
 _SESSION_SETTINGS: Final = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -78,20 +75,21 @@ _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
 """Set by ``spark-submit``: the JVM runs already, with the master, the jars and the settings of the command."""
 
 
-def settings(environment: Mapping[str, str], jars: Path | None = None) -> dict[str, str]:
+def settings(environment: Mapping[str, str], jars: Path | None = None, *, topics: bool = True) -> dict[str, str]:
     """Return what a session sets: under ``spark-submit`` no master and no jars, which are those of the command."""
     if _GATEWAY in environment:
         return dict(_NEEDED)
     own = {"spark.master": "local[*]", "spark.app.name": "featuregate fleet"}
-    jars_of_spark = class_path(DELTA, pyspark.__version__, jars, environment)
+    jars_of_spark = class_path(pyspark.__version__, jars, environment, topics=topics)
     return {**SETTINGS, **own, **dict.fromkeys(_CLASS_PATHS, jars_of_spark)}
 
 
 @contextmanager
-def local_session(jars: Path | None = None) -> Iterator[SparkSession]:
+def local_session(jars: Path | None = None, *, topics: bool = True) -> Iterator[SparkSession]:
     """Start a session on all cores of this machine, or the one of ``spark-submit``, and stop it at the end.
 
-    ``jars`` is a folder with the jars of Delta Lake and of Spark's Kafka connector, which are downloaded without it.
+    ``jars`` is a folder with the jars of Delta Lake and of Spark's Kafka connector, which are downloaded without it. A
+    session that reads no ``topics`` needs no connector.
 
     In a program that has a session already, such as a notebook, this is another session of the same JVM, with settings
     of its own. The JVM and the program's session go on afterwards.
@@ -99,15 +97,16 @@ def local_session(jars: Path | None = None) -> Iterator[SparkSession]:
     Raises
     ------
     WrongSpark
-        No Delta Lake fits the installed PySpark.
+        The installed PySpark is too old.
     """
-    if not pyspark.__version__.startswith(SPARK):
-        raise WrongSpark(f"the fleet pipeline needs PySpark {SPARK}x, and finds {pyspark.__version__}")
+    if release_numbers(pyspark.__version__) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise WrongSpark(f"the fleet pipeline needs PySpark {oldest} or newer, and finds {pyspark.__version__}")
     if SparkContext._active_spark_context is not None:  # noqa: SLF001 - an active session is that of one thread
         yield _another_session()
         return
     with _interrupts_restored():
-        spark = _started(jars)
+        spark = _started(jars, topics=topics)
         try:
             yield spark
         finally:
@@ -121,9 +120,9 @@ def _another_session() -> SparkSession:
     return spark
 
 
-def _started(jars: Path | None) -> SparkSession:
+def _started(jars: Path | None, *, topics: bool) -> SparkSession:
     builder = SparkSession.builder
-    for name, value in settings(os.environ, jars).items():
+    for name, value in settings(os.environ, jars, topics=topics).items():
         builder = builder.config(name, value)
     if _GATEWAY not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable

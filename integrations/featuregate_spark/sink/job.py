@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as f
 
+from featuregate_spark.arrow_tables import to_arrow
 from featuregate_spark.errors import WriteFailed, WrongColumns
 from featuregate_spark.failures import cause_of
 from featuregate_spark.reused_worker import ReusedWorkerTask
@@ -124,7 +125,7 @@ def collect_small(rows: DataFrame, batch: Batch, most: int) -> pa.Table | None:
     wanted = marked.selectExpr("shard", "__long", *(f"if(__long, NULL, __{name}) AS {name}" for name in names))
     try:
         with _raising_causes(rows.sparkSession):
-            found = wanted.limit(most + 1).toArrow()
+            found = to_arrow(wanted.limit(most + 1))
     except Exception as error:
         if _RESULT_LIMIT not in str(error):
             raise

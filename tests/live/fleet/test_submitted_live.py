@@ -12,7 +12,6 @@ import pyspark
 import pytest
 
 from featuregate.jars.spark import delta_lake, spark_connector
-from featuregate_fleet.stream.session import DELTA
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 
@@ -28,7 +27,7 @@ def submitted(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     for part in Path(pyspark.__file__).parent.iterdir():
         if not (home / part.name).is_symlink():
             (home / part.name).symlink_to(part)
-    jars = [*delta_lake(DELTA).glob("*.jar"), *spark_connector(pyspark.__version__).glob("*.jar")]
+    jars = [*delta_lake(pyspark.__version__).glob("*.jar"), *spark_connector(pyspark.__version__).glob("*.jar")]
     told = ["--master", CLUSTER, "--jars", ",".join(map(str, jars)), "--conf", "spark.ui.enabled=false"]
     told += ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
     given = {

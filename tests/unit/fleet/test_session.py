@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 
 import pyspark
 
-from featuregate.jars.spark import CONNECTOR, DELTA
+from featuregate.jars.spark_lines import connector_names, delta_names
 from featuregate_fleet.stream.session import settings
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ OF_THE_COMMAND = {"spark.master", "spark.app.name", "spark.driver.extraClassPath
 
 def test_a_submitted_job_keeps_what_its_command_says(tmp_path: Path):
     """Its master, its jars, its addresses and its log; what the tables need is the same everywhere."""
-    for prefix in (*DELTA, *CONNECTOR):
-        (tmp_path / f"{prefix}-{pyspark.__version__}.jar").touch()
+    for names in (*delta_names(pyspark.__version__), *connector_names(pyspark.__version__)):
+        (tmp_path / f"{names[0]}0.jar").touch()
     here, submitted = settings({}, tmp_path), settings({"PYSPARK_GATEWAY_PORT": "4711"})
     assert here["spark.driver.extraClassPath"] == f"{tmp_path}/*"
     assert here["spark.master"] == "local[*]"

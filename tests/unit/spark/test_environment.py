@@ -9,6 +9,7 @@ import pytest
 
 from featuregate_spark import FeatureSession, SparkEnvironment, WrongConnector, cause_of
 from featuregate_spark.environment import connector_of, environment_of
+from featuregate_spark.failures import connector_advice
 
 JARS = "file:/home/me/.ivy2/jars/org.apache.spark_"
 
@@ -67,6 +68,12 @@ def test_a_missing_connector_is_named_in_one_line(text: str) -> None:
     assert "\n" not in str(found)
 
 
+def test_the_advice_names_the_scala_of_its_spark() -> None:
+    """PySpark 3.5 is built with Scala 2.12, and a release that is newer than the table with that of the last one."""
+    assert "kafka-0-10_2.12:3.5.9" in connector_advice("3.5.9", None)
+    assert "kafka-0-10_2.13:5.0.0" in connector_advice("5.0.0", None)
+
+
 def test_another_missing_class_is_not_blamed_on_the_connector() -> None:
     """An app may lack classes of its own."""
     assert (
@@ -84,7 +91,7 @@ def test_each_fact_is_one_line() -> None:
         "workers",
     ]
     assert environment().problems == environment(connector=None).problems == environment(connector="present").problems
-    assert environment().problems == ()
+    assert environment().problems == environment(spark="4.2.0", connector="4.2.0", pandas="3.1.1").problems == ()
 
 
 @pytest.mark.parametrize(
@@ -93,7 +100,8 @@ def test_each_fact_is_one_line() -> None:
         ({"connector": "3.5.1"}, "connector of Spark 3.5.1"),
         ({"pandas": None}, "no pandas"),
         ({"pandas": "3.0.1"}, "Spark 4.0.1 is written for pandas 2, and the driver has pandas 3.0.1"),
-        ({"pandas": "3.0.1", "spark": "4.1.2", "connector": "4.1.2"}, "pip install 'pandas>=2,<3'"),
+        ({"pandas": "3.0.1", "spark": "3.5.9", "connector": "3.5.9"}, "Spark 3.5.9 is written for pandas 2"),
+        ({"pandas": "3.0.1", "spark": "4.1.2", "connector": "4.1.2"}, "pip install 'pandas<3'"),
         ({"workers": "lacks pyarrow: set PYSPARK_PYTHON"}, "pyarrow"),
     ],
 )

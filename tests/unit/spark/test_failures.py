@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from featuregate.errors import ConfigError
-from featuregate_spark import FeatureSparkError, ProgressLost, TransactionTimedOut, WriteFailed, WrongPython, cause_of
+from featuregate_spark import (
+    FeatureSparkError,
+    ProgressLost,
+    SparkFailed,
+    TransactionTimedOut,
+    WriteFailed,
+    WrongPython,
+    cause_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,6 +90,18 @@ def test_a_python_that_cannot_run_featuregate_is_named_in_one_line(line: str, sa
     assert f"Spark's workers run '/usr/bin/python3' (PYSPARK_PYTHON), which {said}" in words
     assert sys.executable in words
     assert "pip install '.[spark]' in a checkout there" in words
+
+
+def test_the_fault_that_ends_a_query_after_a_replay_is_named() -> None:
+    """Spark 4.1 asks for the metrics of a source that has none yet; the batch is complete."""
+    text = (
+        '[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Cannot invoke "scala.collection.'
+        'IterableOps.map(scala.Function1)" because the return value of "scala.Option.get()" is null SQLSTATE: XXKST'
+    )
+    found = cause_of(RuntimeError(text), cast("SparkSession", SimpleNamespace(version="4.1.1")))
+    assert isinstance(found, SparkFailed)
+    assert "Spark 4.1.1 ended the query" in str(found)
+    assert "start the query again" in str(found)
 
 
 @pytest.mark.parametrize("text", ["", "No module named 'pandas'", WORKER.format(line="ValueError: x")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from inspect import signature
 from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
@@ -29,7 +30,8 @@ def now() -> Snapshot:
 
 
 def began(name: str | None = "orders") -> QueryStartedEvent:
-    return QueryStartedEvent(ID, ID, name, "2026-01-01T00:00:00.000Z")
+    of_the_job = [set()] if "jobTags" in signature(QueryStartedEvent).parameters else []  # from Spark 4.1 on
+    return QueryStartedEvent(ID, ID, name, "2026-01-01T00:00:00.000Z", *of_the_job)
 
 
 def progressed(batch_id: int, name: str | None = "orders") -> QueryProgressEvent:

@@ -27,6 +27,6 @@ def run(args: argparse.Namespace) -> int:
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
 
-    with no_other_writer(folder, args.cluster), local_session(args.jars) as spark:
+    with no_other_writer(folder, args.cluster), local_session(args.jars, topics=False) as spark:
         compact(DeltaTables(spark, folder, args.cluster))
     return OK

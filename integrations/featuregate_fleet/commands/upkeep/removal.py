@@ -31,7 +31,7 @@ def run_removal(args: argparse.Namespace, made: Callable[[], Removal]) -> int:
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
 
-    with no_other_writer(folder, args.cluster), local_session(args.jars) as spark:
+    with no_other_writer(folder, args.cluster), local_session(args.jars, topics=False) as spark:
         tables, removal = DeltaTables(spark, folder, args.cluster), made()
         found = plan(tables, removal)
         if args.checksum is not None and args.checksum != found.checksum:

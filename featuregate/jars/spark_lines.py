@@ -1,0 +1,89 @@
+"""Which jars fit which line of Spark: the one table that the whole project asks. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkLine:
+    """What belongs to the releases of Spark that share two numbers, such as 4.1."""
+
+    scala: str
+    """The version of Scala in the names of jars."""
+    connector: tuple[str, str, str] | None = None
+    """The releases of Spark's Kafka connector, of kafka-clients and of commons-pool2; None where there are none yet."""
+    delta: tuple[str, str] | None = None
+    """The artifact of Delta Lake, and its release; None where there is none yet."""
+
+    def connector_jars(self) -> tuple[str, ...]:
+        """Return the Maven coordinates of what the connector needs beside Spark."""
+        if self.connector is None:
+            return ()
+        release, clients, pool = self.connector
+        return (
+            f"org.apache.spark:spark-sql-kafka-0-10_{self.scala}:{release}",
+            f"org.apache.spark:spark-token-provider-kafka-0-10_{self.scala}:{release}",
+            f"org.apache.kafka:kafka-clients:{clients}",
+            f"org.apache.commons:commons-pool2:{pool}",
+        )
+
+    def delta_jars(self) -> tuple[str, ...]:
+        """Return the Maven coordinates of what Delta Lake needs beside Spark."""
+        if self.delta is None:
+            return ()
+        artifact, release = self.delta
+        return f"io.delta:{artifact}:{release}", f"io.delta:delta-storage:{release}"
+
+
+LINES: Final = {
+    "3.5": SparkLine(scala="2.12", connector=("3.5.1", "3.4.1", "2.11.1"), delta=("delta-spark_2.12", "3.3.2")),
+    "4.0": SparkLine(scala="2.13", connector=("4.0.0", "3.9.0", "2.12.0"), delta=("delta-spark_2.13", "4.0.0")),
+    "4.1": SparkLine(scala="2.13", connector=("4.1.1", "3.9.1", "2.12.1"), delta=("delta-spark_4.1_2.13", "4.3.0")),
+    "4.2": SparkLine(scala="2.13", connector=("4.2.0", "3.9.2", "2.13.1"), delta=("delta-spark_4.2_2.13", "4.4.0")),
+    "4.3": SparkLine(scala="2.13"),
+}
+"""Each line with the jars that its proof run uses. Other releases of the same line work, too: under ``spark-submit``
+and in a folder of jars the user chooses them."""
+
+OLDEST: Final = (3, 5, 3)
+"""The oldest release of Spark for tables of Delta Lake: Delta 3.3 needs a class that 3.5.3 has added."""
+
+
+def release_numbers(spark: str) -> tuple[int, ...]:
+    """Return the numbers of a release, to compare it with others."""
+    return tuple(int(number) for number in spark.split(".")[:3] if number.isdecimal())
+
+
+def line_name(spark: str) -> str:
+    """Return the line of a release of Spark, such as 4.1 of 4.1.4."""
+    return ".".join(spark.split(".")[:2])
+
+
+def line_of(spark: str) -> SparkLine | None:
+    """Return what belongs to a release of Spark; None for one that the table does not know."""
+    return LINES.get(line_name(spark))
+
+
+def connector_package(spark: str) -> str:
+    """Return the connector of a Spark as ``--packages`` takes it."""
+    return f"org.apache.spark:spark-sql-kafka-0-10_{_scala(spark)}:{spark}"
+
+
+def connector_names(spark: str) -> tuple[tuple[str, ...], ...]:
+    """Return how the names of the connector's jars begin; each jar may have one of several names."""
+    ending = f"kafka-0-10_{_scala(spark)}-{line_name(spark)}."
+    return (f"spark-sql-{ending}",), (f"spark-token-provider-{ending}",), ("kafka-clients-",), ("commons-pool2-",)
+
+
+def delta_names(spark: str) -> tuple[tuple[str, ...], ...]:
+    """Return the same of Delta Lake, whose newer releases name the line of Spark that they are for."""
+    line, named = line_of(spark), f"delta-spark_{line_name(spark)}_{_scala(spark)}-"
+    of_table = [f"{line.delta[0]}-{line_name(line.delta[1])}."] if line and line.delta else []
+    return tuple(dict.fromkeys([named, *of_table])), ("delta-storage-",)
+
+
+def _scala(spark: str) -> str:
+    """Return the version of Scala: a line of Spark that is newer than the table has that of its last one."""
+    return (line_of(spark) or LINES["4.3"]).scala
