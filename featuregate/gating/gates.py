@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Never, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Never, ParamSpec, Protocol, TypeVar, cast, overload
 
 from featuregate.errors import GateClosed, NotPicklable
 from featuregate.gating.decisions import Decision
@@ -131,14 +131,14 @@ class Gate:
     def guard(self, function: Callable[P, R], /) -> Callable[P, R]: ...
 
     @overload
-    def guard(self) -> Decorator: ...
+    def guard(self, /) -> Decorator: ...
 
     @overload
-    def guard(self, *, fallback: Callable[P, R]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+    def guard(self, /, *, fallback: Callable[P, R]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
     def guard(
-        self, function: Callable[P, R] | None = None, /, *, fallback: Callable[P, R] | None = None
-    ) -> Callable[[Callable[P, R]], Callable[P, R]] | Callable[P, R]:
+        self, function: Callable[..., Any] | None = None, /, *, fallback: Callable[..., Any] | None = None
+    ) -> Callable[..., Any]:
         """Run the function only while the gate is open, and ``fallback`` otherwise.
 
         As ``@gate.guard``, ``@gate.guard()`` or ``@gate.guard(fallback=...)``. Functions, methods and coroutine
@@ -158,7 +158,7 @@ class Gate:
         """
         if function is not None:
             return _guarded(self, function, fallback)
-        return lambda decorated: _guarded(self, decorated, fallback)
+        return functools.partial(_guarded, self, fallback=fallback)
 
 
 class _ForkedGate(Gate):
