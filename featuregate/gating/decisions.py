@@ -34,7 +34,17 @@ if TYPE_CHECKING:
 
     from featuregate.requirements import Capability, Requirement
 
-__all__ = ["FRESH", "Decision", "Reason", "Staleness", "Verdict", "as_unknown", "evaluate", "usable_versions"]
+__all__ = [
+    "FRESH",
+    "Decision",
+    "Reason",
+    "Staleness",
+    "Verdict",
+    "as_closed",
+    "as_unknown",
+    "evaluate",
+    "usable_versions",
+]
 
 _LINES: Final = 20
 
@@ -165,6 +175,12 @@ def as_unknown(decision: Decision, condition: str, text: str) -> Decision:
     reason = Reason(condition, None, None, "unknown", text)
     verdict: Verdict = "closed" if decision.verdict == "closed" else "unknown"
     return replace(decision, verdict=verdict, reasons=(reason, *decision.reasons), held=None)
+
+
+def as_closed(decision: Decision, condition: str, text: str) -> Decision:
+    """Close what the view may prove, because ``condition``, which is not part of the requirement, stands against it."""
+    reason = Reason(condition, None, None, "closed", text)
+    return replace(decision, verdict="closed", reasons=(reason, *decision.reasons), held=None)
 
 
 def usable_versions(

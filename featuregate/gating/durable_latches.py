@@ -10,10 +10,9 @@ from featuregate.gating.latch_store import StartingLatchStore
 from featuregate.gating.latches import LatchState, advance, join
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from featuregate.gating.latch_store import LatchStore
-    from featuregate.gating.latches import LatchedGate
     from featuregate.view.cluster_view import View
 
 logger = logging.getLogger("featuregate")
@@ -67,10 +66,8 @@ class DurableLatches:
             self._report("no gate starts from its latch", error)
             return LatchState()
 
-    def advance(
-        self, state: LatchState, seen: View, newly_open: Callable[[LatchState], Iterable[LatchedGate]]
-    ) -> LatchState:
-        """Join what the latch store holds, and make durable what is new: risen levels, and gates ``newly_open``.
+    def advance(self, state: LatchState, seen: View, added: Callable[[LatchState], LatchState]) -> LatchState:
+        """Join what the latch store holds, and make durable what is new: risen levels, and what is ``added`` to it.
 
         Levels that cannot be made durable rise in memory; gates do not open. An app's own latch store may
         raise anything, and must not cost us the view.
@@ -80,7 +77,7 @@ class DurableLatches:
             if seen.cluster_id not in self._durable:
                 state = join(state, self._load(seen.cluster_id))
             proved = advance(state, seen)
-            moved = advance(state, seen, newly_open(state))
+            moved = join(proved, added(state))
             if moved != self._durable[seen.cluster_id]:
                 moved = join(proved, saved := self._latch_store.save(moved))
                 self._durable[seen.cluster_id] = saved

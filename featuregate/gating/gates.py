@@ -71,15 +71,18 @@ class Gate:
         The same with its reasons, broker by broker.
     """
 
-    __slots__ = ("__weakref__", "_owner", "decision", "name", "open", "policy", "requirement")
+    __slots__ = ("__weakref__", "_owner", "decision", "name", "open", "open_after", "policy", "requirement")
 
     open: bool
     decision: Decision
 
-    def __init__(self, name: str, requirement: Requirement, *, policy: Policy, owner: Owner) -> None:
+    def __init__(
+        self, name: str, requirement: Requirement, *, policy: Policy, owner: Owner, open_after: float = 0.0
+    ) -> None:
         self.name = name
         self.requirement = requirement
         self.policy: Policy = policy
+        self.open_after = open_after
         self._owner = owner
         self.update(Decision.unseen(requirement, policy=policy))
 

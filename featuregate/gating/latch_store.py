@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError, RequirementError
 from featuregate.files import local_path, read_file, replace_file, turn
-from featuregate.gating.latches import LatchedGate, LatchState, join
+from featuregate.gating.latches import BurnIn, LatchedGate, LatchState, join
 from featuregate.json_values import parse_json
 from featuregate.requirements import parse
 
@@ -239,11 +239,22 @@ def latch_document(state: LatchState) -> dict[str, Any]:
         }
         for latched in state.gates.values()
     ]
+    burn_ins = [
+        {
+            "gate": counted.gate,
+            "requirement": counted.requirement,
+            "attempt": counted.attempt,
+            "seconds": counted.seconds,
+            "since": None if counted.since is None else datetime.fromtimestamp(counted.since, UTC).isoformat(),
+        }
+        for counted in state.burn_ins.values()
+    ]
     return {
         "schema_version": SCHEMA_VERSION,
         "cluster_id": state.cluster_id,
         "levels": dict(state.levels),
         "gates": gates,
+        **({"burn_ins": burn_ins} if burn_ins else {}),
     }
 
 
@@ -253,16 +264,31 @@ def latch_state_from(document: JsonValue) -> LatchState:
         LatchedGate(
             gate=row.field("gate").text(),
             requirement=_canonical(row.field("requirement").text()),
-            opened_at=datetime.fromisoformat(row.field("opened_at").text()).timestamp(),
+            opened_at=_time(row.field("opened_at")),
             epoch=row.field("epoch").integer(),
         )
         for row in document.field("gates").items()
+    ]
+    burn_ins = [
+        BurnIn(
+            gate=row.field("gate").text(),
+            requirement=_canonical(row.field("requirement").text()),
+            attempt=row.field("attempt").integer(),
+            seconds=float(row.field("seconds").seconds()),
+            since=row.field("since").optional(_time),
+        )
+        for row in (document.field("burn_ins").items() if "burn_ins" in document.fields() else ())
     ]
     return LatchState(
         cluster_id=document.field("cluster_id").text(),
         levels=document.field("levels").integers(),
         gates={latched.key: latched for latched in gates},
+        burn_ins={counted.key: counted for counted in burn_ins},
     )
+
+
+def _time(text: JsonValue) -> float:
+    return datetime.fromisoformat(text.text()).timestamp()
 
 
 def _canonical(requirement: str) -> str:

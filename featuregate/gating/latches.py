@@ -7,10 +7,10 @@ states of several processes, restarts and machines can be joined in any order, a
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis
-from featuregate.gating.decisions import FRESH, Decision, as_unknown, evaluate
+from featuregate.gating.decisions import FRESH, Decision, as_closed, as_unknown, evaluate
 from featuregate.requirements import ApiAtLeast, ApiBetween, conditions_in, features_in
 
 if TYPE_CHECKING:
@@ -50,6 +50,33 @@ class LatchedGate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BurnIn:
+    """For how long the requirement of a gate has held in every poll that could tell."""
+
+    gate: str
+    requirement: str
+    """As in :class:`LatchedGate`."""
+    attempt: int
+    """How often the count has begun: from 0 again each time that the requirement did not hold."""
+    seconds: float
+    """Counted by the monotonic clocks of processes that polled, never by a wall clock."""
+    since: float | None
+    """Seconds since the Unix epoch, for people; None until the requirement holds again."""
+
+    @property
+    def key(self) -> LatchKey:
+        """The key under which :attr:`LatchState.burn_ins` holds it."""
+        return LatchKey(self.gate, self.requirement)
+
+    def join(self, other: BurnIn) -> BurnIn:
+        """Return the later attempt; of one attempt the longer count, and the earlier begin."""
+        if self.attempt != other.attempt:
+            return max(self, other, key=lambda each: each.attempt)
+        begins = [each.since for each in (self, other) if each.since is not None]
+        return replace(self, seconds=max(self.seconds, other.seconds), since=min(begins, default=None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LatchState:
     """The levels and gates that one cluster has shown so far. Levels never fall, and gates are never removed."""
 
@@ -59,12 +86,14 @@ class LatchState:
     """The highest finalized level ever seen of each feature."""
     gates: Mapping[LatchKey, LatchedGate] = field(default_factory=dict)
     """Each gate that opened."""
+    burn_ins: Mapping[LatchKey, BurnIn] = field(default_factory=dict)
+    """Of gates with ``open_after``."""
 
 
 def join(one: LatchState, other: LatchState) -> LatchState:
-    """Join two records of one cluster: the higher level of each feature, and the gates of both.
+    """Join two records of one cluster: the higher level of each feature, and the gates and burn-ins of both.
 
-    Where both opened the same gate, the earlier opening stays.
+    Where both opened the same gate, the earlier opening stays; see :meth:`BurnIn.join`.
 
     Raises
     ------
@@ -77,10 +106,14 @@ def join(one: LatchState, other: LatchState) -> LatchState:
     gates = dict(one.gates)
     for key, latched in other.gates.items():
         gates[key] = min(gates.get(key, latched), latched, key=lambda at: (at.opened_at, at.epoch))
+    burn_ins = dict(one.burn_ins)
+    for key, counted in other.burn_ins.items():
+        burn_ins[key] = burn_ins.get(key, counted).join(counted)
     return LatchState(
         cluster_id=one.cluster_id,
         levels={name: max(one.levels.get(name, 0), other.levels.get(name, 0)) for name in names},
         gates={key: gates[key] for key in sorted(gates)},
+        burn_ins={key: burn_ins[key] for key in sorted(burn_ins)},
     )
 
 
@@ -98,6 +131,16 @@ def advance(state: LatchState, seen: View, opened: Iterable[LatchedGate] = ()) -
     return join(base, now)
 
 
+class Waits(NamedTuple):
+    """Why a gate that has not latched stays closed, whatever the view proves. Each is a sentence, None where it may."""
+
+    burn_in: str | None = None
+    """The requirement has not held for long enough. Said only where it holds."""
+
+
+NOTHING_WAITS: Final = Waits()
+
+
 def decide(
     state: LatchState,
     view: View,
@@ -107,12 +150,15 @@ def decide(
     policy: Policy,
     staleness: Staleness = FRESH,
     exclude_apis: ExcludedApis = NOTHING_EXCLUDED,
+    waits: Waits = NOTHING_WAITS,
 ) -> Decision:
     """Say whether a gate is open: what a fresh view proves, and for a sticky gate what was proved before."""
     decision = replace(evaluate(view, requirement, staleness, exclude_apis=exclude_apis), policy=policy)
     if policy == "live":
         return decision
     latched = state.gates.get(LatchKey(name, str(requirement))) if state.cluster_id == view.cluster_id else None
+    if latched is None and decision.open and waits.burn_in is not None:
+        return as_closed(decision, "burn-in", waits.burn_in)
     if latched is None:
         # Proved, but not durable: a restart would forget it, so the app must not rely on it now.
         return as_unknown(decision, "the latch is durable", "it is not") if decision.open else decision

@@ -19,8 +19,9 @@ from featuregate.gating.decisions import FRESH, Decision, evaluate
 from featuregate.gating.durable_latches import FROM_ANSWERS, DurableLatches
 from featuregate.gating.events import Changed, Event, GateMoved
 from featuregate.gating.hooks import Hooks
-from featuregate.gating.latches import LatchedGate, LatchState, advance, decide, decide_unseen, join
+from featuregate.gating.latches import LatchState, advance, decide, decide_unseen, join
 from featuregate.gating.misspelt import listed_features, misspelt
+from featuregate.gating.openings import Openings
 from featuregate.printable import some
 from featuregate.requirements import configs_in
 from featuregate.view.changes import differences
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from featuregate.gating.gates import Gate, Pin
     from featuregate.gating.latch_store import LatchStore
     from featuregate.gating.latches import LatchKey
+    from featuregate.gating.verdicts import Verdict
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
@@ -66,6 +68,8 @@ class Store:
         API versions that do not count as served.
     start
         Of which cluster the durable latches count before the first answer.
+    clock, longest_gap
+        What counts the burn-in of gates: see :class:`~featuregate.gating.openings.Openings`.
     """
 
     def __init__(
@@ -77,13 +81,15 @@ class Store:
         staleness: Callable[[], Staleness] = lambda: FRESH,
         exclude_apis: ExcludedApis = NOTHING_EXCLUDED,
         start: Start = FROM_ANSWERS,
+        clock: Callable[[], float] = lambda: 0.0,
+        longest_gap: float = 0.0,
     ) -> None:
         self.view: View | None = None
         self.latch_state = LatchState()
         self._durable = None if latch_store is None else DurableLatches(latch_store, start)
         self._started = False
         self._taken_back: str | None = None
-        self._wall = wall
+        self._openings = Openings(wall=wall, clock=clock, longest_gap=longest_gap)
         self._staleness = staleness
         self._exclude_apis = exclude_apis
         self._latch_states: dict[str | None, LatchState] = {}
@@ -154,7 +160,7 @@ class Store:
                 self._take_back(seen.cluster_id)
             if self._durable is not None:
                 self._durable.expire(seen.cluster_id)
-            state = self._latch(seen, latched)
+            state = self._latch(seen, latched, polled=True)
             self._remember(seen)
             with self.changing():
                 self.latch_state, self.view = state, seen
@@ -197,7 +203,7 @@ class Store:
             self._keep(gate)
             for _, text in misspelt(gate):
                 logger.warning("%s", text)
-            state = self._first_state() if self.view is None else self._latch(self.view)
+            state = self._first_state() if self.view is None else self._latch(self.view, polled=False)
             with self.changing():
                 self.latch_state = state
                 events = self._update(gate, self._decide(gate, self.view))
@@ -271,6 +277,7 @@ class Store:
             policy=gate.policy,
             staleness=self._staleness(),
             exclude_apis=self._exclude_apis,
+            waits=self._openings.waits(gate, self.latch_state),
         )
 
     def _keep(self, gate: Gate) -> None:
@@ -291,31 +298,26 @@ class Store:
         if len(self._last) > CLUSTERS:  # ids come over the network, and views may be large
             del self._last[next(iter(self._last))]
 
-    def _latch(self, seen: View, elsewhere: Collection[LatchKey] = ()) -> LatchState:
+    def _latch(self, seen: View, elsewhere: Collection[LatchKey] = (), *, polled: bool) -> LatchState:
         """Advance the latches by a view, in the latch store first: a gate opens only after its latch is durable."""
         state = self._latch_states.get(seen.cluster_id, LatchState(cluster_id=seen.cluster_id))
-        if new := [key for key in elsewhere if key not in state.gates]:
-            opened = [
-                LatchedGate(gate=key.gate, requirement=key.requirement, opened_at=self._wall(), epoch=seen.epoch)
-                for key in new
-            ]
-            state = join(state, LatchState(cluster_id=seen.cluster_id, gates={one.key: one for one in opened}))
+        if new := [self._openings.opening(key, seen.epoch) for key in elsewhere if key not in state.gates]:
+            state = advance(state, seen, new)
+        added = partial(self._added, seen, polled=polled)
         if self._durable is None:
-            moved = advance(state, seen, self._newly_open(seen, state))
+            moved = join(advance(state, seen), added(state))
         else:
-            moved = self._durable.advance(state, seen, partial(self._newly_open, seen))
+            moved = self._durable.advance(state, seen, added)
         self._latch_states[seen.cluster_id] = moved
         return moved
 
-    def _newly_open(self, seen: View, state: LatchState) -> list[LatchedGate]:
+    def _added(self, seen: View, state: LatchState, *, polled: bool) -> LatchState:
         staleness = self._staleness()
-        return [
-            LatchedGate(gate=gate.name, requirement=text, opened_at=self._wall(), epoch=seen.epoch)
-            for gate in self.gates()
-            if gate.policy == "sticky"
-            and (gate.name, text := str(gate.requirement)) not in state.gates
-            and evaluate(seen, gate.requirement, staleness, exclude_apis=self._exclude_apis).open
-        ]
+
+        def verdict(gate: Gate) -> Verdict:
+            return evaluate(seen, gate.requirement, staleness, exclude_apis=self._exclude_apis).verdict
+
+        return self._openings.find(seen, self.gates(), verdict, state, polled=polled)
 
     def _update_gates(self, view: View | None, gates: Iterable[Gate], closing: int = logging.WARNING) -> list[Event]:
         """Decide these gates. The caller is within ``changing()``."""

@@ -161,6 +161,8 @@ class Discoverer(Features):
             metrics=metrics,
             staleness=lambda: state.staleness(clock()),
             exclude_apis=excluded,
+            clock=clock,
+            longest_gap=state.stale_after,
         )
         self._updater = ViewUpdater(self._store, state, clock)
         self._poller = Poller(source, self._updater, chance=chance)

@@ -6,6 +6,7 @@ No method does I/O. The waits block; the others return at once.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from featuregate.errors import ConfigError
@@ -60,7 +61,14 @@ class Features(ABC):
         """The highest finalized level ever seen of each feature of this cluster. Never falls."""
         return self._store.latch_state.levels
 
-    def gate(self, name: str, requirement: Requirement | str, *, policy: Policy = "sticky") -> Gate:
+    def gate(
+        self,
+        name: str,
+        requirement: Requirement | str,
+        *,
+        policy: Policy = "sticky",
+        open_after: timedelta | None = None,
+    ) -> Gate:
         """Return the gate of this name; starts polling where nothing polls yet.
 
         The same name and requirement give the same gate, which lives as long as its discoverer: the app need not keep
@@ -74,12 +82,16 @@ class Features(ABC):
             Such as ``Feature("group.version") >= 1``, a preset, or text: ``"kip447"``, ``"group.version>=1"``.
         policy
             ``"sticky"``: once open, open, for this cluster id. ``"live"``: open only while it is proved.
+        open_after
+            Burn-in: a sticky gate opens only after its requirement has held in every poll for this time. If the
+            requirement ceases to hold, the time begins again. A latch store keeps the time over restarts.
 
         Raises
         ------
         ConfigError
-            The name is empty, or there is a gate of it with another requirement or policy; or a sticky gate asks
-            whether a level is still served (``group.version serves 1``), which only a live gate can follow.
+            The name is empty, or there is a gate of it with another requirement, policy or burn-in; the burn-in is not a
+            time above 0, or is given to a live gate; or a sticky gate asks whether a level is still served
+            (``group.version serves 1``), which only a live gate can follow.
         RequirementError
             The text does not parse.
         TypeError
@@ -95,9 +107,13 @@ class Features(ABC):
         if policy == "sticky" and (fleeting := next(served_in(wanted), None)) is not None:
             problem = f'a latch would hide that {fleeting} ends: give policy="live", or require >= instead of serves'
             raise ConfigError("policy", problem)
-        gate = self._store.add_gate(name, lambda: Gate(name, wanted, policy=policy, owner=self))
-        if (str(gate.requirement), gate.policy) != (str(wanted), policy):
-            raise ConfigError("name", f"gate {name!r} is already {gate.policy} and requires {gate.requirement}")
+        seconds = _burn_in_seconds(open_after, policy)
+        gate = self._store.add_gate(name, lambda: Gate(name, wanted, policy=policy, owner=self, open_after=seconds))
+        if (str(gate.requirement), gate.policy, gate.open_after) != (str(wanted), policy, seconds):
+            burn_in = f", opens after {gate.open_after:g} s" if gate.open_after else ""
+            raise ConfigError(
+                "name", f"gate {name!r} is already {gate.policy}{burn_in} and requires {gate.requirement}"
+            )
         self.ensure_polling()
         self._ensure_configs(wanted)
         return gate
@@ -134,3 +150,13 @@ class Features(ABC):
         where a gate is made, outside any lock, so it should be short. One that fails is logged and survived.
         """
         return self._store.hook(callback)
+
+
+def _burn_in_seconds(open_after: object, policy: Policy) -> float:
+    if open_after is None:
+        return 0.0
+    if not isinstance(open_after, timedelta) or open_after <= timedelta(0):
+        raise ConfigError("open_after", f"must be a timedelta above 0, such as timedelta(days=7), not {open_after!r}")
+    if policy == "live":
+        raise ConfigError("open_after", "is for sticky gates: a live gate closes again when its requirement ends")
+    return open_after.total_seconds()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from featuregate import files
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError
 from featuregate.gating.latch_store import FileLatchStore
-from featuregate.gating.latches import LatchedGate, LatchState
+from featuregate.gating.latches import BurnIn, LatchedGate, LatchState
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
 
@@ -32,6 +32,17 @@ def test_what_is_saved_is_loaded(latch_store: FileLatchStore) -> None:
     """Levels, gates, times and epochs survive the way to disk and back."""
     latch_store.save(kept("eos", "zstd", a=2, b=1))
     assert FileLatchStore(latch_store.folder).load(CLUSTER) == kept("eos", "zstd", a=2, b=1)
+
+
+def test_a_burn_in_is_loaded_as_it_was_saved(latch_store: FileLatchStore) -> None:
+    """With and without a time since which the requirement holds."""
+    counted = [
+        BurnIn(gate="a", requirement="a>=1", attempt=2, seconds=1.25, since=1_700_000_000.5),
+        BurnIn(gate="b", requirement="a>=1", attempt=1, seconds=0.0, since=None),
+    ]
+    state = LatchState(cluster_id=CLUSTER, burn_ins={each.key: each for each in counted})
+    latch_store.save(state)
+    assert FileLatchStore(latch_store.folder).load(CLUSTER) == state
 
 
 def test_nothing_is_kept_of_a_cluster_never_seen(latch_store: FileLatchStore) -> None:

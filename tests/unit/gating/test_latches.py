@@ -5,7 +5,7 @@ from builders import broker, deaf, view
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.gating.latches import LatchedGate, LatchState, advance, decide, join
+from featuregate.gating.latches import BurnIn, LatchedGate, LatchState, advance, decide, join
 from featuregate.requirements import Api, Feature, Requirement
 
 TV2 = Feature("transaction.version") >= 2
@@ -31,10 +31,24 @@ gates = st.builds(
     opened_at=st.floats(0, 10),
     epoch=st.integers(-1, 5),
 )
+burn_ins = st.builds(
+    BurnIn,
+    gate=names,
+    requirement=st.just("x>=1"),
+    attempt=st.integers(1, 3),
+    seconds=st.floats(0, 10),
+    since=st.none() | st.floats(0, 10),
+)
 records = st.builds(
-    lambda levels, opened: LatchState(cluster_id="c", levels=levels, gates={gate.key: gate for gate in opened}),
+    lambda levels, opened, counted: LatchState(
+        cluster_id="c",
+        levels=levels,
+        gates={gate.key: gate for gate in opened},
+        burn_ins={each.key: each for each in counted},
+    ),
     st.dictionaries(names, st.integers(1, 9)),
     st.lists(gates, max_size=4),
+    st.lists(burn_ins, max_size=3),
 )
 
 

@@ -1,0 +1,96 @@
+"""What one poll adds to the latches of a cluster: gates that open, and the burn-in of those that wait. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from featuregate.gating.burn_in import Count, count_poll, why_waiting
+from featuregate.gating.latches import LatchedGate, LatchKey, LatchState, Waits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from featuregate.gating.gates import Gate
+    from featuregate.gating.latches import BurnIn
+    from featuregate.gating.verdicts import Verdict
+    from featuregate.view.cluster_view import View
+
+_STEPS: Final = 100
+"""A burn-in is written to the latch store in this many steps, and not at each poll."""
+
+
+class Openings:
+    """Finds the gates that open, and counts the burn-in of the others.
+
+    Parameters
+    ----------
+    wall
+        Seconds since the Unix epoch, for the times that people read.
+    clock
+        Seconds of a monotonic clock.
+    longest_gap
+        The most seconds between two polls that count for a burn-in.
+    """
+
+    def __init__(self, *, wall: Callable[[], float], clock: Callable[[], float], longest_gap: float) -> None:
+        self._wall = wall
+        self._clock = clock
+        self._longest_gap = longest_gap
+        self._counts: dict[LatchKey, Count] = {}
+        self._cluster_id: str | None = None
+
+    def find(
+        self, seen: View, gates: Iterable[Gate], verdict: Callable[[Gate], Verdict], state: LatchState, *, polled: bool
+    ) -> LatchState:
+        """Return what a view adds to the state of its cluster; only a view that was just polled counts for burn-ins."""
+        if seen.cluster_id != self._cluster_id:
+            self._counts, self._cluster_id = {}, seen.cluster_id
+        opened, burn_ins = [], []
+        for gate in gates:
+            key = LatchKey(gate.name, str(gate.requirement))
+            if gate.policy != "sticky" or key in state.gates:
+                continue
+            found = verdict(gate)
+            kept = state.burn_ins.get(key)
+            if gate.open_after and polled and (counted := self._count(key, kept, found)) is not None:
+                if _is_worth_writing(kept, counted, gate.open_after):
+                    burn_ins.append(counted)
+                kept = counted
+            if found == "open" and why_waiting(kept, gate.open_after, 0.0) is None:
+                opened.append(self.opening(key, seen.epoch))
+        return LatchState(
+            cluster_id=seen.cluster_id,
+            gates={one.key: one for one in opened},
+            burn_ins={one.key: one for one in burn_ins},
+        )
+
+    def opening(self, key: LatchKey, epoch: int) -> LatchedGate:
+        """Return the latch of a gate that opens now."""
+        return LatchedGate(gate=key.gate, requirement=key.requirement, opened_at=self._wall(), epoch=epoch)
+
+    def waits(self, gate: Gate, state: LatchState) -> Waits:
+        """Say what a gate that has not latched waits for."""
+        kept = state.burn_ins.get(LatchKey(gate.name, str(gate.requirement)))
+        return Waits(burn_in=why_waiting(kept, gate.open_after, self._wall()))
+
+    def _count(self, key: LatchKey, kept: BurnIn | None, verdict: Verdict) -> BurnIn | None:
+        counted, count = count_poll(
+            kept,
+            self._counts.pop(key, None),
+            verdict,
+            key=key,
+            now=self._clock(),
+            wall=self._wall(),
+            most=self._longest_gap,
+        )
+        if count is not None:
+            self._counts[key] = count
+        return counted
+
+
+def _is_worth_writing(kept: BurnIn | None, counted: BurnIn, open_after: float) -> bool:
+    """Whether an attempt begins or ends, the burn-in is over, or a hundredth of it has passed."""
+    same = kept is not None and (kept.attempt, kept.since) == (counted.attempt, counted.since)
+    if not same or kept is None:
+        return True
+    return counted.seconds >= open_after > kept.seconds or counted.seconds - kept.seconds >= open_after / _STEPS
