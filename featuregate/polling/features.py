@@ -89,8 +89,8 @@ class Features(ABC):
         Raises
         ------
         ConfigError
-            The name is empty, or there is a gate of it with another requirement, policy or burn-in; the burn-in is not a
-            time above 0, or is given to a live gate; or a sticky gate asks whether a level is still served
+            The name is empty, or there is a gate of it with another requirement, policy or burn-in; the burn-in is not
+            a time above 0, or is given to a live gate; or a sticky gate asks whether a level is still served
             (``group.version serves 1``), which only a live gate can follow.
         RequirementError
             The text does not parse.
