@@ -12,6 +12,7 @@ from live import KAFKA
 from local_spark import local_spark
 from measuring import Row, announce, reaches, take_turns
 from pyspark import __version__ as spark_version
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from featuregate.jars.spark import spark_connector
@@ -24,7 +25,6 @@ from featuregate_fleet.stream.session import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyspark.sql import DataFrame, SparkSession
 
 COMMITS = 600_000
 KEYS = 50_000

@@ -17,12 +17,11 @@ import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from switching import QUIET, Turn
+from switching import QUIET, Options, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from switching import Options
 
 SECONDS = 60.0
 """No answer takes that long; a machine that is busy with something else must not end a run."""

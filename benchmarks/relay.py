@@ -20,12 +20,11 @@ from measuring import Row, Sample, Section, announce, as_fast_as, at_most, besid
 from relay_load import broker_requests
 from relay_load.clients import Connections, ask, get
 from relay_load.flags import FAST_FEATURE, of_ofrep, peers
-from relay_load.processes import HERE, raise_file_limit, running
+from relay_load.processes import HERE, Server, raise_file_limit, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from relay_load.processes import Server
 
 REQUESTS = 10_000
 """Of one round."""

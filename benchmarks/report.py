@@ -6,12 +6,11 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from measuring import lines
+from measuring import Growth, Row, Section, lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from measuring import Growth, Row, Section
 
 DOCS = Path(__file__).parents[1] / "docs"
 HEADER = ("what", "featuregate", "peer", "score", "bar", "met")

@@ -23,13 +23,11 @@ import simulating
 import spark
 import switch
 from machine import facts, load
-from measuring import announce
+from measuring import Section, announce
 from report import show, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from measuring import Section
 
 
 class Benchmark(NamedTuple):

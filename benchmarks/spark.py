@@ -18,7 +18,7 @@ from fakes import running
 from live import KAFKA
 from local_spark import local_spark
 from measuring import Row, Sample, Section, announce, as_fast_as, at_most, beside, each, take_turns
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from featuregate import presets
@@ -30,7 +30,6 @@ from featuregate_spark.events import Pinned
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from pyspark.sql import DataFrame
 
 ROWS = 200_000
 VALUE = 100

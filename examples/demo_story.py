@@ -6,14 +6,13 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from demo_apps import wait_for
+from demo_apps import Group, Instance, wait_for
 
 from featuregate.testing.local_kafka.probe import serves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from demo_apps import Group, Instance
     from demo_timeline import Timeline
     from demo_traffic import Load, Loop
 

@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException, Message, Producer
 
 from featuregate import Discoverer, FeatureGateError
 from featuregate_confluent import DeadLetter, ExactlyOnceProcessor, Record, each_message
@@ -33,7 +33,6 @@ from featuregate_confluent import DeadLetter, ExactlyOnceProcessor, Record, each
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from confluent_kafka import Message
 
 STATUS_SECONDS = 0.25
 FIRST_ANSWER_SECONDS = 15.0

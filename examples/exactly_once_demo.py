@@ -24,8 +24,8 @@ from confluent_kafka.cimpl import NewTopic
 from demo_apps import Group, wait_for
 from demo_picture import Lane, Panel, Picture, draw
 from demo_story import BOUND, WORK_MS, Step, Story
-from demo_tally import Count, duplicates, faults, tally
-from demo_timeline import Timeline
+from demo_tally import Count, Seen, duplicates, faults, tally
+from demo_timeline import Span, Timeline
 from demo_traffic import Load, Loop, Reader, count_outputs
 from rich.console import Console
 from rich.table import Table
@@ -36,8 +36,6 @@ from featuregate.testing.local_kafka.processes import ProcessGroup
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from demo_tally import Seen
-    from demo_timeline import Span
 
 log = logging.getLogger("demo")
 HERE = Path(__file__).parent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from confluent_kafka import OFFSET_INVALID, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Message, TopicPartition
 
 from featuregate.requirements import presets
 from featuregate.testing import StaticFeatures, release_view
@@ -13,7 +13,7 @@ from featuregate_confluent import Model
 from featuregate_confluent.client.group import Coordinator, GroupDescription
 from featuregate_confluent.latch import tags
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.latch.protocol import Member
+from featuregate_confluent.latch.protocol import Member, Partition
 from featuregate_confluent.member.conclusions import Conclusions
 from featuregate_confluent.member.group_observer import GroupObserver
 from featuregate_confluent.member.group_watch import GroupWatch
@@ -25,9 +25,6 @@ from featuregate_confluent.producing.rounds import Limits, Rounds
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from confluent_kafka import Consumer
-
-    from featuregate_confluent.latch.protocol import Partition
 
 A, B = ("orders", 0), ("orders", 1)
 LEGACY, V2, NOTHING = "fg1;model=legacy", "fg1;model=v2", ""

@@ -6,16 +6,14 @@ import socket
 import struct
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from featuregate.wire.api_versions import ApiVersionsRequest
-from featuregate.wire.cluster import DescribeClusterRequest
+from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from featuregate.wire.cluster import DescribeClusterRequest, DescribeClusterResponse
 from featuregate.wire.frames import read_correlation_id, read_response_body, write_request
 
 if TYPE_CHECKING:
     import ssl
 
     from featuregate.testing.fakes.cluster import FakeBroker
-    from featuregate.wire.api_versions import ApiVersionsResponse
-    from featuregate.wire.cluster import DescribeClusterResponse
     from featuregate.wire.message import Request, Response
 
 R = TypeVar("R", bound="Response")

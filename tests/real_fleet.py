@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from confluent_kafka import Producer, libversion, version
+from confluent_kafka import Consumer, Producer, libversion, version
 from confluent_kafka.admin import AdminClient, NewTopic
 from fleet_clients import TOPIC, joined, reads_on, transaction
 from waiting import BOUND, eventually
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from confluent_kafka import Consumer
 
 RELEASE: Final = "4.2.0"
 BROKERS: Final = ("1", "2", "3")

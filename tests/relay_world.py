@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 from apps_in_process import serving
 from schedules import carried_out
 
-from featuregate import HttpSource
+from featuregate import HttpSource, View
 from featuregate.errors import FeatureGateError
 from featuregate.gating.gates import Gate
 from featuregate.gating.store import Store
@@ -19,7 +19,6 @@ from featuregate.requirements import parse
 from featuregate_relay.app import Cluster, make_app
 
 if TYPE_CHECKING:
-    from featuregate import View
     from featuregate.sources.source import BrokerAnswers
 
 REPLICAS = 3

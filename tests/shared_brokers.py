@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from subprocess import CompletedProcess
 
-    from featuregate.testing import NodeInfo
+    from featuregate.testing.local_kafka.nodes import NodeInfo
+
 
 QUICK = {
     "group.min.session.timeout.ms": 500,

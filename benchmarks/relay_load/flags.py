@@ -10,13 +10,12 @@ import requests
 from measuring import announce
 
 from relay_load.clients import get, post
-from relay_load.processes import BOUND, HERE, running
+from relay_load.processes import BOUND, HERE, Server, running
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
     from pathlib import Path
 
-    from relay_load.processes import Server
 
 FAST_FEATURE, UNLEASH_PROXY = "fast-feature", "@unleash/proxy"
 _PYTHON = ("fast-feature[standalone]==0.0.2",)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from rich.console import Console
 from rich.text import Text
@@ -20,7 +20,6 @@ from featuregate.testing import FakeCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
 
 COLUMNS, ROWS = 88, 24
 FOLDER = Path(__file__).parent

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from featuregate import FeatureGateError
@@ -27,7 +27,6 @@ from featuregate.config.properties import read_properties
 from featuregate_spark import FeatureSession, StopSignals, cause_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
 HELP = """\

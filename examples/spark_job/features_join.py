@@ -6,15 +6,11 @@ A record's key is the name of an app; its value is the need of the app, as ``{"f
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, col, from_json, lit
 
 from featuregate_spark import KafkaFeatures
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def ready(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:

@@ -12,18 +12,13 @@ from __future__ import annotations
 
 import argparse
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, udf
 
 from featuregate import presets
-from featuregate_spark import FeatureSession, with_kafka_options
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from featuregate_spark import Snapshot
+from featuregate_spark import FeatureSession, Snapshot, with_kafka_options
 
 
 def old_format(value: bytes | None) -> bytes | None:

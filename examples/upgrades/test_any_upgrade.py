@@ -5,17 +5,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import Phase, given, settings
 
 import featuregate as fg
 from featuregate.testing import StaticFeatures, upgrades
-from featuregate.testing.simulator import run, view_of
-
-if TYPE_CHECKING:
-    from featuregate.testing.simulator import Script
+from featuregate.testing.simulator import Script, run, view_of
 
 TXN_OFFSET_COMMIT, WANTED = 28, 5
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.admin.outcomes import FeatureOutcome, Outcome, lagging
-from featuregate.admin.plans import plan
+from featuregate.admin.plans import Plan, UnreadLatch, plan
 from featuregate.admin.quorum import fetch_quorum
 from featuregate.admin.update_messages import outcome_of, request
-from featuregate.admin.updates import checked
+from featuregate.admin.updates import Update, checked
 from featuregate.blocking import run_blocking
 from featuregate.errors import (
     ConfigError,
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from featuregate.admin.plans import Plan, UnreadLatch
-    from featuregate.admin.updates import Update
     from featuregate.config import Settings
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View

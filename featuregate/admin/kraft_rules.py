@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from featuregate.admin.objections import Objection
+from featuregate.admin.objections import NodeLevels, Objection, Wanted
 from featuregate.catalog import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -28,7 +28,6 @@ from featuregate.catalog import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from featuregate.admin.objections import NodeLevels, Wanted
 
 CONTROLLERS_REGISTER_FROM: Final = 15
 """``metadata.version`` 3.7-IV0 (KIP-919): from there on controllers register what they support."""

@@ -10,23 +10,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.admin.metadata_log import WHAT_TO_DO, in_log, stays_in_log, writes_snapshot
-from featuregate.admin.no_return import no_return
-from featuregate.admin.prediction import ClusterState, predict
-from featuregate.admin.updates import checked, kraft_version_is_only_recorded
+from featuregate.admin.no_return import NoReturn, no_return
+from featuregate.admin.prediction import ClusterState, Judgement, Prediction, predict
+from featuregate.admin.updates import LeftOut, Update, checked, kraft_version_is_only_recorded
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, close_to, features, level_name
 from featuregate.errors import RequirementError
 from featuregate.gating.decisions import evaluate
-from featuregate.requirements import ConfigHas, conditions_in, features_in, parse, presets
+from featuregate.requirements import ConfigHas, Requirement, conditions_in, features_in, parse, presets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from featuregate.admin.no_return import NoReturn
-    from featuregate.admin.prediction import Judgement, Prediction
     from featuregate.admin.registrations import Quorum
-    from featuregate.admin.updates import LeftOut, Update
     from featuregate.gating.latches import LatchState
-    from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
 

@@ -18,21 +18,19 @@ from featuregate.admin.kraft_rules import (
     QUORUM_RAISES_KRAFT_VERSION_FROM,
     RULES_CHANGED_IN,
     Controller,
+    Release,
     counts_kraft_version_as_0,
     objections,
     release_of_level,
 )
-from featuregate.admin.objections import NodeLevels, Wanted
-from featuregate.admin.registrations import unasked, why_silent
+from featuregate.admin.objections import NodeLevels, Objection, Wanted
+from featuregate.admin.registrations import Quorum, unasked, why_silent
 from featuregate.admin.zookeeper_rules import ZooKeeperController
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, api_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from featuregate.admin.kraft_rules import Release
-    from featuregate.admin.objections import Objection
-    from featuregate.admin.registrations import Quorum
     from featuregate.admin.updates import Update
     from featuregate.view.answers import ApiRange, BrokerAnswer
     from featuregate.view.cluster_view import View

@@ -12,12 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from featuregate.admin.objections import Objection
+from featuregate.admin.objections import NodeLevels, Objection, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from featuregate.admin.objections import NodeLevels, Wanted
 
 _CANNOT: Final = "Could not apply finalized feature update because"
 _NEVER: Final = (0, -1)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from featuregate.cli.exit_codes import CommandError
-from featuregate.requirements import parse
+from featuregate.requirements import Requirement, parse
 
 if TYPE_CHECKING:
     import argparse
-
-    from featuregate.requirements import Requirement
 
 
 def gate_requirements(args: argparse.Namespace) -> dict[str, Requirement]:

@@ -7,12 +7,9 @@ import os
 import re
 import select
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final, TextIO
 
 from featuregate.printable import printable
-
-if TYPE_CHECKING:
-    from typing import TextIO
 
 PROGRAM: Final = "featuregate"
 OUTPUT_ERRORS: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from featuregate.config.jaas import KERBEROS_MODULE
+from featuregate.config.jaas import KERBEROS_MODULE, Login
 from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from featuregate.config.jaas import Login
     from featuregate.config.properties import Properties
 
 _SERVICE: Final = "kafka"

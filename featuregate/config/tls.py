@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from featuregate.config.secrets import is_path
+from featuregate.config.secrets import Secret, is_path
 from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:
     import ssl
 
     from featuregate.config.properties import Properties
-    from featuregate.config.secrets import Secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import METADATA_VERSION, api_name, level_name, needed_for
 from featuregate.gating.verdicts import RANK, Reason, Verdict, silence
-from featuregate.requirements import MAX_LEVEL, ApiAtLeast, ApiBetween, Release
+from featuregate.requirements import MAX_LEVEL, ApiAtLeast, ApiBetween, Condition, Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from featuregate.excluded_apis import ExcludedApis
-    from featuregate.requirements import Condition
     from featuregate.view.answers import ApiRange, BrokerAnswer
     from featuregate.view.cluster_view import View
 

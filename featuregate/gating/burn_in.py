@@ -11,10 +11,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from featuregate.gating.latches import BurnIn
+from featuregate.gating.latches import BurnIn, LatchKey
 
 if TYPE_CHECKING:
-    from featuregate.gating.latches import LatchKey
     from featuregate.gating.verdicts import Verdict
 
 

@@ -19,12 +19,14 @@ from featuregate.requirements import (
     And,
     ApiAtLeast,
     ApiBetween,
+    Capability,
     ConfigHas,
     FeatureAtLeast,
     FeatureServes,
     Named,
     Or,
     Release,
+    Requirement,
     as_requirement,
 )
 from featuregate.view.cluster_view import View
@@ -32,7 +34,6 @@ from featuregate.view.cluster_view import View
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from featuregate.requirements import Capability, Requirement
 
 __all__ = [
     "FRESH",

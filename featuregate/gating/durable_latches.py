@@ -6,13 +6,12 @@ import logging
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError
-from featuregate.gating.latch_store import StartingLatchStore
+from featuregate.gating.latch_store import LatchStore, StartingLatchStore
 from featuregate.gating.latches import LatchState, advance, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featuregate.gating.latch_store import LatchStore
     from featuregate.view.cluster_view import View
 
 logger = logging.getLogger("featuregate")

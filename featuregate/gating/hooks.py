@@ -6,12 +6,11 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from featuregate.gating.events import Changed
+from featuregate.gating.events import Changed, Event, MetricsHook, OnChange
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featuregate.gating.events import Event, MetricsHook, OnChange
 
 logger = logging.getLogger("featuregate")
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError, RequirementError
 from featuregate.files import local_path, read_file, replace_file, turn
 from featuregate.gating.latches import BurnIn, LatchedGate, LatchState, join
-from featuregate.json_values import parse_json
+from featuregate.json_values import JsonValue, parse_json
 from featuregate.requirements import parse
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from featuregate.json_values import JsonValue
 
 SCHEMA_VERSION = 1
 ABOUT = "What featuregate has latched for one Kafka cluster. It only grows; delete it to let every gate start afresh."

@@ -10,14 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis
-from featuregate.gating.decisions import FRESH, Decision, as_closed, as_unknown, evaluate
-from featuregate.requirements import ApiAtLeast, ApiBetween, conditions_in, features_in
+from featuregate.gating.decisions import FRESH, Decision, Staleness, as_closed, as_unknown, evaluate
+from featuregate.requirements import ApiAtLeast, ApiBetween, Requirement, conditions_in, features_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from featuregate.gating.decisions import Staleness
-    from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
 Policy = Literal["sticky", "live"]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.gating.burn_in import Count, count_poll, why_waiting
-from featuregate.gating.latches import LatchedGate, LatchKey, LatchState, Waits
+from featuregate.gating.latches import BurnIn, LatchedGate, LatchKey, LatchState, Waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from featuregate.gating.gates import Gate
-    from featuregate.gating.latches import BurnIn
     from featuregate.gating.verdicts import Verdict
     from featuregate.view.cluster_view import View
 

@@ -14,30 +14,24 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from featuregate.excluded_apis import NOTHING_EXCLUDED
-from featuregate.gating.decisions import FRESH, Decision, evaluate
-from featuregate.gating.durable_latches import FROM_ANSWERS, DurableLatches
-from featuregate.gating.events import Changed, Event, GateMoved
+from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis
+from featuregate.gating.decisions import FRESH, Decision, Staleness, evaluate
+from featuregate.gating.durable_latches import FROM_ANSWERS, DurableLatches, Start
+from featuregate.gating.events import Changed, Event, GateMoved, MetricsHook
 from featuregate.gating.hooks import Hooks
-from featuregate.gating.latches import LatchState, advance, decide, decide_unseen, join
+from featuregate.gating.latches import LatchKey, LatchState, advance, decide, decide_unseen, join
 from featuregate.gating.misspelt import listed_features, misspelt
 from featuregate.gating.openings import Openings
 from featuregate.printable import some
-from featuregate.requirements import configs_in
+from featuregate.requirements import Requirement, configs_in
 from featuregate.view.changes import differences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from featuregate.excluded_apis import ExcludedApis
-    from featuregate.gating.decisions import Staleness
-    from featuregate.gating.durable_latches import Start
-    from featuregate.gating.events import MetricsHook
     from featuregate.gating.gates import Gate, Pin
     from featuregate.gating.latch_store import LatchStore
-    from featuregate.gating.latches import LatchKey
     from featuregate.gating.verdicts import Verdict
-    from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
 logger = logging.getLogger("featuregate")

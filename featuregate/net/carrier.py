@@ -7,12 +7,11 @@ import os
 from typing import TYPE_CHECKING, cast
 
 from featuregate.forks import follow_forks
-from featuregate.wire.events import Disconnected
+from featuregate.wire.events import Disconnected, Event
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featuregate.wire.events import Event
     from featuregate.wire.session import Session
 
 

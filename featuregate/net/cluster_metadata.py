@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.budgets import MOST_NODES
-from featuregate.config import Address
+from featuregate.config import Address, Settings
 from featuregate.errors import (
     ConfigError,
     DiscoveryError,
@@ -27,15 +27,13 @@ from featuregate.net.connections import Connect, authenticate, new_connection
 from featuregate.net.race import race
 from featuregate.printable import shown
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, Node
-from featuregate.wire.events import ExpectedNode
+from featuregate.wire.events import ExpectedNode, Negotiated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from featuregate.config import Settings
     from featuregate.net.connection import Connection
     from featuregate.roles import BrokerListSource
-    from featuregate.wire.events import Negotiated
 
 _STAGGER: Final = 0.5
 """Seconds without an answer before the next node is asked as well."""

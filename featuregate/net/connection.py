@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from featuregate.errors import ConnectionLost, NetError, TimedOut, TlsFailed
 from featuregate.net.carrier import Carrier
 from featuregate.net.dial import dial
 from featuregate.net.tls_errors import explain
 from featuregate.version import __version__
-from featuregate.wire.events import Disconnected, Negotiated, Refused, Reply, Token
+from featuregate.wire.events import Disconnected, Event, ExpectedNode, Negotiated, Refused, Reply, Token
 from featuregate.wire.session import NEWEST, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
-    from typing import Self
 
     from featuregate.config import Address, Settings
-    from featuregate.wire.events import Event, ExpectedNode
     from featuregate.wire.message import Request, Response
 
 R = TypeVar("R", bound="Response")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from featuregate.net.cluster_metadata import address_of, check_role, expected_node
+from featuregate.net.cluster_metadata import BrokerList, address_of, check_role, expected_node
 from featuregate.net.connections import authenticate, open_negotiated
 
 if TYPE_CHECKING:
     from featuregate.config import Settings
-    from featuregate.net.cluster_metadata import BrokerList
     from featuregate.net.connection import Connection
     from featuregate.wire.cluster import Node
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.errors import DiscoveryError, FeatureGateError, TimedOut
 from featuregate.net.answer_pool import AnswerPool
-from featuregate.net.broker_configs import fetch_configs
+from featuregate.net.broker_configs import ConfigAnswer, fetch_configs
 from featuregate.net.cluster_metadata import (
     BrokerList,
+    FetchedBrokerList,
     address_of,
     bootstrap_broker_list,
     check_role,
@@ -23,15 +24,12 @@ from featuregate.net.cluster_metadata import (
 )
 from featuregate.net.connections import Connect, new_connection
 from featuregate.net.shared_addresses import without_shared
-from featuregate.wire.api_versions import IDENTITY_FROM
+from featuregate.wire.api_versions import IDENTITY_FROM, ApiVersionsResponse
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from featuregate.config import Address, Settings
-    from featuregate.net.broker_configs import ConfigAnswer
-    from featuregate.net.cluster_metadata import FetchedBrokerList
-    from featuregate.wire.api_versions import ApiVersionsResponse
     from featuregate.wire.cluster import Node
     from featuregate.wire.events import Negotiated
 

@@ -10,16 +10,14 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from featuregate.config import Address
+from featuregate.config import Address, Settings
 from featuregate.errors import SharedAddress
-from featuregate.net.cluster_metadata import address_of, expected_node
+from featuregate.net.cluster_metadata import BrokerList, address_of, expected_node
 from featuregate.wire.api_versions import IDENTITY_FROM
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from featuregate.config import Settings
-    from featuregate.net.cluster_metadata import BrokerList
     from featuregate.net.probe import ProbeResult
     from featuregate.wire.cluster import Node
 

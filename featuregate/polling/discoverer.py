@@ -11,12 +11,12 @@ import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from random import SystemRandom
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from featuregate.errors import ClosedError, ConfigError, NotPicklable, RefreshTimedOut
 from featuregate.forks import follow_forks
-from featuregate.gating.durable_latches import Start
-from featuregate.gating.latch_store import FileLatchStore, StartingLatchStore
+from featuregate.gating.durable_latches import Start, StartFrom
+from featuregate.gating.latch_store import FileLatchStore, LatchStore, StartingLatchStore
 from featuregate.gating.store import Store
 from featuregate.polling.features import Features
 from featuregate.polling.lifecycle import Lifecycle
@@ -25,21 +25,17 @@ from featuregate.polling.poller import Poller
 from featuregate.polling.source_choice import choose_source
 from featuregate.polling.view_updater import ViewUpdater
 from featuregate.polling.worker import Worker
-from featuregate.sources.source import ConfigSource
+from featuregate.sources.source import ConfigSource, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
     from types import TracebackType
-    from typing import Self
 
     from featuregate.excluded_apis import ExcludedApis
-    from featuregate.gating.durable_latches import StartFrom
     from featuregate.gating.events import MetricsHook
-    from featuregate.gating.latch_store import LatchStore
     from featuregate.requirements import Requirement
     from featuregate.roles import BrokerListSource
-    from featuregate.sources.source import Source
     from featuregate.usage.reporter import UsageReporter
     from featuregate.usage.reporting import Reporting
     from featuregate.view.cluster_view import View

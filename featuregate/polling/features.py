@@ -10,19 +10,17 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from featuregate.errors import ConfigError
-from featuregate.gating.gates import Gate
-from featuregate.requirements import as_requirement, served_in
+from featuregate.gating.gates import Gate, Pin
+from featuregate.requirements import Requirement, as_requirement, served_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from featuregate.gating.decisions import Decision
     from featuregate.gating.events import MetricsHook, OnChange
-    from featuregate.gating.gates import Pin
     from featuregate.gating.latches import Policy
     from featuregate.gating.store import Store
     from featuregate.polling.view_updater import ViewUpdater
-    from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
 

@@ -10,12 +10,11 @@ from featuregate.errors import ConfigError
 from featuregate.gating.decisions import FRESH, Staleness
 from featuregate.polling.schedule import MOVING_INTERVALS, ROLL_INTERVALS
 from featuregate.printable import some
-from featuregate.view.answers import unlisted
+from featuregate.view.answers import BrokerAnswer, unlisted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 
 STALE_INTERVALS: Final = 3

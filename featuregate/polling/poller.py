@@ -7,16 +7,14 @@ from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
 from featuregate.errors import RefreshTimedOut, RelayError
-from featuregate.gating.events import Polled
+from featuregate.gating.events import Event, Polled
 from featuregate.polling.schedule import least_delay, next_delay
-from featuregate.sources.source import ConfigSource, NotifyingSource
+from featuregate.sources.source import BrokerAnswers, ConfigSource, MergedView, NotifyingSource, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from featuregate.gating.events import Event
     from featuregate.polling.view_updater import ViewUpdater
-    from featuregate.sources.source import BrokerAnswers, MergedView, Source
     from featuregate.view.cluster_view import View
 
 _RANDOM = SystemRandom()

@@ -10,17 +10,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from featuregate.errors import DiscoveryError, FeatureGateError, OlderAnswers, OtherCluster
-from featuregate.gating.events import PollFailed
-from featuregate.sources.source import BrokerAnswers
+from featuregate.gating.events import Event, PollFailed
+from featuregate.sources.source import BrokerAnswers, MergedView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from featuregate.gating.events import Event
     from featuregate.gating.latches import LatchKey
     from featuregate.gating.store import Store
     from featuregate.polling.poll_state import PollState
-    from featuregate.sources.source import MergedView
     from featuregate.view.cluster_view import View
 
 logger = logging.getLogger("featuregate")

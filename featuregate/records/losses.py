@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.errors import RemoteWireError
 from featuregate.records.key_value import Value
-from featuregate.records.releases import coordinator_release
+from featuregate.records.releases import CoordinatorRelease, Loss, coordinator_release
 from featuregate.records.tagged import tagged_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from featuregate.records.coordinator_topic import CoordinatorRecord, CoordinatorTopic
-    from featuregate.records.releases import CoordinatorRelease, Loss
 
 __all__ = ["RecordLoss", "find_losses"]
 

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any
 from featuregate.catalog import api_key, api_name
 from featuregate.errors import ConfigError, RequirementError, UnknownApi
 from featuregate.files import read_file
-from featuregate.requirements.language import And, ApiBetween, Named
+from featuregate.requirements.language import And, ApiBetween, Named, Requirement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-
-    from featuregate.requirements.language import Requirement
 
 
 @dataclass(frozen=True, slots=True, init=False)

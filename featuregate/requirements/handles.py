@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from featuregate.catalog import api_key, api_name
 from featuregate.errors import RequirementError, UnknownApi
 from featuregate.requirements.checks import checked_api_key, checked_config_name, checked_name, numbered
-from featuregate.requirements.language import NO_TRUTH, ApiAtLeast, ApiBetween, ConfigHas, FeatureAtLeast, FeatureServes
-
-if TYPE_CHECKING:
-    from featuregate.requirements.language import Requirement
+from featuregate.requirements.language import (
+    NO_TRUTH,
+    ApiAtLeast,
+    ApiBetween,
+    ConfigHas,
+    FeatureAtLeast,
+    FeatureServes,
+    Requirement,
+)
 
 
 class _Handle:

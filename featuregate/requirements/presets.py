@@ -6,13 +6,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from featuregate.requirements.handles import Api, Config, Feature
-from featuregate.requirements.language import Named
-
-if TYPE_CHECKING:
-    from featuregate.requirements.language import Requirement
+from featuregate.requirements.language import Named, Requirement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

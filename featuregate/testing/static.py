@@ -7,11 +7,11 @@ same.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from featuregate.catalog import METADATA_VERSION
 from featuregate.errors import ClosedError, DiscoveryError
-from featuregate.gating.decisions import Decision, Reason
+from featuregate.gating.decisions import Decision, Reason, Verdict
 from featuregate.gating.store import Store
 from featuregate.polling.discoverer import Discoverer
 from featuregate.sources.source import MergedView
@@ -24,10 +24,8 @@ from featuregate.wire.api_versions import ApiVersionsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
-    from typing import Self
 
     from featuregate.excluded_apis import ExcludedApis
-    from featuregate.gating.decisions import Verdict
     from featuregate.gating.gates import Gate
 
 _API_VERSIONS: Final = ApiVersionsRequest.API_KEY

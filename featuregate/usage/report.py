@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.errors import UsageReportError
-from featuregate.gating.latches import LatchKey
+from featuregate.gating.latches import LatchKey, LatchState, Policy
 from featuregate.json_values import JsonError, JsonValue, check_schema, parse_json
 from featuregate.requirements import features_in
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from featuregate.gating.gates import Gate
-    from featuregate.gating.latches import LatchState, Policy
     from featuregate.view.cluster_view import View
 
 GateState = Literal["open", "closed", "unknown", "held"]

@@ -8,13 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from featuregate.catalog import METADATA_VERSION, api_name, level_name
-from featuregate.view.cluster_view import broker_content, lagging, lagging_min
+from featuregate.view.cluster_view import View, broker_content, lagging, lagging_min
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from featuregate.view.answers import BrokerAnswer
-    from featuregate.view.cluster_view import View
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from featuregate.catalog import api_key
 from featuregate.view.answers import ApiRange, BrokerAnswer, FrozenMap, SupportedRange, above_one, above_zero
-from featuregate.view.json_text import fields_from_json, text_of
+from featuregate.view.json_text import ViewFields, fields_from_json, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Self
 
     from featuregate.roles import BrokerListSource, Role
-    from featuregate.view.json_text import ViewFields
 
 
 class ClusterApiRange(ApiRange):

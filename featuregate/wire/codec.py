@@ -11,13 +11,22 @@ from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_args, get_origin
 
 from featuregate.wire.readers import Reader
-from featuregate.wire.schema import Before, FixedVersion, Flexible, Scalar, Tag, Versions, default_of
+from featuregate.wire.schema import (
+    Before,
+    FixedVersion,
+    Flexible,
+    Read,
+    Scalar,
+    Structure,
+    Tag,
+    Versions,
+    Write,
+    default_of,
+)
 from featuregate.wire.writers import FlexibleWriter, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from featuregate.wire.schema import Read, Structure, Write
 
     _SetField = Callable[[Structure, Any], None]
 

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.budgets import MAX_FRAME
 from featuregate.errors import LocalWireError, RemoteWireError
-from featuregate.wire.readers import ClassicReader, FlexibleReader
-from featuregate.wire.writers import ClassicWriter, FlexibleWriter
+from featuregate.wire.readers import ClassicReader, FlexibleReader, Reader
+from featuregate.wire.writers import ClassicWriter, FlexibleWriter, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from featuregate.wire.message import Request, Response
-    from featuregate.wire.readers import Reader
-    from featuregate.wire.writers import Writer
 
 _LENGTH: Final = struct.Struct(">i")
 _LONGEST: Final = 2**31 - 1

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from featuregate.errors import LocalWireError
 from featuregate.wire.codec import StructureCodec
 from featuregate.wire.readers import ClassicReader, FlexibleReader
 from featuregate.wire.schema import Flexible
 from featuregate.wire.writers import ClassicWriter, FlexibleWriter
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 class Message(Flexible):

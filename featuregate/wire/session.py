@@ -37,7 +37,7 @@ from featuregate.kafka_errors import (
     broker_error,
 )
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse, fit_software
-from featuregate.wire.events import Disconnected, Negotiated, Refused, Reply, Token
+from featuregate.wire.events import Disconnected, Event, ExpectedNode, Negotiated, Refused, Reply, Token
 from featuregate.wire.frames import (
     FrameReader,
     frame,
@@ -49,7 +49,6 @@ from featuregate.wire.frames import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate.wire.events import Event, ExpectedNode
     from featuregate.wire.message import Request
 
 

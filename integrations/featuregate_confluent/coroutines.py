@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from featuregate.blocking import in_daemon_thread
 from featuregate_confluent.errors import Aborted, TransformFailed
-from featuregate_confluent.transform import gathered
+from featuregate_confluent.transform import AsyncTransform, gathered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.producing.rounds import Rounds
     from featuregate_confluent.producing.transaction import Transaction
     from featuregate_confluent.records import RecordLike
-    from featuregate_confluent.transform import AsyncTransform
 
 T = TypeVar("T")
 

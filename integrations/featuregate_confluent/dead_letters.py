@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate_confluent.errors import SwitchFatal
+from featuregate_confluent.errors import RecordRefused, SwitchFatal
 from featuregate_confluent.events import DeadLettered
 from featuregate_confluent.message_names import position_of
 from featuregate_confluent.records import Record
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
-    from featuregate_confluent.errors import RecordRefused
     from featuregate_confluent.producing.transaction import Data
 
 LONGEST_ERROR: Final = 1000

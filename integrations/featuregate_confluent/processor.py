@@ -27,27 +27,22 @@ from __future__ import annotations
 import threading
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from featuregate.blocking import in_daemon_thread
 from featuregate.errors import ClosedError, ConfigError
 from featuregate_confluent.client.patterns import matcher
-from featuregate_confluent.config.options import require_seconds
+from featuregate_confluent.config.options import SwitchOptions, require_seconds
 from featuregate_confluent.coroutines import AppLoop, AwaitedTransform
 from featuregate_confluent.dead_letters import DeadLetter
-from featuregate_confluent.processor_rounds import ProcessorRounds
+from featuregate_confluent.processor_rounds import Ahead, ProcessorRounds
 from featuregate_confluent.producing.output_topics import OutputTopics
 from featuregate_confluent.records import check_topic
 from featuregate_confluent.switch import ProducerSwitch
-from featuregate_confluent.transform import TransformCalls, is_async
+from featuregate_confluent.transform import AsyncTransform, Transform, TransformCalls, is_async
 
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Self, Unpack
-
-    from featuregate_confluent.config.options import SwitchOptions
-    from featuregate_confluent.processor_rounds import Ahead
-    from featuregate_confluent.transform import AsyncTransform, Transform
 
 
 class ExactlyOnceProcessor:

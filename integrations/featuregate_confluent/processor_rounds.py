@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaException, Message
 
 from featuregate_confluent.errors import Aborted, MustRejoin, RecordRefused, SwitchFatal
 from featuregate_confluent.events import Rejoining
@@ -15,9 +15,6 @@ from featuregate_confluent.producing.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
-
-    from confluent_kafka import Message
 
     from featuregate_confluent.coroutines import AppLoop
     from featuregate_confluent.producing.transaction import Transaction

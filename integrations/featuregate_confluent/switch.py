@@ -9,7 +9,7 @@ import os
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from featuregate import presets
 from featuregate.errors import ClosedError
@@ -18,7 +18,7 @@ from featuregate_confluent.client.group import GroupReader
 from featuregate_confluent.client.latch_topic import LatchTopic
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.config import settings
-from featuregate_confluent.config.options import complete
+from featuregate_confluent.config.options import SwitchOptions, complete
 from featuregate_confluent.errors import SwitchFatal
 from featuregate_confluent.events import Stopped, event_emitter
 from featuregate_confluent.member.batches import transactions_of
@@ -35,11 +35,9 @@ from featuregate_confluent.producing.rounds import Limits, Rounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Unpack
 
     from confluent_kafka import Consumer, Message
 
-    from featuregate_confluent.config.options import SwitchOptions
     from featuregate_confluent.producing.transaction import Transaction
 
 GATE: Final = "kip447"

@@ -7,26 +7,21 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Awaitable
+from collections.abc import AsyncIterable, Awaitable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from featuregate_confluent.client.clients import writer
-from featuregate_confluent.dead_letters import DeadLetters
-from featuregate_confluent.errors import Aborted, SwitchFatal, TransformFailed
+from featuregate_confluent.dead_letters import DeadLetter, DeadLetters
+from featuregate_confluent.errors import Aborted, RecordRefused, SwitchFatal, TransformFailed
 from featuregate_confluent.message_names import position_of
-from featuregate_confluent.records import check_record
+from featuregate_confluent.records import RecordLike, check_record
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
-
     from confluent_kafka import Message
     from typing_extensions import TypeIs
 
-    from featuregate_confluent.dead_letters import DeadLetter
-    from featuregate_confluent.errors import RecordRefused
     from featuregate_confluent.events import DeadLettered
     from featuregate_confluent.producing.output_topics import OutputTopics, TopicClient
-    from featuregate_confluent.records import RecordLike
 
 NO_POISON: Final = (Aborted, TransformFailed)
 """Raised in the place of a transform that was cancelled: that says nothing about its messages."""

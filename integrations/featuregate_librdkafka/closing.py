@@ -7,14 +7,11 @@ import time
 import warnings
 from contextlib import suppress
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
 
 from featuregate_librdkafka.calls import call_within
-
-if TYPE_CHECKING:
-    from confluent_kafka import Producer
 
 _POLL_SECONDS: Final = 0.1
 _filters = Lock()

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from confluent_kafka import KafkaError
-
-if TYPE_CHECKING:
-    from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 TRANSIENT_ERRORS: Final = frozenset(
     {

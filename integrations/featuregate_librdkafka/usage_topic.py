@@ -7,7 +7,7 @@ import os
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, Producer, libversion, version
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, libversion, version
 
 from featuregate.config import Settings
 from featuregate_librdkafka.core_settings import librdkafka_properties
@@ -15,7 +15,6 @@ from featuregate_librdkafka.core_settings import librdkafka_properties
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from confluent_kafka import Message
 
 _logger = logging.getLogger("featuregate.usage")
 

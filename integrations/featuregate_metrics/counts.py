@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from featuregate.gating.events import Changed, GateMoved, PollFailed
+from featuregate.gating.events import Changed, Event, GateMoved, PollFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from featuregate.gating.events import Event
 
 
 class EventCounts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.gating.events import Changed, GateMoved, Polled, PollFailed
+from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
 from featuregate.version import __version__
 
 try:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
 
     from featuregate import Decision, Discoverer, Gate
-    from featuregate.gating.events import Event
 
 _SCHEMA: Final = "https://opentelemetry.io/schemas/1.44.0"
 _NAME: Final = "featuregate"

@@ -13,7 +13,7 @@ from openfeature.exception import (
     ProviderNotReadyError,
     TypeMismatchError,
 )
-from openfeature.flag_evaluation import FlagResolutionDetails, Reason
+from openfeature.flag_evaluation import FlagResolutionDetails, FlagValueType, Reason
 from openfeature.provider import AbstractProvider, Metadata
 
 from featuregate.catalog import close_to
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from openfeature.evaluation_context import EvaluationContext
-    from openfeature.flag_evaluation import FlagValueType
 
     from featuregate import Discoverer, Gate, View
     from featuregate.gating.events import Event

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from featuregate.sources.relay_responses import AGE_HEADER, EPOCH_HEADER, SEEN_AT_HEADER, freshness_of
-from featuregate_relay.access.authentication import Authentication, client_of
+from featuregate_relay.access.authentication import Access, Authentication, client_of
 from featuregate_relay.access.hosts import LocalHosts
 from featuregate_relay.access.not_stored import NotStored
 from featuregate_relay.checks import asked_requirement, decision_json
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from featuregate_relay.access.authentication import Access
 
 __all__ = ["Cluster", "make_app"]
 

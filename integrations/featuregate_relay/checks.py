@@ -6,14 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.errors import RequirementError
-from featuregate.requirements import And, Named, Or, parse
+from featuregate.requirements import And, Named, Or, Requirement, parse
 from featuregate_relay.refusals import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from featuregate import Decision
-    from featuregate.requirements import Requirement
 
 LONGEST_REQUIREMENT: Final = 1000
 """Characters of the text."""

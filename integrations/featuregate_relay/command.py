@@ -22,7 +22,7 @@ from featuregate.cli.plugin import (
     positive_seconds,
     print_message,
 )
-from featuregate.requirements import presets
+from featuregate.requirements import Requirement, presets
 from featuregate_relay.config.addresses import Address
 from featuregate_relay.flags.flags import LEVEL
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from socket import socket
 
-    from featuregate.requirements import Requirement
     from featuregate_relay.config.relay import RelayConfig
 
 _OF_THE_FILE: Final = (

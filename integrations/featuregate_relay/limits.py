@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httptools
 import uvloop
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from featuregate_relay.access.peers import names_of
 from featuregate_relay.connections import Connections, CountedTLS
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 RECEIVE_SECONDS: Final = 10.0
 """For a whole request, from the connect or its first byte on."""

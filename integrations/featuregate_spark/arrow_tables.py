@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from featuregate_spark.errors import WrongSession
 from featuregate_spark.session_kind import is_classic
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _PUBLIC: Final = hasattr(DataFrame, "toArrow")  # from PySpark 4.0 on
 

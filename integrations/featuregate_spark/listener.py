@@ -10,23 +10,21 @@ import functools
 import logging
 from typing import TYPE_CHECKING, TypeVar
 
-from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
 
 from featuregate.errors import ClosedError
-from featuregate_spark.events import StreamEnded, StreamProgressed
+from featuregate_spark.events import EventEmitter, StreamEnded, StreamProgressed
 from featuregate_spark.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql.streaming.listener import (
-        QueryIdleEvent,
-        QueryProgressEvent,
-        QueryStartedEvent,
-        QueryTerminatedEvent,
-    )
-
-    from featuregate_spark.events import EventEmitter
 
 logger = logging.getLogger("featuregate.spark")
 

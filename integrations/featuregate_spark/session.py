@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
 
 from featuregate.errors import NotPicklable
 from featuregate.requirements import presets
-from featuregate_spark.environment import environment_of, require_driver, require_fitting_connector
+from featuregate_spark.environment import SparkEnvironment, environment_of, require_driver, require_fitting_connector
 from featuregate_spark.errors import WrongSession
-from featuregate_spark.events import EventEmitter
-from featuregate_spark.pins.batches import PinnedBatches
+from featuregate_spark.events import EventEmitter, SparkHook
+from featuregate_spark.pins.batches import BatchFunction, PinnedBatches
 from featuregate_spark.pins.checkpoint import open_files
 from featuregate_spark.session_kind import is_classic, is_stopped
 from featuregate_spark.snapshot import Snapshot
@@ -20,7 +20,6 @@ from featuregate_spark.watch import Watch
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
-    from typing import Self
 
     from pyspark import Broadcast
     from pyspark.sql import DataFrame, SparkSession
@@ -29,10 +28,7 @@ if TYPE_CHECKING:
     from featuregate.gating.latch_store import LatchStore
     from featuregate.gating.latches import Policy
     from featuregate.roles import BrokerListSource
-    from featuregate_spark.environment import SparkEnvironment
-    from featuregate_spark.events import SparkHook
     from featuregate_spark.listener import FeatureListener
-    from featuregate_spark.pins.batches import BatchFunction
     from featuregate_spark.sink.kafka_sink import KafkaSink
 
 FIRST_VIEW_SECONDS: Final = 15.0

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-from featuregate import Decision, GateClosed, Pin
+from featuregate import Decision, GateClosed, Pin, View
 from featuregate.catalog import api_key
 from featuregate.gating.decisions import Reason
 from featuregate.json_values import JsonValue, check_schema, parse_json
@@ -20,7 +20,6 @@ from featuregate_spark.errors import PinCorrupt
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from featuregate import View
     from featuregate.gating.verdicts import Verdict
 
 P = ParamSpec("P")

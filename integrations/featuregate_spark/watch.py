@@ -9,14 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from featuregate import Discoverer
+from featuregate import Discoverer, Gate, Requirement, UsageReporter, View
 from featuregate.errors import ClosedError, ConfigError
 from featuregate.requirements import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from featuregate import Gate, Requirement, UsageReporter, View
     from featuregate.gating.latch_store import LatchStore
     from featuregate.gating.latches import Policy
 

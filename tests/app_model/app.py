@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from featuregate import Discoverer
+from featuregate import Discoverer, Gate, View
 from featuregate.blocking import run_blocking
 from featuregate.errors import DiscoveryError
-from featuregate.gating.latches import LatchState, join
+from featuregate.gating.latches import LatchState, Policy, join
 from featuregate.testing.simulator import SimulatedBrokers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Self
 
-    from featuregate import Gate, Policy, View
     from featuregate.gating.events import Event
     from featuregate.testing.simulator.cluster import Cluster
 

@@ -17,7 +17,7 @@ from featuregate.errors import GateClosed, NotPicklable
 from featuregate.gating.events import Changed
 from featuregate.testing.simulator import KRaft, ScriptError, Tick
 from featuregate.testing.simulator.client import PASSWORD, fetch_broker_list
-from featuregate.testing.simulator.cluster import apply
+from featuregate.testing.simulator.cluster import Cluster, ClusterSpec, apply
 from featuregate.testing.simulator.events import TICK_SECONDS, ClusterEvent
 from featuregate.view.cluster_view import View
 from featuregate.wire.api_versions import ApiVersionsRequest
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from featuregate.gating.gates import Gate
     from featuregate.gating.latches import Policy
     from featuregate.testing.fakes.answers import NodeState
-    from featuregate.testing.simulator.cluster import Cluster, ClusterSpec
     from featuregate.view.answers import BrokerAnswer
 
 _POLICIES: Final[tuple[Policy, ...]] = ("sticky", "live")

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from eos.pipes import BOUND
-from featuregate.testing.local_kafka.processes import ProcessGroup
+from eos.pipes import BOUND, Pipe
+from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from eos.pipes import Pipe
-    from featuregate.testing.local_kafka.processes import ChildProcess
 
 APP = Path(__file__).parents[2] / "examples" / "exactly_once_app.py"
 

@@ -6,19 +6,15 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Self
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Producer
 
-from eos.naive import SHORT_LIVED
-from eos.pipes import BOUND, SILENT, provenance
+from eos.naive import SHORT_LIVED, Stall
+from eos.pipes import BOUND, SILENT, Pipe, provenance
 from featuregate_confluent import Aborted, MustRejoin, ProducerSwitch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from confluent_kafka import Producer
-
-    from eos.naive import Stall
-    from eos.pipes import Pipe
     from featuregate import Discoverer
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.producing.transaction import Transaction

@@ -11,16 +11,12 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Self
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from eos.pipes import BOUND, Input, came_from
+from eos.pipes import BOUND, Input, Pipe, came_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-    from confluent_kafka import Message
-
-    from eos.pipes import Pipe
 
 
 Place = tuple[int, int, int]

@@ -10,18 +10,15 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from eos.pipes import BOUND, provenance
+from eos.pipes import BOUND, Pipe, provenance
 from featuregate_confluent.client.leaving import leave_group
 from featuregate_confluent.config.transactional_ids import partition_transactional_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from confluent_kafka import KafkaError, Message
-
-    from eos.pipes import Pipe
 
 Model = Literal["legacy", "bridge", "v2"]
 """``legacy``: a producer for each partition, no group metadata; ``bridge``: with it; ``v2``: one producer for all."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from waiting import eventually
 
-from eos.pipes import BOUND, provenance
+from eos.pipes import BOUND, Pipe, provenance
 from featuregate_confluent import ExactlyOnceProcessor, Record
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from eos.ledger import Ledger
-    from eos.pipes import Pipe
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.records import RecordLike
     from featuregate_confluent.transform import AsyncTransform, Transform

@@ -8,7 +8,7 @@ import re
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from builders import broker, deaf, view
@@ -32,7 +32,7 @@ from featuregate.usage.report import ReportedGate, Reporter, UsageReport
 from featuregate.wire.api_versions import ApiVersionsRequest
 from featuregate.wire.cluster import DescribeClusterRequest
 from featuregate.wire.frames import read_request_header, read_response_body
-from featuregate.wire.message import Request
+from featuregate.wire.message import Message, Request
 from featuregate.wire.metadata import MetadataRequest
 from featuregate.wire.quorum import DescribeQuorumRequest
 from featuregate.wire.update_features import UpdateFeaturesRequest
@@ -47,9 +47,6 @@ from featuregate_fleet.files.pieces import pieces_of
 from featuregate_relay.config.relay import ConfigMistakes, read_config
 from fuzzing.door import Door
 from fuzzing.mutants import of_bytes, of_json, of_words
-
-if TYPE_CHECKING:
-    from featuregate.wire.message import Message
 
 DATA = Path(__file__).parents[1] / "data"
 MESSAGES: dict[str, type[Message]] = {

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from latch_model.moves import moves
-from latch_model.scenario import Violation
-from latch_model.world import canonical
-
-if TYPE_CHECKING:
-    from latch_model.scenario import Scenario
-    from latch_model.world import World
+from latch_model.scenario import Scenario, Violation
+from latch_model.world import World, canonical
 
 
 @dataclass(frozen=True)

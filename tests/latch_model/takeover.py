@@ -9,7 +9,15 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from featuregate_confluent.latch import tags
-from featuregate_confluent.latch.protocol import Member, Observation, decide, ids_to_take, latch, partitions_to_read
+from featuregate_confluent.latch.protocol import (
+    Member,
+    Observation,
+    Partition,
+    decide,
+    ids_to_take,
+    latch,
+    partitions_to_read,
+)
 from featuregate_confluent.models import Model
 from latch_model.scenario import Move, Scenario, Violation, checks, ended, id_name, mark_of
 from latch_model.world import (
@@ -35,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from featuregate_confluent.latch.marks import Mark
-    from featuregate_confluent.latch.protocol import Partition
 
 
 @cache

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from featuregate import Admin
-from featuregate.admin.updates import disable, downgrade, to_release, upgrade
+from featuregate.admin.updates import Update, disable, downgrade, to_release, upgrade
 from featuregate.errors import UpdateRefused
 from featuregate.testing import LocalKafka
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate.admin.updates import Update
 
 pytestmark = pytest.mark.live
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import featuregate as fg
-from featuregate.testing import release_view
+from featuregate.testing import LocalKafka, release_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featuregate.testing import LocalKafka
     from featuregate.testing.plugin import MakeFakeCluster
 
 pytestmark = pytest.mark.live

@@ -15,13 +15,12 @@ from xml.etree import ElementTree as ET
 
 import psutil
 
-from featuregate.testing.local_kafka.processes import ProcessGroup
+from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup
 from soak.reports import REPORTS, Report, last_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from featuregate.testing.local_kafka.processes import ChildProcess
     from soak.harnesses import Harness
 
 ROOT = Path(__file__).parents[2]

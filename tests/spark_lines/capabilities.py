@@ -18,22 +18,19 @@ import pyspark
 from confluent_kafka import Producer
 from fleet_lines import document, line_of
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from topics import committed_values, create_topics
 
 from featuregate.cli import main as featuregate
 from featuregate.jars.spark_lines import line_of as spark_line_of
 from featuregate_fleet.stream.session import settings
-from featuregate_spark import FeatureSession, SparkFailed, cause_of
+from featuregate_spark import FeatureSession, Snapshot, SparkFailed, cause_of
 from featuregate_spark.events import StreamProgressed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import DataFrame
-
-    from featuregate_spark import Snapshot
 
 ROWS = 3000
 TV2 = "transaction.version>=2"

@@ -9,19 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import psutil
-from eos.pipes import BOUND
+from eos.pipes import BOUND, Pipe
 from waiting import eventually
 
-from featuregate.testing.local_kafka.processes import ProcessGroup
+from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup
 from streams.job import Orders, Terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from eos.ledger import Ledger
-    from eos.pipes import Pipe
 
-    from featuregate.testing.local_kafka.processes import ChildProcess
 
 JOB = Path(__file__).with_name("job.py")
 TESTS = JOB.parent.parent

@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from eos.pipes import BOUND
 from pyspark.find_spark_home import _find_spark_home
 
-from featuregate.testing.local_kafka.processes import ProcessGroup
-
-if TYPE_CHECKING:
-    from featuregate.testing.local_kafka.processes import ChildProcess
+from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup
 
 TESTS = Path(__file__).parents[1]
 LAUNCHER = Path(_find_spark_home(), "bin", "spark-class")

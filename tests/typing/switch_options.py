@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, assert_type
+from typing import TYPE_CHECKING, Any, Unpack, assert_type
 
-from featuregate_confluent import DeadLetter, ExactlyOnceProcessor, ProducerSwitch, Record
+from featuregate_confluent import DeadLetter, ExactlyOnceProcessor, ProducerSwitch, Record, SwitchOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Unpack
 
     from confluent_kafka import Message
 
-    from featuregate_confluent import SwitchOptions
 
 CLIENT = {"bootstrap.servers": "localhost:9092", "group.id": "billing"}
 

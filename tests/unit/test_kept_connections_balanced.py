@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
-from tcp_balancing import balancing_tcp
+from tcp_balancing import TcpBalancer, balancing_tcp
 
 import featuregate as fg
 from featuregate.config import Settings
 from featuregate.errors import SharedAddress
 from featuregate.sources.one_node import OneNodeSource
 from featuregate.testing import FakeCluster
-
-if TYPE_CHECKING:
-    from tcp_balancing import TcpBalancer
 
 BOUND = 60.0
 HOUR = 3600.0

@@ -7,9 +7,9 @@ import sys
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.admin.client import UPDATE_SECONDS, Admin
-from featuregate.admin.no_return import ONE_WAY, no_return
+from featuregate.admin.no_return import ONE_WAY, NoReturn, no_return
 from featuregate.admin.outcomes import Outcome
-from featuregate.admin.updates import moving, upgrade
+from featuregate.admin.updates import LeftOut, Update, moving, upgrade
 from featuregate.catalog import METADATA_VERSION, level_name, metadata_levels
 from featuregate.cli.cluster import common_cause, configuration, discover_view, silence_log
 from featuregate.cli.commands.describe import newer_than_known
@@ -17,16 +17,13 @@ from featuregate.cli.evidence import check_evidence_options, require_evidence
 from featuregate.cli.exit_codes import FAILED, OK, CommandError
 from featuregate.cli.output import print_message
 from featuregate.cli.updates.report import advice, failure_count, kip_584_lines, left_out_lines, lines, to_json
-from featuregate.cli.updates.requested import DEPRECATION, UpdateOptions, updates_of
+from featuregate.cli.updates.requested import DEPRECATION, UpdateOptions, Verb, updates_of
 from featuregate.errors import DiscoveryError, FeatureGateError, UpdateRefused
 from featuregate.printable import printable
 
 if TYPE_CHECKING:
     import argparse
 
-    from featuregate.admin.no_return import NoReturn
-    from featuregate.admin.updates import LeftOut, Update
-    from featuregate.cli.updates.requested import Verb
     from featuregate.view.cluster_view import View
 
 _VERBS: Final[dict[str, Verb]] = {

@@ -11,16 +11,14 @@ from featuregate.cli.cluster import discover_view, doctor_advice, excluded_apis
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN
 from featuregate.cli.output import print_message
 from featuregate.errors import DiscoveryError
-from featuregate.gating.decisions import Decision, Reason, evaluate
+from featuregate.gating.decisions import Decision, Reason, Verdict, evaluate
 from featuregate.printable import printable
-from featuregate.requirements import configs_in, parse
+from featuregate.requirements import Requirement, configs_in, parse
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from featuregate.gating.decisions import Verdict
-    from featuregate.requirements import Requirement
 
 RETRY_SECONDS: Final = 1.0
 """Between two decisions, with ``--wait``."""

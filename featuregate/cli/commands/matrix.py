@@ -14,7 +14,7 @@ from featuregate.cli.exit_codes import OK, UNKNOWN
 from featuregate.cli.output import supports_colour
 from featuregate.cli.tables import aligned
 from featuregate.printable import printable
-from featuregate.view.matrix import ABSENT, compare
+from featuregate.view.matrix import ABSENT, Group, Row, compare
 from featuregate.view.names import failures, named
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
-    from featuregate.view.matrix import Group, Row
 
 TITLES: Final = {
     "finalized": "FINALIZED LEVEL",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from featuregate.admin.plans import UnreadLatch, latched_in, plan
+from featuregate.admin.plans import Plan, UnreadLatch, latched_in, plan
 from featuregate.admin.quorum import fetch_quorum
 from featuregate.blocking import run_blocking
 from featuregate.cli.cluster import discover_controllers, discover_view, settings_of
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-    from featuregate.admin.plans import Plan
     from featuregate.admin.registrations import Quorum
     from featuregate.gating.latches import LatchState
     from featuregate.requirements import Requirement

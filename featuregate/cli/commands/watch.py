@@ -17,7 +17,7 @@ from featuregate.cli.cluster import configuration, doctor_advice, silence_log
 from featuregate.cli.exit_codes import OK, UNKNOWN
 from featuregate.cli.gates import gate_requirements
 from featuregate.cli.output import print_message, raise_if_unread
-from featuregate.gating.events import Changed, GateMoved, Polled, PollFailed
+from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
 from featuregate.gating.gates import Gate
 from featuregate.polling.discoverer import Discoverer
 from featuregate.printable import printable
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from featuregate.gating.events import Event
     from featuregate.view.cluster_view import View
 
 BATCH_SECONDS: Final = 0.2

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.diagnosis.findings import Finding
-from featuregate.gating.decisions import evaluate
+from featuregate.gating.decisions import Reason, evaluate
 from featuregate.requirements import ConfigHas, conditions_in, configs_in, presets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from featuregate.gating.decisions import Reason
     from featuregate.requirements.presets import Preset
     from featuregate.view.cluster_view import View
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.cli.diagnosis.findings import Finding
+from featuregate.cli.diagnosis.findings import Finding, Severity
 from featuregate.config.tls import Tls
 from featuregate.errors import (
     AuthenticationFailed,
@@ -22,21 +22,18 @@ from featuregate.errors import (
     TlsFailed,
     UnknownHost,
 )
-from featuregate.net.asked_versions import OLDER
+from featuregate.net.asked_versions import OLDER, AskedVersions
 from featuregate.net.cluster_metadata import fetch_broker_list
 from featuregate.net.connection import Connection
 from featuregate.net.connections import new_connection, open_negotiated
-from featuregate.net.probe import probe_all
+from featuregate.net.probe import BrokerList, probe_all
 from featuregate.wire.sasl import SaslHandshakeRequest
 from featuregate.wire.session import NEWEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from featuregate.cli.diagnosis.findings import Severity
     from featuregate.config import Address, Settings
-    from featuregate.net.asked_versions import AskedVersions
-    from featuregate.net.probe import BrokerList
 
 _UNSUPPORTED_MECHANISM: Final = 33
 _HIDDEN: Final = ". Up to v3, brokers leave out features that start at level 0"

@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, OK, CommandError
-from featuregate.cli.kafka_features.argparse4j import HelpRequested, UsageError, parse
+from featuregate.cli.kafka_features.argparse4j import HelpRequested, Parsed, UsageError, parse
 from featuregate.cli.kafka_features.help_text import help_text
 from featuregate.cli.output import OUTPUT_ERRORS, discard_output, hide_userinfo, print_stderr
 from featuregate.errors import FeatureGateError
@@ -19,7 +19,6 @@ from featuregate.errors import FeatureGateError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from featuregate.cli.kafka_features.argparse4j import Parsed
 
 _NO_CLUSTER: Final = "You must specify either --bootstrap-controller or --bootstrap-server."
 

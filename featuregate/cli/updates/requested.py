@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from featuregate.admin.updates import Update, checked
+from featuregate.admin.updates import Update, UpgradeType, checked
 from featuregate.catalog import METADATA_VERSION
 from featuregate.cli.exit_codes import FAILED, CommandError
 from featuregate.cli.levels import levels_at, name_and_level
@@ -17,7 +17,6 @@ from featuregate.errors import InvalidUpdate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate.admin.updates import UpgradeType
 
 Verb = Literal["upgrade", "downgrade", "disable"]
 

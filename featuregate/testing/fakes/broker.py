@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from featuregate.testing.fakes.answers import APIS, configs_of
+from featuregate.testing.fakes.answers import APIS, ClusterMembers, NodeState, configs_of
 from featuregate.testing.fakes.faults import Fault
-from featuregate.testing.fakes.listener import HOST, Listener, Transmission
+from featuregate.testing.fakes.listener import HOST, Listener, LoopThread, Transmission
 from featuregate.testing.fakes.releases import release_facts
 from featuregate.wire.cluster import Node
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from featuregate.roles import Role
-    from featuregate.testing.fakes.answers import ClusterMembers, NodeState
-    from featuregate.testing.fakes.listener import LoopThread
     from featuregate.testing.fakes.session import Controller, ServerSession
     from featuregate.wire.frames import RequestHeader
 

@@ -10,25 +10,22 @@ from __future__ import annotations
 import threading
 from collections import deque
 from dataclasses import replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Self
 
 from featuregate.errors import ClosedError
 from featuregate.testing.cluster_ids import random_cluster_id
 from featuregate.testing.fakes.answers import ClusterMembers, NodeState, configs_of
 from featuregate.testing.fakes.broker import FakeBroker, ReceivedRequest
 from featuregate.testing.fakes.listener import LoopThread
-from featuregate.testing.fakes.releases import release_facts
+from featuregate.testing.fakes.releases import ReleaseFacts, release_facts
 from featuregate.testing.fakes.services import service_named
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Mapping, Sequence
-    from types import TracebackType
-    from typing import Self
 
     from featuregate.roles import Role
-    from featuregate.testing.fakes.releases import ReleaseFacts
     from featuregate.testing.fakes.session import Controller
 
 __all__ = ["FakeBroker", "FakeCluster", "ReceivedRequest"]

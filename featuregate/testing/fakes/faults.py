@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from featuregate.testing.fakes.answers import APIS, fail
 from featuregate.testing.fakes.listener import Transmission
-from featuregate.wire.frames import write_response
+from featuregate.wire.frames import RequestHeader, write_response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from featuregate.wire.frames import RequestHeader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

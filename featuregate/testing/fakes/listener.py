@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from featuregate.errors import RemoteWireError
 from featuregate.testing.fakes.session import ServerSession
@@ -16,7 +16,6 @@ from featuregate.wire.frames import FrameReader
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Coroutine, Iterable
-    from typing import Any
 
 HOST = "127.0.0.1"
 _BACKLOG = 128

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog.levels import METADATA_VERSION, release_levels
 from featuregate.catalog.load import load
-from featuregate.catalog.releases import captured
+from featuregate.catalog.releases import CapturedRelease, captured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate.catalog.releases import CapturedRelease
     from featuregate.roles import Role
 
 _KRAFT_VERSION: Final = "kraft.version"

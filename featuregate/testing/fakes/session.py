@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 from featuregate.testing.fakes.answers import (
     APIS,
     Answer,
+    ClusterMembers,
+    NodeState,
     api_versions,
     describe_cluster,
     describe_configs,
@@ -32,8 +34,6 @@ from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeatur
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from featuregate.testing.fakes.answers import ClusterMembers, NodeState
 
     Controller = Callable[[UpdateFeaturesRequest, int], UpdateFeaturesResponse | None]
     """Answers UpdateFeatures of a version; ``None``: it cannot answer now, for example without a quorum."""

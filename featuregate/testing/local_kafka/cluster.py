@@ -13,14 +13,13 @@ from featuregate.testing.local_kafka.commands import feature_arguments, features
 from featuregate.testing.local_kafka.config import ClusterConfig, client_properties, node_configs
 from featuregate.testing.local_kafka.jars import jars_of
 from featuregate.testing.local_kafka.nodes import KafkaNode, KafkaNodes, NodeInfo
-from featuregate.testing.local_kafka.processes import HOST, ReservedPorts
+from featuregate.testing.local_kafka.processes import HOST, ChildProcess, ReservedPorts
 from featuregate.testing.local_kafka.releases import recipe_for
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterable, Mapping
 
-    from featuregate.testing.local_kafka.processes import ChildProcess
 
 __all__ = ["LocalKafka", "NodeInfo"]
 

@@ -14,7 +14,7 @@ from featuregate.errors import LocalKafkaError
 from featuregate.testing.cluster_ids import random_cluster_id
 from featuregate.testing.local_kafka.certificates import issue_certificates
 from featuregate.testing.local_kafka.commands import Installation, format_arguments, scram_arguments, write_logging
-from featuregate.testing.local_kafka.config import jaas, node_properties, properties_text
+from featuregate.testing.local_kafka.config import ClusterConfig, NodeConfig, jaas, node_properties, properties_text
 from featuregate.testing.local_kafka.probe import cluster_id, membership, serves
 from featuregate.testing.local_kafka.processes import HOST, ChildProcess, ProcessGroup, ProcessState, wait_until
 from featuregate.testing.local_kafka.releases import recipe_for
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featuregate.roles import Role
-    from featuregate.testing.local_kafka.config import ClusterConfig, NodeConfig
 
 STORAGE_TOOL = "kafka.tools.StorageTool"
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from featuregate.testing.local_kafka.commands import Installation
 from featuregate.testing.local_kafka.config import properties_text
-from featuregate.testing.local_kafka.processes import HOST, wait_until
+from featuregate.testing.local_kafka.processes import HOST, ChildProcess, ProcessGroup, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup
 
 RELEASE = "2.8.2"
 """The release of Kafka whose jars contain the ZooKeeper that runs: 3.5, which serves clients from 3.4."""

@@ -16,17 +16,18 @@ from featuregate.errors import (
     ConnectFailed,
     ConnectionLost,
     DiscoveryError,
+    FeatureGateError,
     RemoteWireError,
     TimedOut,
 )
 from featuregate.net.probe import ProbeResult
 from featuregate.sources.brokers import broker_answer
 from featuregate.sources.source import BrokerAnswers
-from featuregate.testing.fakes.answers import ClusterMembers
+from featuregate.testing.fakes.answers import ClusterMembers, NodeState
 from featuregate.testing.fakes.session import ServerSession
 from featuregate.view.merging import merge
 from featuregate.wire.cluster import DescribeClusterRequest
-from featuregate.wire.events import Negotiated, Refused, Reply
+from featuregate.wire.events import Event, Negotiated, Refused, Reply
 from featuregate.wire.frames import FrameReader
 from featuregate.wire.sasl import (
     SaslAuthenticateRequest,
@@ -39,12 +40,9 @@ from featuregate.wire.session import Session
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate.errors import FeatureGateError
-    from featuregate.testing.fakes.answers import NodeState
     from featuregate.testing.simulator.cluster import Cluster
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
-    from featuregate.wire.events import Event
 
 _PORT: Final = 9092
 _LISTS_FENCED_FROM: Final = 2

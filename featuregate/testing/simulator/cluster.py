@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
-from featuregate.testing.simulator.events import UpdateFeatures
+from featuregate.testing.simulator.events import ClusterEvent, UpdateFeatures
 from featuregate.testing.simulator.kraft import transitions as kraft
 from featuregate.testing.simulator.kraft.cluster import KRaftCluster
 from featuregate.testing.simulator.kraft.spec import KRaft
@@ -15,7 +15,6 @@ from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesReques
 
 if TYPE_CHECKING:
     from featuregate.roles import Role
-    from featuregate.testing.simulator.events import ClusterEvent
 
 ClusterSpec = KRaft | ZooKeeper
 """What a new cluster is made of; its ``create()`` returns the cluster."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self
 
 from featuregate.testing.simulator.events import (
     CatchUp,
+    ClusterEvent,
     Heal,
     Lag,
     Partition,
@@ -19,10 +20,8 @@ from featuregate.testing.simulator.events import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Self
 
     from featuregate.testing.simulator.builds import Build
-    from featuregate.testing.simulator.events import ClusterEvent
     from featuregate.testing.simulator.nodes import NodeStatus, SimulatedNode
 
 _STATUS_CHANGES: Final[Mapping[type[ClusterEvent], tuple[str, NodeStatus]]] = {

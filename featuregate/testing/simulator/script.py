@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from featuregate.testing.simulator.cluster import apply
+from featuregate.testing.simulator.cluster import Cluster, ClusterSpec, apply
 from featuregate.testing.simulator.values import Value
 
 if TYPE_CHECKING:
-    from featuregate.testing.simulator.cluster import Cluster, ClusterSpec
     from featuregate.testing.simulator.events import ClusterEvent
     from featuregate.wire.update_features import UpdateFeaturesResponse
 

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from featuregate.testing.fakes.answers import NO_CONTROLLER
+from featuregate.testing.fakes.answers import NO_CONTROLLER, ClusterMembers
 from featuregate.testing.fakes.broker import FakeBroker
 from featuregate.testing.fakes.cluster import FakeCluster
-from featuregate.testing.simulator.cluster import apply, update_features
+from featuregate.testing.simulator.cluster import Cluster, ClusterSpec, apply, update_features
 
 if TYPE_CHECKING:
     import asyncio
     import ssl
     from collections.abc import Coroutine, Mapping
-    from typing import Any
 
     from featuregate.roles import Role
-    from featuregate.testing.fakes.answers import ClusterMembers
     from featuregate.testing.fakes.session import Controller
-    from featuregate.testing.simulator.cluster import Cluster, ClusterSpec
     from featuregate.testing.simulator.events import ClusterEvent
     from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 

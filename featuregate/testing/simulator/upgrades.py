@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from featuregate.testing.simulator.cluster import apply
+from featuregate.testing.simulator.cluster import ClusterSpec, apply
 from featuregate.testing.simulator.events import (
     CatchUp,
     ClusterEvent,
@@ -39,7 +39,6 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from featuregate.testing.simulator.cluster import ClusterSpec
 
 _WEIGHTS: Final = {
     Roll: 8,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 
 from featuregate_librdkafka.connection import connection_properties
@@ -13,7 +13,6 @@ from featuregate_librdkafka.connection import connection_properties
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from confluent_kafka import KafkaError
 
 _logger = logging.getLogger("featuregate.confluent.client")
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException, Producer
 
 from featuregate_confluent.client.pending import GroupUnreadable, ask_until_answered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from confluent_kafka import Consumer, Producer
 
 
 def read_cluster_id(client: Consumer | Producer, topics: Iterable[str], timeout: float) -> str | None:

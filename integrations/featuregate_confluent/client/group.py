@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # not re-exported
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not re-exported
 
 from featuregate.errors import ClosedError
 from featuregate_confluent.client import clients
-from featuregate_confluent.client.committed import OffsetsReader, read_all
+from featuregate_confluent.client.committed import CommittedOffset, OffsetsReader, read_all
 from featuregate_confluent.client.patterns import matcher
 from featuregate_confluent.client.pending import (
     UNBOUNDED_SECONDS,
@@ -23,16 +23,12 @@ from featuregate_confluent.client.pending import (
     PendingAnswer,
     ask_until_answered,
 )
-from featuregate_confluent.latch.protocol import Member
+from featuregate_confluent.latch.protocol import Member, Partition
 from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from confluent_kafka.admin import AdminClient
-
-    from featuregate_confluent.client.committed import CommittedOffset
-    from featuregate_confluent.latch.protocol import Partition
 
 T = TypeVar("T")
 

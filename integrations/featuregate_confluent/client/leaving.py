@@ -7,12 +7,11 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from confluent_kafka import Consumer
 
 logger = logging.getLogger("featuregate.confluent")
 

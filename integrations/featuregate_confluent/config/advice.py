@@ -13,19 +13,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 from featuregate.errors import FeatureGateError
-from featuregate.gating.decisions import evaluate
-from featuregate.requirements import Api, configs_in, presets
-from featuregate_confluent.config.properties import given, last, number, text
+from featuregate.gating.decisions import Decision, evaluate
+from featuregate.requirements import Api, Requirement, configs_in, presets
+from featuregate_confluent.config.properties import Config, given, last, number, text
 from featuregate_librdkafka.advice import Advice, AdviceState, apply_advice, require_role
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featuregate.gating.decisions import Decision
     from featuregate.polling.discoverer import Discoverer
-    from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
-    from featuregate_confluent.config.properties import Config
 
 _log = logging.getLogger("featuregate_confluent.config.advice")
 

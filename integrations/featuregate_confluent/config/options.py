@@ -6,7 +6,7 @@ name and its type, also where a class of yours passes them on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from featuregate.config.providers import without_placeholders
@@ -15,7 +15,6 @@ from featuregate_confluent.config.transactional_ids import partition_transaction
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
 
     from featuregate import Discoverer
     from featuregate_confluent.events import SwitchHook

@@ -7,11 +7,8 @@ Every function is total: what librdkafka would refuse is left for it to refuse.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 Config = Mapping[str, Any]
 """The properties and callbacks that an app passes to confluent-kafka."""

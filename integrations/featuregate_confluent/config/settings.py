@@ -11,14 +11,13 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.errors import ConfigError
-from featuregate_confluent.config.properties import given, last, number, text
+from featuregate_confluent.config.properties import Config, given, last, number, text
 from featuregate_confluent.errors import SettingsContradict
 from featuregate_confluent.latch.tags import tagged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featuregate_confluent.config.properties import Config
     from featuregate_confluent.models import Model
 
 _CONSUMER_DEFAULTS: Final = {

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate_confluent.errors import ModelRefused, SwitchFatal
 from featuregate_confluent.latch import tags
-from featuregate_confluent.models import Model
+from featuregate_confluent.models import Model, PinnedModel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from featuregate import Decision
     from featuregate_confluent.latch.marks import Mark
-    from featuregate_confluent.models import PinnedModel
 
 Partition = tuple[str, int]
 """A topic and the number of its partition."""

@@ -6,8 +6,8 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from featuregate_confluent.errors import Aborted, MustRejoin, RecordRefused, SwitchFatal
-from featuregate_confluent.events import Fenced, TransactionAborted, TransactionCommitted
+from featuregate_confluent.errors import Aborted, MustRejoin, RecordRefused, SwitchError, SwitchFatal
+from featuregate_confluent.events import Fenced, SwitchEvent, TransactionAborted, TransactionCommitted
 from featuregate_confluent.member.failure_limits import (
     ABORTED_AT_MOST,
     LOST_AT_MOST,
@@ -16,16 +16,13 @@ from featuregate_confluent.member.failure_limits import (
     UNEXPLAINED_AT_MOST,
 )
 from featuregate_confluent.member.positions import rewind
-from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack
+from featuregate_confluent.producing.outcome import Committed, Lost, Outcome, RolledBack
 from featuregate_librdkafka.calls import Callers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featuregate_confluent.errors import SwitchError
-    from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.member.state import MemberState
-    from featuregate_confluent.producing.outcome import Outcome
     from featuregate_confluent.producing.producers import Producers
     from featuregate_confluent.producing.rounds import Rounds
     from featuregate_confluent.producing.transaction import Transaction

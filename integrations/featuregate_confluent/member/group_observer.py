@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate_confluent.client.cluster import read_cluster_id
 from featuregate_confluent.client.patterns import matcher
-from featuregate_confluent.client.pending import GroupUnreadable
-from featuregate_confluent.latch.protocol import latch, require_same_cluster
-from featuregate_confluent.models import Model
+from featuregate_confluent.client.pending import GroupUnreadable, PendingAnswer
+from featuregate_confluent.latch.protocol import Member, Partition, latch, require_same_cluster
+from featuregate_confluent.models import Model, PinnedModel
 from featuregate_confluent.producing.offsets import uncontradicted
 
 if TYPE_CHECKING:
@@ -23,13 +23,10 @@ if TYPE_CHECKING:
     from featuregate_confluent.client.committed import CommittedOffset
     from featuregate_confluent.client.group import GroupDescription, GroupReader
     from featuregate_confluent.client.latch_topic import LatchTopic
-    from featuregate_confluent.client.pending import PendingAnswer
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.latch.marks import Mark
-    from featuregate_confluent.latch.protocol import Member, Partition
     from featuregate_confluent.member.group_state import GroupState
     from featuregate_confluent.member.state import MemberState
-    from featuregate_confluent.models import PinnedModel
 
 logger = logging.getLogger("featuregate.confluent")
 

@@ -8,17 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from featuregate_confluent.events import CommitsBlocked, InputMissing, LatchRead, ModelChanged
-from featuregate_confluent.latch.protocol import LATCHED, Observation, decide
-from featuregate_confluent.models import Model
+from featuregate_confluent.events import CommitsBlocked, InputMissing, LatchRead, ModelChanged, SwitchEvent
+from featuregate_confluent.latch.protocol import LATCHED, Member, ModelChoice, Observation, Partition, decide
+from featuregate_confluent.models import Model, PinnedModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from featuregate import Decision
-    from featuregate_confluent.events import SwitchEvent
-    from featuregate_confluent.latch.protocol import Member, ModelChoice, Partition
-    from featuregate_confluent.models import PinnedModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,21 +11,17 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from featuregate_confluent.client.pending import GroupUnreadable
-from featuregate_confluent.client.progress import observe
-from featuregate_confluent.events import PartitionsStalled
-from featuregate_confluent.member.state import StalledPartition
+from featuregate_confluent.client.pending import GroupUnreadable, PendingAnswer
+from featuregate_confluent.client.progress import Progress, observe
+from featuregate_confluent.events import PartitionsStalled, SwitchEvent
+from featuregate_confluent.member.state import MemberState, StalledPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from featuregate_confluent.client.committed import CommittedOffset
     from featuregate_confluent.client.group import GroupDescription, GroupReader, PendingEnds
-    from featuregate_confluent.client.pending import PendingAnswer
-    from featuregate_confluent.client.progress import Progress
-    from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.latch.protocol import Partition
-    from featuregate_confluent.member.state import MemberState
 
 logger = logging.getLogger("featuregate.confluent")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from confluent_kafka import OFFSET_INVALID, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Message, TopicPartition
 
 from featuregate_confluent.errors import MustRejoin
 from featuregate_confluent.latch import marks
@@ -12,8 +12,6 @@ from featuregate_confluent.latch.marks import Mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from confluent_kafka import Consumer, Message
 
     from featuregate_confluent.client.committed import CommittedOffset
     from featuregate_confluent.latch.protocol import Partition

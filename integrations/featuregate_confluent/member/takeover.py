@@ -6,13 +6,13 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from featuregate_confluent.client.committed import named, stable_read
+from featuregate_confluent.client.committed import CommittedOffset, named, stable_read
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.error_actions import ErrorAction, action_for
 from featuregate_confluent.errors import LatchTopicUnreadable, MustRejoin, SwitchFatal
-from featuregate_confluent.events import PartitionsTakenOver
+from featuregate_confluent.events import PartitionsTakenOver, SwitchEvent
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.latch.protocol import ids_to_take, partitions_to_read
+from featuregate_confluent.latch.protocol import Partition, ids_to_take, partitions_to_read
 from featuregate_confluent.member.positions import move
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Consumer
 
-    from featuregate_confluent.client.committed import CommittedOffset
-    from featuregate_confluent.events import SwitchEvent
-    from featuregate_confluent.latch.protocol import Partition
     from featuregate_confluent.member.group_observer import GroupObserver
     from featuregate_confluent.member.state import MemberState
     from featuregate_confluent.models import Model

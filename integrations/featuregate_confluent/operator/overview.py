@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.plugin import aligned, printable
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.latch.protocol import latch
+from featuregate_confluent.latch.protocol import Member, Partition, latch
 from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.client.committed import CommittedOffset
     from featuregate_confluent.client.group import GroupDescription
     from featuregate_confluent.client.progress import Progress
-    from featuregate_confluent.latch.protocol import Member, Partition
 
 
 NOT_COMMITTED: Final[CommittedOffset] = (None, Mark(None))

@@ -9,13 +9,13 @@ so this looks for open transactions itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
 
 from featuregate_confluent.client import clients
 from featuregate_confluent.client.committed import OffsetsReader, named
-from featuregate_confluent.client.group import GroupReader
+from featuregate_confluent.client.group import GroupDescription, GroupReader
 from featuregate_confluent.client.pending import (
     UNBOUNDED_SECONDS,
     GroupUnreadable,
@@ -29,11 +29,9 @@ from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Self
 
     from confluent_kafka.admin import AdminClient
 
-    from featuregate_confluent.client.group import GroupDescription
     from featuregate_confluent.client.latch_topic import LatchTopic
     from featuregate_confluent.latch.protocol import Member, Partition
     from featuregate_confluent.models import Model

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from featuregate_confluent.error_actions import ErrorAction, action_for, explain
 from featuregate_confluent.errors import CommitRefused
@@ -22,6 +22,7 @@ from featuregate_confluent.producing.offsets import (
 from featuregate_confluent.producing.outcome import (
     Committed,
     Lost,
+    Outcome,
     RolledBack,
     lost_by,
     rolled_back_by,
@@ -31,9 +32,6 @@ from featuregate_confluent.producing.outcome import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from confluent_kafka import Consumer, Producer, TopicPartition
-
-    from featuregate_confluent.producing.outcome import Outcome
     from featuregate_librdkafka.calls import Call, Within
 
 END_SECONDS: Final = 60.0

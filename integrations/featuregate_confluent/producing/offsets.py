@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from featuregate_confluent.client.cluster import read_cluster_id
 from featuregate_confluent.client.pending import GroupUnreadable
@@ -20,16 +20,13 @@ from featuregate_confluent.error_actions import ErrorAction, action_for, explain
 from featuregate_confluent.errors import CommitRefused, SwitchFatal
 from featuregate_confluent.latch import marks
 from featuregate_confluent.latch.protocol import require_same_cluster
-from featuregate_librdkafka.calls import call_within
+from featuregate_librdkafka.calls import Within, call_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from confluent_kafka import Consumer, KafkaError, Producer
-
     from featuregate import Decision, Gate
     from featuregate_confluent.latch.marks import Mark
-    from featuregate_librdkafka.calls import Within
 
 SEND_SECONDS: Final = 30.0
 CLUSTER_SECONDS: Final = 5.0

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from featuregate_confluent.errors import Aborted, MustRejoin, RecordRefused
 
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Self
 
     from featuregate_confluent.producing.transaction import Transaction
 

@@ -7,7 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from featuregate_confluent.client.committed import named
 from featuregate_confluent.config import settings
@@ -18,8 +18,6 @@ from featuregate_librdkafka.closing import close_producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
-
-    from confluent_kafka import KafkaError
 
     from featuregate_confluent.latch.protocol import Partition
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from featuregate_confluent.errors import RoundTooLong
-from featuregate_confluent.events import RoundExceededLimit, RoundResized
+from featuregate_confluent.events import RoundExceededLimit, RoundResized, SwitchEvent
 from featuregate_confluent.producing.pace import MARGIN, Pace
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
-    from featuregate_confluent.events import SwitchEvent
 
 ALONE_AT_MOST: Final = 3
 """Rounds of one message that outlived a limit and were lost, in a row. One alone may be a process that was stopped."""

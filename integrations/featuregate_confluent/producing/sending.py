@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from featuregate_confluent.error_actions import ErrorAction, action_for
 from featuregate_confluent.producing.offsets import words
@@ -15,7 +15,6 @@ from featuregate_confluent.producing.outcome import Lost, RolledBack, rolled_bac
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from confluent_kafka import KafkaError, Message, Producer
 
 Delivery: TypeAlias = "Callable[[KafkaError | None, Message], None]"
 

@@ -9,30 +9,25 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, TypeAlias
 
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
 from featuregate_confluent.errors import Aborted, MustRejoin, SwitchError, SwitchFatal
 from featuregate_confluent.producing.ending import outcome_of, roll_back, roll_back_failed, send_and_commit
 from featuregate_confluent.producing.offsets import SEND_SECONDS
-from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack, lost_by
-from featuregate_confluent.producing.sending import failed_before, logging_errors, refused, send_when_room
+from featuregate_confluent.producing.outcome import Committed, Lost, Outcome, RolledBack, lost_by
+from featuregate_confluent.producing.sending import Delivery, failed_before, logging_errors, refused, send_when_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
-    from typing import Self
-
-    from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
     from featuregate_confluent.client.latch_topic import LatchRecord
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.models import Model
     from featuregate_confluent.producing.assignment import Assignment
-    from featuregate_confluent.producing.outcome import Outcome
     from featuregate_confluent.producing.rounds import Rounds
-    from featuregate_confluent.producing.sending import Delivery
     from featuregate_librdkafka.calls import Call, Callers, Within
 
 Data: TypeAlias = bytes | str | None

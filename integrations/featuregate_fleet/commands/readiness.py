@@ -8,7 +8,7 @@ import argparse
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from featuregate.cli.plugin import (
     FAILED,
@@ -28,11 +28,8 @@ from featuregate_fleet.commands.options.moves import add_moves
 from featuregate_fleet.commands.options.tables import add_tables_options, adding_report, tables_folder
 from featuregate_fleet.readiness.evidence import confirmed
 from featuregate_fleet.readiness.page.report_page import to_html
-from featuregate_fleet.readiness.report import assess
+from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
-
-if TYPE_CHECKING:
-    from featuregate_fleet.readiness.report import Report
 
 NO_VERDICT: Final = 3
 """The evidence is missing or too old."""

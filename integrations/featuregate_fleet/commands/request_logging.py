@@ -8,7 +8,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Final
 
-from featuregate.admin.log_levels import LEVELS, LogLevels
+from featuregate.admin.log_levels import LEVELS, BrokerLogLevel, LogLevels
 from featuregate.cli.plugin import (
     OK,
     UNKNOWN,
@@ -25,7 +25,6 @@ from featuregate_fleet.commands.stop_signals import stop_signals
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from featuregate.admin.log_levels import BrokerLogLevel
 
 DESCRIPTION: Final = """\
 Set the level of the logger kafka.request.logger on each broker, one after another, while it runs. At debug a broker

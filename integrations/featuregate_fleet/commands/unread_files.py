@@ -6,12 +6,19 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import print_message, printable
 from featuregate_fleet.evidence.reasons import LAYOUTS, UNKNOWN_BROKER, UNKNOWN_LAYOUT
-from featuregate_fleet.evidence.unread import CHANGED, LINKED, UNLISTED, is_being_written, some_of, unread_file
+from featuregate_fleet.evidence.unread import (
+    CHANGED,
+    LINKED,
+    UNLISTED,
+    NothingRead,
+    is_being_written,
+    some_of,
+    unread_file,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from featuregate_fleet.evidence.unread import NothingRead
     from featuregate_fleet.stream.read_files import ReadFiles
     from featuregate_fleet.tables.folder import Tables
 

@@ -19,6 +19,7 @@ from featuregate.records import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
+    CoordinatorRecord,
     UnknownKey,
     UnknownValue,
     tagged_fields,
@@ -29,7 +30,6 @@ from featuregate_fleet.evidence.columns import COORDINATOR_RECORDS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from featuregate.records import CoordinatorRecord
 
 TOPICS: Final = {log.topic: log for log in (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)}
 """The topics of coordinators, and what decodes their records."""

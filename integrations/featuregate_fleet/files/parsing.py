@@ -9,14 +9,12 @@ from featuregate_fleet.evidence.batches import parse_file
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.sums import add_up
 from featuregate_fleet.files.aggregation import is_aggregate, read_aggregate
-from featuregate_fleet.files.pieces import read_piece
+from featuregate_fleet.files.pieces import Piece, read_piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
-
-    from featuregate_fleet.files.pieces import Piece
 
 
 def parse_pieces(

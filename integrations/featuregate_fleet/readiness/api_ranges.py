@@ -7,12 +7,9 @@ from what it advertises in the few cases below.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from featuregate.catalog import api_name, captured
-
-if TYPE_CHECKING:
-    from featuregate.catalog import CapturedRelease
+from featuregate.catalog import CapturedRelease, api_name, captured
 
 API_VERSIONS: Final = 18
 """A broker answers any version of ApiVersions, so that a client can negotiate (KIP-511)."""

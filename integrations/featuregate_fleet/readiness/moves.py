@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from featuregate.catalog import api_name
+from featuregate.catalog import CapturedRelease, api_name
 from featuregate.requirements import ApiAtLeast, FeatureAtLeast, conditions_in, presets
 from featuregate_fleet.readiness.api_ranges import ReleaseApis, ServedApis, WithoutOldVersions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from featuregate.catalog import CapturedRelease
 
 
 @dataclass(frozen=True, slots=True)

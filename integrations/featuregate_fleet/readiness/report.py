@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.checks import api_checks as checks
 from featuregate_fleet.readiness.checks import coverage_checks, gate_checks, level_checks, record_checks
 from featuregate_fleet.readiness.checks.cut_checks import cut_requests
-from featuregate_fleet.readiness.evidence import AppUsage
+from featuregate_fleet.readiness.evidence import AppUsage, Evidence
 from featuregate_fleet.readiness.hours import logged_hours
 from featuregate_fleet.readiness.inter_broker import tell_apart
-from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, ToRelease
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from featuregate.view.cluster_view import View
-    from featuregate_fleet.readiness.evidence import Evidence
-    from featuregate_fleet.readiness.moves import Move
 
 
 LEVELS_STALE_AFTER: Final = timedelta(hours=1)

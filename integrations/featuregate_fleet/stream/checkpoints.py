@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from featuregate_fleet.tables.folder import BatchId
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pyspark.sql import Column, DataFrame
 
 _LOGS: Final = ("commits", "offsets", "sources/0")
 _QUERY_ID: Final = "sql.streaming.queryId"

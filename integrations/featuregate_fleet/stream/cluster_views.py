@@ -9,13 +9,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.evidence.columns import CLUSTER_VIEWS, FEATURE_LEVELS
 from featuregate_fleet.evidence.levels import level_rows
-from featuregate_fleet.tables.folder import BatchId
+from featuregate_fleet.tables.folder import BatchId, Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from featuregate.view.cluster_view import View
-    from featuregate_fleet.tables.folder import Tables
 
 
 def keep_view(spark: SparkSession, view: View, tables: Tables) -> None:

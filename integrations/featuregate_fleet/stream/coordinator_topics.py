@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -16,15 +17,12 @@ from featuregate_fleet.evidence.coordinator_records import RAW, TOPICS, decode_b
 from featuregate_fleet.stream.checkpoints import unread, write_batches
 from featuregate_fleet.stream.internal_topics import TopicEnds, has_records, java_properties, topic_ends
 from featuregate_fleet.tables.failures import one_line_failures
-from featuregate_fleet.tables.folder import BatchId
+from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from featuregate_fleet.tables.folder import Tables
 
 _RECORDS: Final = "coordinator_records"
 _IN_A_BATCH: Final = 2_000_000

@@ -10,13 +10,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.evidence.columns import READINESS
 from featuregate_fleet.tables.failures import one_line_failures
-from featuregate_fleet.tables.folder import BatchId
+from featuregate_fleet.tables.folder import BatchId, Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from featuregate_fleet.readiness.report import Report
-    from featuregate_fleet.tables.folder import Tables
 
 
 def keep_report(spark: SparkSession, report: Report, tables: Tables) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.evidence.columns import COVERAGE
-from featuregate_fleet.tables.folder import BatchId
+from featuregate_fleet.tables.folder import BatchId, Tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from featuregate.admin.log_levels import BrokerLogLevel
-    from featuregate_fleet.tables.folder import Tables
 
 
 def keep_log_levels(spark: SparkSession, levels: Iterable[BrokerLogLevel], tables: Tables) -> list[str]:

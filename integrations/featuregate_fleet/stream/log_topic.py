@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -16,7 +17,7 @@ from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC
 from featuregate_fleet.files.log_records import RECORDS, parse_records
 from featuregate_fleet.stream.checkpoints import write_batches
-from featuregate_fleet.stream.internal_topics import java_properties, topic_ends
+from featuregate_fleet.stream.internal_topics import TopicEnds, java_properties, topic_ends
 from featuregate_fleet.stream.parsed import write_parsed
 from featuregate_fleet.stream.topic_identity import same_topic
 from featuregate_spark.reused_worker import ReusedWorkerTask
@@ -24,10 +25,7 @@ from featuregate_spark.reused_worker import ReusedWorkerTask
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
-
     from featuregate_fleet.evidence.unread import NothingRead
-    from featuregate_fleet.stream.internal_topics import TopicEnds
     from featuregate_fleet.tables.folder import BatchId, Tables
 
 _IN_A_BATCH: Final = 1_000_000

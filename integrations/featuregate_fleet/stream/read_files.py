@@ -14,13 +14,12 @@ from featuregate_fleet.evidence.paths import LogFile, broker_of, log_file
 from featuregate_fleet.evidence.unread import LINKED, UNLISTED
 from featuregate_fleet.files.pieces import COMPRESSED, SHORT, content_of, has_grown_from
 from featuregate_fleet.files.segments import PROGRESS
-from featuregate_fleet.tables.folder import BatchId
+from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_spark.arrow_tables import to_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from featuregate_fleet.tables.folder import Tables
 
 _IN_A_TURN: Final = 10_000
 _WHOLE: Final = 2**62

@@ -7,7 +7,7 @@ from hashlib import sha256
 from operator import or_
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pyspark.sql import Window
+from pyspark.sql import Column, Window
 from pyspark.sql import functions as f
 
 from featuregate_fleet.evidence.principals import pattern_of
@@ -16,8 +16,6 @@ from featuregate_fleet.tables.failures import one_line_failures
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
-
-    from pyspark.sql import Column
 
     from featuregate_fleet.tables.delta import DeltaTables
 

@@ -12,27 +12,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
-from featuregate_fleet.evidence.paths import IN_UTC, log_file
+from featuregate_fleet.evidence.paths import IN_UTC, LogFile, log_file
 from featuregate_fleet.files.opening import is_behind_link
 from featuregate_fleet.files.pieces import Piece, as_it_is, content_of, pieces_behind
 from featuregate_fleet.stream.checkpoints import write_batches
 from featuregate_fleet.stream.parsed import parse_files, write_parsed
 from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.tables.failures import cause_of
-from featuregate_fleet.tables.folder import BatchId
+from featuregate_fleet.tables.folder import BatchId, Tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
-
-    from featuregate_fleet.evidence.paths import LogFile
     from featuregate_fleet.evidence.unread import NothingRead
-    from featuregate_fleet.tables.folder import Tables
 
 _FILES_IN_A_BATCH: Final = 256
 """A micro-batch costs three seconds of processor time beside its lines."""

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 
 from featuregate.files import replace_file
 from featuregate_fleet.errors import TablesBroken
-from featuregate_fleet.stream.internal_topics import topic_ends
+from featuregate_fleet.stream.internal_topics import TopicEnds, topic_ends
 from featuregate_fleet.tables.failures import cause_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from featuregate_fleet.stream.internal_topics import TopicEnds
 
 _FILE: Final = "topic_id"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -12,16 +13,13 @@ from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.columns import FEATURE_USAGE, USAGE_KEYS
 from featuregate_fleet.evidence.usage_reports import PARSED_REPORTS, RECORDS, parse_records
 from featuregate_fleet.stream.checkpoints import unread, write_batches
-from featuregate_fleet.stream.internal_topics import java_properties, topic_ends
+from featuregate_fleet.stream.internal_topics import TopicEnds, java_properties, topic_ends
 from featuregate_fleet.stream.topic_identity import same_topic
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
-
-    from featuregate_fleet.stream.internal_topics import TopicEnds
     from featuregate_fleet.tables.folder import BatchId, Tables
 
 _TOPICS: Final = "usage_topics"

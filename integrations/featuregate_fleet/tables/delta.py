@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from featuregate_fleet.errors import WrongSpark
-from featuregate_fleet.tables.folder import Tables
+from featuregate_fleet.tables.folder import BatchId, Tables
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
-
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
-    from featuregate_fleet.tables.folder import BatchId
 
 _CHECK_RETENTION: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 

@@ -7,6 +7,7 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
 
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
     from featuregate_fleet.evidence.unread import UnreadFile

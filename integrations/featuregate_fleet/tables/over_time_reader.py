@@ -7,18 +7,15 @@ from functools import reduce
 from operator import and_, attrgetter
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from featuregate_fleet.readiness.evidence import LevelAt, UsageAt
+from featuregate_fleet.readiness.evidence import LevelAt, Usage, UsageAt
 from featuregate_fleet.tables.times import EPOCH, from_micros
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pyspark.sql import DataFrame
-
-    from featuregate_fleet.readiness.evidence import Usage
     from featuregate_fleet.tables.folder import Tables
 
 _OF_NODES: Final = ("listener", "principal", "client_id", "software_name", "api_key")

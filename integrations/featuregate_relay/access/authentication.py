@@ -16,7 +16,7 @@ from featuregate_relay.access.api_keys import ApiKeys
 from featuregate_relay.access.clients import ANYONE, NOT_KNOWN, Client
 from featuregate_relay.access.rates import Rates
 from featuregate_relay.access.tickets import Tickets
-from featuregate_relay.access.tokens import InvalidToken
+from featuregate_relay.access.tokens import InvalidToken, Tokens
 from featuregate_relay.refusals import Refused, refusal
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from featuregate_relay.access.tokens import Tokens
 
 _OPEN_PATHS: Final = {"/healthz", "/readyz"}
 """Probes have no credentials."""

@@ -15,7 +15,7 @@ from featuregate.errors import ConfigError, FeatureGateError, RequirementError
 from featuregate.files import read_file
 from featuregate.polling.discoverer import Discoverer
 from featuregate.requirements import Requirement, as_requirement, served_in
-from featuregate_relay.access.authentication import wall
+from featuregate_relay.access.authentication import Access, wall
 from featuregate_relay.access.tickets import Tickets
 from featuregate_relay.config.access import ClientTable, TlsTable, TokensTable, make_access, problems
 from featuregate_relay.config.addresses import Address
@@ -25,7 +25,6 @@ from featuregate_relay.flags.flags import LEVEL
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate_relay.access.authentication import Access
     from featuregate_relay.access.certificates import Certificates
 
 

@@ -12,19 +12,17 @@ from markupsafe import Markup, escape
 
 from featuregate.printable import shown
 from featuregate.sources.floor import Floor
-from featuregate.view.matrix import compare
+from featuregate.view.matrix import Matrix, Row, compare
 from featuregate_relay.page.gates import shown_gate
 from featuregate_relay.page.rollback import rollback_of
-from featuregate_relay.page.software import lacks, roll_of, software_of
+from featuregate_relay.page.software import Software, lacks, roll_of, software_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from featuregate import View
-    from featuregate.view.matrix import Matrix, Row
     from featuregate_relay.clusters import ServedCluster
     from featuregate_relay.states import ClusterState
-from featuregate_relay.page.software import Software
 
 LATCHED: Final = "latched"
 """The parameter with the gates that the page has shown open, each by :func:`featuregate_relay.seen.latch_of`."""

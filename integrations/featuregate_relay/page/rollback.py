@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate import evaluate
+from featuregate import Gate, View, evaluate
 from featuregate.admin.no_return import oldest_release
 from featuregate.catalog import captured, captured_releases
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
@@ -14,7 +14,6 @@ from featuregate_relay.timeline.releases import release_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from featuregate import Gate, View
 
 _MOST_RELEASES: Final = 15
 

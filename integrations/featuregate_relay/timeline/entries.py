@@ -6,13 +6,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from featuregate.json_values import check_schema, parse_json
+from featuregate.json_values import JsonValue, check_schema, parse_json
 from featuregate_relay.timeline.changes import KINDS, Change, Moment, changes, moved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate.json_values import JsonValue
 
 MOST_ENTRIES: Final = 500
 """Older ones are forgotten."""

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate import Release, View, evaluate
 from featuregate.catalog import captured_releases
-from featuregate.view.answers import BrokerAnswer
+from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate.view.answers import ApiRange, SupportedRange
 
 _CACHED: Final = 256
 

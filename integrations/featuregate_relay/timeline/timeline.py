@@ -8,19 +8,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from featuregate.files import replace_file, turn
-from featuregate.gating.events import Polled, PollFailed
+from featuregate.gating.events import Event, Polled, PollFailed
 from featuregate.printable import printable
-from featuregate_relay.timeline.changes import changes, moment_of
-from featuregate_relay.timeline.entries import History, history_from_json, history_to_json
+from featuregate_relay.timeline.changes import Moment, changes, moment_of
+from featuregate_relay.timeline.entries import Entry, History, history_from_json, history_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from featuregate import Gate, View
-    from featuregate.gating.events import Event
-    from featuregate_relay.timeline.changes import Moment
-    from featuregate_relay.timeline.entries import Entry
 
 logger = logging.getLogger("featuregate.relay")
 

@@ -13,8 +13,8 @@ from featuregate.sources.floor import Floor
 from featuregate.sources.relay_responses import AGE_HEADER
 from featuregate_relay.entity_tags import matches
 from featuregate_relay.refusals import Refused
-from featuregate_relay.views.floors import problem_after
-from featuregate_relay.views.view_body import ViewBody, accepts_gzip
+from featuregate_relay.views.floors import Floors, problem_after
+from featuregate_relay.views.view_body import RawHeaders, ViewBody, accepts_gzip
 from featuregate_relay.waiting import ClientGone, ends_with_connection
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from featuregate import View
     from featuregate_relay.clusters import ServedCluster
-    from featuregate_relay.views.floors import Floors
-    from featuregate_relay.views.view_body import RawHeaders
 
 _RANDOM: Final = SystemRandom()
 _LONGEST_WAIT: Final = 30

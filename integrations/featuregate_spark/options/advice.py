@@ -10,15 +10,19 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Protocol, get_args
 
-from featuregate import Decision, evaluate
+from featuregate import Decision, Gate, Requirement, View, evaluate
 from featuregate_librdkafka.advice import Advice, AdviceState, apply_advice, require_role
-from featuregate_spark.options.connector import UNUSABLE_OPTIONS, USABLE_OPTIONS, SparkRole
+from featuregate_spark.options.connector import (
+    UNUSABLE_OPTIONS,
+    USABLE_OPTIONS,
+    SparkRole,
+    UnusableOption,
+    UsableOption,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from featuregate import Gate, Requirement, View
-    from featuregate_spark.options.connector import UnusableOption, UsableOption
 
 __all__ = ["GateMaker", "SparkRole", "kafka_options", "with_kafka_options"]
 

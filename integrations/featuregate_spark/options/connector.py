@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from featuregate import Api, presets
+from featuregate import Api, Requirement, presets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from featuregate import Requirement
 
 SparkRole = Literal["reader", "writer"]
 """``reader``: Spark's Kafka source; ``writer``: its Kafka sink. Both for batches and streams."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from featuregate_spark.errors import PinCorrupt, PinError, WrongCheckpoint, WrongPython
-from featuregate_spark.events import Pinned
+from featuregate_spark.events import Pinned, SparkEvent
 from featuregate_spark.failures import cause_of
 from featuregate_spark.pins.pin import BatchPin, next_pin
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from featuregate_spark.events import SparkEvent
     from featuregate_spark.pins.write_once import WriteOnceFiles
     from featuregate_spark.snapshot import Snapshot
     from featuregate_spark.watch import Watch

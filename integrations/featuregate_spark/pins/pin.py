@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from featuregate.errors import ConfigError
 from featuregate.gating.latch_store import latch_document, latch_state_from
 from featuregate.gating.latches import LatchedGate, LatchKey, LatchState, advance, decide
-from featuregate.json_values import check_schema, parse_json
+from featuregate.json_values import JsonValue, check_schema, parse_json
 from featuregate.view.answers import FrozenMap
 from featuregate_spark.errors import PinCorrupt
 from featuregate_spark.snapshot import Snapshot, snapshot_from
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from featuregate import Decision, Gate, View
-    from featuregate.json_values import JsonValue
 
 SCHEMA_VERSION: Final = 1
 ABOUT: Final = (

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate_spark.errors import TransactionTimedOut, WriteFailed, WrittenBefore
-from featuregate_spark.events import BatchWritten
+from featuregate_spark.events import BatchWritten, SparkEvent
 from featuregate_spark.session_kind import is_classic
 from featuregate_spark.sink.job import (
     Tasks,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from featuregate_spark.events import SparkEvent
     from featuregate_spark.sink.options import SinkOptions
     from featuregate_spark.sink.shard_attempt import Committed
     from featuregate_spark.sink.shards import Batch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
@@ -14,7 +14,6 @@ from featuregate_spark.sink.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from typing import Self
 
     from featuregate_spark.sink.shards import Batch
 

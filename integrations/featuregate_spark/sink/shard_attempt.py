@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from featuregate_spark.errors import TransactionTimedOut, WriteFailed
 from featuregate_spark.sink.progress import is_committed_with
-from featuregate_spark.sink.progress_reader import POLL_SECONDS, QUICK_READ_SECONDS
-from featuregate_spark.sink.shard_producer import ProducerFenced
+from featuregate_spark.sink.progress_reader import POLL_SECONDS, QUICK_READ_SECONDS, ProgressReader
+from featuregate_spark.sink.shard_producer import ProducerFenced, ShardProducer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from featuregate_spark.sink.kept_clients import KeptClients
-    from featuregate_spark.sink.progress_reader import ProgressReader
-    from featuregate_spark.sink.shard_producer import ShardProducer
     from featuregate_spark.sink.shards import Shard
 
 _log = logging.getLogger("featuregate.spark.sink")

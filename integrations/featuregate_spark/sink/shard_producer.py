@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from featuregate_librdkafka.calls import call_within
 from featuregate_librdkafka.closing import close_producer
@@ -18,8 +18,6 @@ from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, QUICK, QUIET, 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from confluent_kafka import Message
 
     from featuregate_spark.sink.shards import Shard
 

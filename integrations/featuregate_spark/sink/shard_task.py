@@ -14,12 +14,11 @@ from pyspark.sql.types import BooleanType, IntegerType, LongType, StructField, S
 from featuregate_spark.errors import NotReplayable
 from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.shard_attempt import Committed, ShardAttempt
-from featuregate_spark.sink.shards import Shard
+from featuregate_spark.sink.shards import Batch, Shard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from featuregate_spark.sink.shards import Batch
 
 RESULT_SCHEMA: Final = StructType(
     [

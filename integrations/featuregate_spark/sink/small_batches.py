@@ -15,13 +15,12 @@ import pyarrow.compute as pc
 from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, Clients
 from featuregate_spark.sink.shard_task import write_shards
-from featuregate_spark.sink.shards import Shard
+from featuregate_spark.sink.shards import Batch, Shard
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from featuregate_spark.sink.shard_attempt import Committed
-    from featuregate_spark.sink.shards import Batch
 
 MOST_SHARDS: Final = 16
 """The driver writes shards side by side, each with clients of its own. Executors share more of them."""

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from featuregate_spark.errors import WriteFailed
-from featuregate_spark.sink.progress import PreviousBatchIncomplete, sharding_of_batch
+from featuregate_spark.sink.progress import PreviousBatchIncomplete, Progress, sharding_of_batch
 from featuregate_spark.sink.progress_reader import (
     KAFKA_CLIENTS,
     POLL_SECONDS,
@@ -19,13 +19,11 @@ from featuregate_spark.sink.progress_reader import (
     ProgressUnavailable,
 )
 from featuregate_spark.sink.shard_producer import ProducerFenced, ShardProducer
-from featuregate_spark.sink.shards import Shard
+from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from featuregate_spark.sink.progress import Progress
-    from featuregate_spark.sink.shards import Batch, Sharding
 
 _log = logging.getLogger("featuregate.spark.sink")
 

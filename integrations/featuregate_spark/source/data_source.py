@@ -15,17 +15,15 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from featuregate import discover
 from featuregate.polling.discovery import broker_source
 from featuregate_spark.source.feature_poller import FeaturePoller
-from featuregate_spark.source.feature_state import document_of, next_state, state_from
+from featuregate_spark.source.feature_state import FeatureState, document_of, next_state, state_from
 from featuregate_spark.source.reader_options import ReaderOptions
-from featuregate_spark.source.rows import SCHEMA, pushed, rows_of
+from featuregate_spark.source.rows import SCHEMA, FeatureRow, pushed, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from pyspark.sql.types import StructType
 
-    from featuregate_spark.source.feature_state import FeatureState
-    from featuregate_spark.source.rows import FeatureRow
 
 _INITIAL_OFFSET: Final = {"n": 0}
 """The offset of a stream before any broker has answered."""

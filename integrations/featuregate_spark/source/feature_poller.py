@@ -12,14 +12,13 @@ from featuregate.gating.store import Store
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
 from featuregate.polling.view_updater import ViewUpdater
-from featuregate_spark.source.feature_state import Ages, next_state, reports_levels
+from featuregate_spark.source.feature_state import Ages, FeatureState, next_state, reports_levels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from featuregate import View
     from featuregate.sources.source import Source
-    from featuregate_spark.source.feature_state import FeatureState
     from featuregate_spark.source.reader_options import ReaderOptions
 
 

@@ -6,14 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.errors import ConfigError
-from featuregate_spark.source.feature_state import latched_levels, seen_levels
-from featuregate_spark.source.rows import KINDS
+from featuregate_spark.source.feature_state import FeatureState, Levels, latched_levels, seen_levels
+from featuregate_spark.source.rows import KINDS, Only
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from featuregate_spark.source.feature_state import FeatureState, Levels
-    from featuregate_spark.source.rows import Only
 
 _KAFKA: Final = "kafka."
 _BOOTSTRAP: Final = ("kafka.bootstrap.servers", "kafka.bootstrap.controllers")

@@ -7,14 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.catalog import api_name
-from featuregate_spark.source.feature_state import seen_levels
+from featuregate_spark.source.feature_state import FeatureState, Levels, seen_levels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from featuregate import View
     from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
-    from featuregate_spark.source.feature_state import FeatureState, Levels
 
 KINDS: Final = ("api", "feature", "error")
 

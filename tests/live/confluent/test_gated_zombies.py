@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 from eos.faults import until
 from eos.gated import COMMITTED, GatedApp
-from eos.ledger import Ledger
+from eos.ledger import Balance, Ledger
 from eos.naive import COMMITTED as COMMITTED_BY_HAND
-from eos.naive import PATIENT, NaiveApp, Outcome, late_heir
+from eos.naive import PATIENT, NaiveApp, Outcome, Stall, late_heir
 from eos.pipes import BOUND, Pipe, on
 
 from featuregate_confluent import Model, ModelRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from concurrent.futures import Future
-
-    from eos.ledger import Balance
-    from eos.naive import Stall
 
     from featuregate.testing import LocalKafka
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from eos.ledger import Ledger
-from eos.naive import COMMITTED, PATIENT, NaiveApp, Outcome
+from eos.ledger import Balance, Ledger
+from eos.naive import COMMITTED, PATIENT, Model, NaiveApp, Outcome, Stall
 from eos.pipes import Pipe, on
 
 if TYPE_CHECKING:
-    from eos.ledger import Balance
-    from eos.naive import Model, Stall
-
     from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from eos.ledger import Ledger
 from eos.pipes import BOUND, Pipe
 from eos.processors import Copier, Running, processor
@@ -20,7 +20,7 @@ from waiting import eventually
 
 from featuregate.errors import ClosedError
 from featuregate.testing import LocalKafka
-from featuregate_confluent import DeadLetter, Model, Record, SwitchFatal, TransformFailed
+from featuregate_confluent import DeadLetter, ExactlyOnceProcessor, Model, Record, SwitchFatal, TransformFailed
 from featuregate_confluent.events import (
     DeadLettered,
     Fenced,
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from confluent_kafka import Message
-
-    from featuregate_confluent import ExactlyOnceProcessor
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Message, Producer
 from eos.pipes import BOUND, SHORT_GROUPS, Pipe
 from eos.processors import Running
 from waiting import eventually
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from confluent_kafka import Message
 
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.proof("switch")]
 

@@ -14,8 +14,8 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from eos.faults import Faults, Line, until
-from eos.fleets import Fleet
+from eos.faults import Faults, Kind, Line, until
+from eos.fleets import App, Fleet
 from eos.ledger import Ledger
 from eos.pipes import BOUND, SHORT_GROUPS, Pipe
 
@@ -24,8 +24,6 @@ from featuregate.testing import LocalKafka
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from eos.faults import Kind
-    from eos.fleets import App
 
 logger = logging.getLogger("eos")
 

@@ -7,13 +7,13 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Message
 from eos.ledger import Ledger
 from eos.pipes import SILENT, Pipe, provenance
 from eos.processors import Copier, Running
 from waiting import eventually
 
-from featuregate_confluent import MustRejoin, ProducerSwitch, RoundTooLong
+from featuregate_confluent import MustRejoin, ProducerSwitch, Record, RoundTooLong
 from featuregate_confluent.events import (
     RoundExceededLimit,
     RoundResized,
@@ -25,10 +25,7 @@ from featuregate_confluent.events import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from confluent_kafka import Message
-
     from featuregate.testing import LocalKafka
-    from featuregate_confluent import Record
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -19,7 +19,7 @@ from eos.processors import Running
 from topics import create_topics
 from waiting import eventually
 
-from featuregate import Discoverer, discover, presets
+from featuregate import Discoverer, Gate, discover, presets
 from featuregate.errors import ClosedError
 from featuregate.testing import LocalKafka, StaticFeatures, release_view
 from featuregate_confluent import (
@@ -42,7 +42,6 @@ from featuregate_confluent.producing.offsets import read_group_metadata
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from featuregate import Gate
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -22,6 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from fleet_reference import (
     Client,
     Finding,
+    Said,
     Seen,
     Skipped,
     levels,
@@ -34,7 +35,7 @@ from fleet_reference import (
     total,
     without_old,
 )
-from real_fleet import APPS, BROKERS, CLIENTS, REPORTS, real_fleet
+from real_fleet import APPS, BROKERS, CLIENTS, REPORTS, Fleet, real_fleet
 from waiting import BOUND, eventually
 
 from featuregate.cli import main
@@ -44,9 +45,6 @@ from featuregate_fleet.tables.delta import DeltaTables
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
-
-    from fleet_reference import Said
-    from real_fleet import Fleet
 
     from featuregate.testing import LocalKafka
 

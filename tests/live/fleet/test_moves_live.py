@@ -38,8 +38,8 @@ from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.commands import write_logging
 from featuregate_fleet.commands.readiness import exit_code
 from featuregate_fleet.errors import ClusterUnread
-from featuregate_fleet.readiness.moves import DowngradeTo, DropApi, Finalize, ToRelease
-from featuregate_fleet.readiness.report import assess
+from featuregate_fleet.readiness.moves import DowngradeTo, DropApi, Finalize, Move, ToRelease
+from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
 from featuregate_fleet.stream.internal_topics import topic_ends
 from featuregate_fleet.stream.session import local_session
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featuregate_fleet.readiness.evidence import Evidence
-    from featuregate_fleet.readiness.moves import Move
-    from featuregate_fleet.readiness.report import Report
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(1200)]
 

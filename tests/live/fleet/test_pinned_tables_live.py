@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.evidence.columns import API_USAGE
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.delta import DeltaTables
-from featuregate_fleet.tables.folder import BatchId
+from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_fleet.tables.reader import read_evidence
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from featuregate_fleet.tables.folder import Tables
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 

@@ -27,14 +27,13 @@ from waiting import BOUND, eventually, line_with
 
 import featuregate as fg
 from featuregate.admin.updates import downgrade, upgrade
-from featuregate.gating.events import GateMoved
+from featuregate.gating.events import Event, GateMoved
 from featuregate.sources.floor import Floor
 from featuregate.testing import LocalKafka
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from featuregate.gating.events import Event
     from featuregate.sources.source import MergedView
 
 pytestmark = [pytest.mark.proof("relay"), pytest.mark.live, pytest.mark.slow]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from eos.pipes import Pipe
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 from streams.sessions import local_spark
 
@@ -15,8 +16,6 @@ from featuregate_spark.events import BatchWritten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
 
     from featuregate.testing import LocalKafka
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 from micro_batches import process
 from pyspark import TaskContext
-from pyspark.sql import functions
+from pyspark.sql import DataFrame, SparkSession, functions
 from streams.connect import connect_spark
 
 from featuregate.errors import ClosedError
 from featuregate.testing import FakeCluster
-from featuregate_spark import FeatureSession, WrongSession
+from featuregate_spark import FeatureSession, Snapshot, WrongSession
 from featuregate_spark.events import SparkEvent, StreamEnded, StreamProgressed
 from featuregate_spark.pins.dataframes import DataFrameFiles
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
-
-    from featuregate_spark import Snapshot
 
 pytestmark = [
     pytest.mark.live,

@@ -8,7 +8,6 @@ import sys
 import sysconfig
 import venv
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pyspark
@@ -19,10 +18,7 @@ from java_stores import java_client
 from streams.sessions import class_path
 
 from featuregate.testing import LocalKafka
-from featuregate.testing.local_kafka.processes import ProcessGroup
-
-if TYPE_CHECKING:
-    from featuregate.testing.local_kafka.processes import ChildProcess
+from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup
 
 pytestmark = [pytest.mark.proof("sink"), pytest.mark.live, pytest.mark.slow]
 

@@ -9,7 +9,7 @@ import pytest
 from micro_batches import process
 
 from featuregate.testing import FakeCluster
-from featuregate_spark import FeatureSession
+from featuregate_spark import FeatureSession, Snapshot
 from featuregate_spark.events import Pinned, StreamEnded, StreamProgressed
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from featuregate_spark import Snapshot
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

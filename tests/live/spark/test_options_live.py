@@ -13,7 +13,7 @@ from topics import create_topics, first_batch
 
 from featuregate.testing import LocalKafka
 from featuregate_spark import AdviceState, FeatureSession, kafka_options, with_kafka_options
-from featuregate_spark.options.connector import UNUSABLE_OPTIONS
+from featuregate_spark.options.connector import UNUSABLE_OPTIONS, SparkRole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from featuregate_spark.options.connector import SparkRole
 
 pytestmark = [
     pytest.mark.proof("spark"),

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from eos.pipes import BOUND
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from featuregate_spark import NotReplayable
-from featuregate_spark.sink.plans import ReplayCheck, running_query
+from featuregate_spark.sink.plans import ReplayCheck, RunningQuery, running_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
-
-    from featuregate_spark.sink.plans import RunningQuery
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

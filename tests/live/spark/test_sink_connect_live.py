@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from eos.pipes import Pipe
 from micro_batches import process
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from streams.connect import connect_spark
 from topics import committed_values
@@ -17,8 +18,6 @@ from featuregate_spark import FeatureSession
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
 
     from featuregate.testing import LocalKafka
     from featuregate_spark.sink.kafka_sink import KafkaSink

@@ -11,22 +11,20 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from eos.ledger import Ledger
 from eos.pipes import BOUND, Pipe
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from streams.copying import copying
 
 from featuregate_spark import FeatureSession, NotReplayable, ProgressLost, WriteFailed, WrongColumns
 from featuregate_spark.events import BatchWritten
 from featuregate_spark.sink import kafka_sink
-from featuregate_spark.sink.job import write_batch
+from featuregate_spark.sink.job import Tasks, write_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
-
     from featuregate.testing import LocalKafka
-    from featuregate_spark.sink.job import Tasks
     from featuregate_spark.sink.shard_attempt import Committed
     from featuregate_spark.sink.shards import Batch
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from eos.pipes import BOUND, Pipe
 from java_stores import java_client, trust_store
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 from topics import committed_values
 
 from featuregate.testing import LocalKafka
 from featuregate_spark import FeatureSession
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.proof("sink"), pytest.mark.live, pytest.mark.slow]
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark import TaskContext, cloudpickle
-from pyspark.sql import functions
+from pyspark.sql import DataFrame, SparkSession, functions
 from streams import meeting
 from streams.meeting import change_amid, meet
 from streams.sessions import local_spark
@@ -21,16 +21,13 @@ from streams.sessions import local_spark
 import featuregate as fg
 from featuregate.errors import ClosedError
 from featuregate.testing import FakeCluster
-from featuregate_spark import FeatureSession
+from featuregate_spark import FeatureSession, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
     from types import ModuleType
 
-    from pyspark.sql import DataFrame, SparkSession
-
-    from featuregate_spark import Snapshot
 
 pytestmark = [
     pytest.mark.live,

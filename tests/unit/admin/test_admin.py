@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted import HANG_UP, SILENCE, ScriptedCluster
+from scripted import HANG_UP, SILENCE, ScriptedCluster, ScriptedNode
 
 from featuregate import Admin
-from featuregate.admin.updates import disable, downgrade, upgrade
+from featuregate.admin.updates import Update, disable, downgrade, upgrade
 from featuregate.errors import (
     BrokerError,
     ConfigError,
@@ -25,16 +25,12 @@ from featuregate.errors import (
     UpdateRefused,
     UpdateUncertain,
 )
-from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse, UpgradeType
+from featuregate.wire.update_features import FeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse, UpgradeType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scripted import ScriptedNode
-
     from featuregate.admin.outcomes import Outcome
-    from featuregate.admin.updates import Update
-    from featuregate.wire.update_features import UpdateFeaturesRequest
 
 GROUP = upgrade({"group.version": 1})
 NOT_CONTROLLER = UpdateFeaturesResponse(error_code=41)

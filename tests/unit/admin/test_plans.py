@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from featuregate import Feature, presets
 from featuregate.admin.plans import latched_in, plan
-from featuregate.admin.updates import disable, downgrade, upgrade
+from featuregate.admin.updates import Update, disable, downgrade, upgrade
 from featuregate.errors import InvalidUpdate
 from featuregate.gating.latches import LatchedGate, LatchKey, LatchState
 from featuregate.testing import release_view
-
-if TYPE_CHECKING:
-    from featuregate.admin.updates import Update
 
 VIEW = release_view("4.2.0", "4.2.0", epoch=50)
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from featuregate import Admin
-from featuregate.admin.prediction import ClusterState, predict
+from featuregate.admin.prediction import ClusterState, Prediction, predict
 from featuregate.admin.quorum import fetch_quorum
 from featuregate.admin.registrations import Quorum, advice_on
-from featuregate.admin.updates import disable, downgrade, upgrade
+from featuregate.admin.updates import Update, disable, downgrade, upgrade
 from featuregate.config import Settings
 from featuregate.testing import FakeCluster, SimulatedCluster
 from featuregate.testing.simulator import KRaft, Roll, Stop
@@ -21,8 +21,6 @@ from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedR
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate.admin.prediction import Prediction
-    from featuregate.admin.updates import Update
 
 RAISE = upgrade({"metadata.version": 29})
 AT_3_9, AT_4_4_IV2 = 21, 33

@@ -15,13 +15,12 @@ from featuregate_confluent.client.group import Coordinator, GroupDescription
 from featuregate_confluent.client.progress import observe
 from featuregate_confluent.command import rollback_warnings
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.latch.protocol import Member
+from featuregate_confluent.latch.protocol import Member, Partition
 from featuregate_confluent.models import Model
 from featuregate_confluent.operator.overview import Overview, to_json, to_text
 
 if TYPE_CHECKING:
     from featuregate_confluent.client.committed import CommittedOffset
-    from featuregate_confluent.latch.protocol import Partition
 
 NO_BROKER = "127.0.0.1:1"
 ROLLBACK = ("group", "rollback", "--group", "orders", "--to", "bridge", "--bootstrap-server", NO_BROKER)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 from waiting import BOUND, eventually, in_loop
 
 from featuregate.errors import ClosedError, ConfigError
@@ -32,7 +32,6 @@ from featuregate_confluent.events import DeadLettered, RoundExceededLimit, Trans
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
-    from confluent_kafka import Message
     from mock_kafka import MockKafka
 
 LEAVE_GROUP = 13

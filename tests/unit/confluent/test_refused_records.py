@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from waiting import eventually
 
 from featuregate.testing import StaticFeatures, release_view
@@ -18,7 +18,6 @@ from featuregate_confluent.member.failure_limits import REPEATED
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from confluent_kafka import Message
     from mock_kafka import MockKafka
 
 pytestmark = pytest.mark.slow

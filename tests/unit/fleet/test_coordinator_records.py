@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, CoordinatorRecord
+from featuregate.records import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+    CoordinatorRecord,
+    CoordinatorTopic,
+)
 from featuregate.records.classic_groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from featuregate.records.consumer_groups import ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue
 from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
@@ -16,9 +22,6 @@ from featuregate.records.transactions import TransactionLogKey, TransactionLogVa
 from featuregate_fleet.evidence import coordinator_records
 from featuregate_fleet.evidence.columns import COORDINATOR_RECORDS
 from featuregate_fleet.evidence.coordinator_records import RAW, decode_batches, kinds, model_of_mark
-
-if TYPE_CHECKING:
-    from featuregate.records import CoordinatorTopic
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 OFFSET = OffsetCommitKey(group="payments", topic="orders", partition=3)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 import pytest
 from fleet_evidence import NOW, STATES, WEEK, use, view
@@ -13,14 +12,9 @@ from featuregate.catalog import captured
 from featuregate.view.cluster_view import View
 from featuregate_fleet.evidence.levels import level_rows
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LevelAt, RecordUse, confirmed
-from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, ToRelease
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from featuregate_fleet.readiness.moves import Move
 
 LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
 MEMBER = use("ConsumerGroupMemberMetadata", 5, client_ids=("pay-1",))

@@ -8,7 +8,7 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from scripted import HANG_UP, ScriptedCluster
+from scripted import HANG_UP, ScriptedCluster, ScriptedNode
 
 from featuregate.admin.log_levels import LogLevels
 from featuregate.cli.plugin import OK, UNKNOWN, USAGE, CommandError
@@ -26,7 +26,6 @@ from featuregate_fleet import command
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from scripted import ScriptedNode
 
 LOGGER = "kafka.request.logger"
 RESOURCE_TYPE = 8

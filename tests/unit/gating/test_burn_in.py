@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from featuregate.errors import ConfigError, LatchStoreError
 from featuregate.gating.burn_in import why_waiting
 from featuregate.gating.gates import Gate
-from featuregate.gating.latch_store import FileLatchStore
+from featuregate.gating.latch_store import FileLatchStore, LatchStore
 from featuregate.gating.latches import BurnIn, LatchState, join
 from featuregate.gating.store import Store
 from featuregate.requirements import Api
@@ -22,7 +22,6 @@ from featuregate.testing import StaticFeatures, release_view
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from featuregate.gating.latch_store import LatchStore
     from featuregate.view.cluster_view import View
 
 TXN = Api("TxnOffsetCommit") >= 3

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from waiting import eventually
 
-from featuregate_librdkafka.calls import Call, Callers, call_within
+from featuregate_librdkafka.calls import Call, Callers, Within, call_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from featuregate_librdkafka.calls import Within
 
 
 class Interrupted(BaseException):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -13,7 +13,7 @@ from relay_on_socket import serving
 
 from featuregate import Decision
 from featuregate.gating.verdicts import Reason
-from featuregate.requirements import parse
+from featuregate.requirements import Requirement, parse
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.checks import (
     LONGEST_REQUIREMENT,
@@ -24,9 +24,6 @@ from featuregate_relay.checks import (
 )
 from featuregate_relay.refusals import Refused
 from featuregate_relay.worker import Worker
-
-if TYPE_CHECKING:
-    from featuregate.requirements import Requirement
 
 BOUND = 30.0
 

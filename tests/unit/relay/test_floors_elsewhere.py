@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 import hypothesis.strategies as st
 import pytest
 from apps_in_process import call
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 from hypothesis import HealthCheck, find, given, settings
 from schedules import ANY_EXAMPLE, carried_out
 from waiting import BOUND
@@ -24,8 +24,6 @@ from featuregate_relay.seen import FLOOR_SECONDS, cluster_of
 from featuregate_relay.views.event_ids import EventId
 
 if TYPE_CHECKING:
-    from bs4 import Tag
-
     import featuregate as fg
 
 BASE = "/v1/clusters/default"

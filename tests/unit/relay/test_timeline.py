@@ -14,7 +14,7 @@ import pytest
 from builders import broker, view
 from waiting import BOUND
 
-from featuregate import files
+from featuregate import View, files
 from featuregate.gating.events import Polled, PollFailed
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.clusters import Cluster, ServedCluster
@@ -31,7 +31,6 @@ from featuregate_relay.timeline.timeline import _MOST_BYTES, Timeline
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from featuregate import View
 
 OLD = release_view("3.9").finalized
 

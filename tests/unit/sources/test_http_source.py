@@ -22,12 +22,11 @@ from featuregate.polling.poller import Poller
 from featuregate.polling.schedule import AT_ONCE
 from featuregate.polling.view_updater import ViewUpdater
 from featuregate.sources.relay_responses import freshness_of
-from featuregate.sources.source import BrokerAnswers
+from featuregate.sources.source import BrokerAnswers, MergedView
 from featuregate.testing import FakeCluster, release_view
 
 if TYPE_CHECKING:
     from featuregate.gating.events import Event
-    from featuregate.sources.source import MergedView
 
 BOUND = 60.0
 URL = "http://relay:8080"

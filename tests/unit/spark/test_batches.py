@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from featuregate.testing import StaticFeatures, release_view
-from featuregate_spark import PinCorrupt, PinError, WrongCheckpoint, WrongPython
+from featuregate_spark import PinCorrupt, PinError, Snapshot, WrongCheckpoint, WrongPython
 from featuregate_spark.pins.batches import PinnedBatches
 from featuregate_spark.pins.pin import BatchPin
 from featuregate_spark.watch import Observation, Watch
 
 if TYPE_CHECKING:
     from featuregate import View
-    from featuregate_spark import Snapshot
 
 HIGH = release_view("4.2")
 LOW = release_view("4.2", finalized={"transaction.version": 1}, epoch=HIGH.epoch + 1)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate import Discoverer
+from featuregate import Discoverer, Gate, View
 from featuregate.errors import ClosedError, ConfigError
 from featuregate.gating.latch_store import FileLatchStore
-from featuregate.gating.latches import LatchedGate, LatchKey, LatchState
+from featuregate.gating.latches import LatchedGate, LatchKey, LatchState, Policy
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_spark import PinCorrupt, Snapshot
 from featuregate_spark.pins.pin import BatchPin, next_pin
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from featuregate import Gate, View
-    from featuregate.gating.latches import Policy
 
 BOUND = 30.0
 TV2 = "transaction.version>=2"

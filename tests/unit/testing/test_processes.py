@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 from waiting import eventually
 
-from featuregate.testing.local_kafka.processes import ProcessGroup
+from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate.testing.local_kafka.processes import ChildProcess
 
 MANY_THREADS = """
 import threading

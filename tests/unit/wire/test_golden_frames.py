@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from featuregate.errors import RemoteWireError
 from featuregate.wire.api_versions import ApiVersionsResponse
 from featuregate.wire.frames import read_request_header, read_response_body, write_request, write_response
-from featuregate.wire.message import Request, Response
+from featuregate.wire.message import Message, Request, Response
 
 if TYPE_CHECKING:
-    from featuregate.wire.message import Message
 
     class Golden(Protocol):
         """One file of tests/data/frames, as conftest.py reads it."""

@@ -18,13 +18,18 @@ from featuregate.admin.kraft_rules import (
 from featuregate.admin.objections import NodeLevels, Wanted
 from featuregate.catalog import KRAFT_VERSION
 from featuregate.testing.simulator.kraft.java_maps import in_map_order
-from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse, UpgradeType
+from featuregate.wire.update_features import (
+    FeatureResult,
+    FeatureUpdate,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+    UpgradeType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from featuregate.testing.simulator.kraft.cluster import KRaftCluster
-    from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest
 
 _REGISTRATIONS_FROM: Final = (3, 7)
 _INVALID_UPDATE_VERSION: Final = 95

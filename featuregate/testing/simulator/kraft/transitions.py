@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.admin.kraft_rules import CONTROLLERS_REGISTER_FROM
 from featuregate.catalog import METADATA_VERSION
-from featuregate.testing.simulator.events import Join, Kill, Leave, Roll, ScriptError, Start, Stop, Tick
+from featuregate.testing.simulator.events import ClusterEvent, Join, Kill, Leave, Roll, ScriptError, Start, Stop, Tick
 from featuregate.testing.simulator.kraft.cluster import KRaftCluster, LevelsChange
 from featuregate.testing.simulator.kraft.controller import answer_update
 from featuregate.testing.simulator.nodes import NodeStatus, SimulatedNode
-from featuregate.wire.update_features import UpdateFeaturesResponse
+from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from featuregate.roles import Role
-    from featuregate.testing.simulator.events import ClusterEvent
-    from featuregate.wire.update_features import UpdateFeaturesRequest
 
 _SESSION_TICKS: Final = 18
 """``broker.session.timeout.ms`` of nine seconds."""

@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from featuregate.admin.objections import NodeLevels, Wanted
 from featuregate.admin.zookeeper_rules import ZooKeeperController, objections
 from featuregate.kafka_errors import INVALID_REQUEST
-from featuregate.wire.update_features import FeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse, UpgradeType
+from featuregate.wire.update_features import (
+    FeatureResult,
+    FeatureUpdate,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+    UpgradeType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from featuregate.testing.simulator.zookeeper.cluster import ZooKeeperCluster
-    from featuregate.wire.update_features import FeatureUpdate
 
     Range = tuple[int, int]
 

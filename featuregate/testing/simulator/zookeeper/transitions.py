@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from featuregate.testing.simulator.events import (
+    ClusterEvent,
     HoldRegistrations,
     Join,
     Kill,
@@ -23,7 +24,6 @@ from featuregate.testing.simulator.zookeeper.controller import DISABLED, WRONG_C
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate.testing.simulator.events import ClusterEvent
     from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 _SESSION_TICKS: Final = 36

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import UNKNOWN, CommandError, local_path_argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from featuregate_fleet.evidence.line_counts import LineCounts

@@ -21,13 +21,12 @@ from featuregate_fleet.evidence.lines.request import (
     lasting,
 )
 from featuregate_fleet.evidence.lines.text_format import TEXT_HEADERS, has_tail, read_text
-from featuregate_fleet.evidence.lines.times import last_time
+from featuregate_fleet.evidence.lines.times import LineTime, last_time
 from featuregate_fleet.evidence.reasons import CUT, EMPTY, NO_REQUEST, UNKNOWN_LAYOUT, WRONG_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate_fleet.evidence.lines.times import LineTime
 
 _QUOTED: Final = re.compile(r'\{(?!["}\s]|$)')
 """A request whose quotes are spelled in another way."""

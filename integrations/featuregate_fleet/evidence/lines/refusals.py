@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
-from featuregate_fleet.evidence.lines.envelopes import last_level, unwrap
+from featuregate_fleet.evidence.lines.envelopes import Unwrapped, last_level, unwrap
 from featuregate_fleet.evidence.lines.request import INT16, lasting
 from featuregate_fleet.evidence.lines.times import last_time
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from featuregate_fleet.evidence.lines.envelopes import Unwrapped
 
 _ERROR: Final = "ERROR"
 _FIRST: Final = re.compile(r"(?<!\S)Closing socket for (\S+) because of error(?!\S)", re.ASCII)

@@ -9,19 +9,16 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.catalog import METADATA_VERSION, api_name, captured
-from featuregate_fleet.readiness.api_ranges import API_VERSIONS, OLDER_API
+from featuregate.catalog import METADATA_VERSION, CapturedRelease, api_name, captured
+from featuregate_fleet.readiness.api_ranges import API_VERSIONS, OLDER_API, ServedApis
 from featuregate_fleet.readiness.checks.newest_served import NewestServed
-from featuregate_fleet.readiness.evidence import Refused
+from featuregate_fleet.readiness.evidence import Evidence, Refused, Usage
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from featuregate.catalog import CapturedRelease
     from featuregate.view.cluster_view import View
-    from featuregate_fleet.readiness.api_ranges import ServedApis
-    from featuregate_fleet.readiness.evidence import Evidence, Usage
 
 _END_TXN: Final = 26
 _WRITE_TXN_MARKERS: Final = 27

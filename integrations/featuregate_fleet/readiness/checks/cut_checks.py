@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from featuregate_fleet.readiness.api_ranges import API_VERSIONS
+from featuregate_fleet.readiness.api_ranges import API_VERSIONS, ServedApis
 from featuregate_fleet.readiness.checks.api_checks import client_row, grouped, judge, who_and_when
 from featuregate_fleet.readiness.checks.coverage_checks import UNREADABLE
 from featuregate_fleet.readiness.checks.newest_served import NewestServed
@@ -14,7 +14,6 @@ from featuregate_fleet.readiness.rows import Row, Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate_fleet.readiness.api_ranges import ServedApis
     from featuregate_fleet.readiness.evidence import Evidence
 
 _WHOLE_LINES: Final = (

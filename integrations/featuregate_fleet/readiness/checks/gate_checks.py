@@ -10,20 +10,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import RequirementError
-from featuregate.gating.decisions import evaluate
-from featuregate.requirements import parse
+from featuregate.gating.decisions import Decision, evaluate
+from featuregate.requirements import Requirement, parse
 from featuregate_fleet.readiness.checks.views import touches, view_after, view_before
-from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, Move
 from featuregate_fleet.readiness.rows import APP_GATES, Row, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate.gating.decisions import Decision
-    from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
     from featuregate_fleet.readiness.evidence import AppUsage, Evidence, GateUse
-    from featuregate_fleet.readiness.moves import Move
 
 _REPORTS: Final = "usage-reports"
 _UNREADABLE: Final = 0.01

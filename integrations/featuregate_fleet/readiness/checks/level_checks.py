@@ -9,17 +9,15 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from featuregate.admin.metadata_log import WHAT_TO_DO, in_log, writes_snapshot
-from featuregate.admin.prediction import ClusterState, predict
+from featuregate.admin.prediction import ClusterState, Prediction, predict
 from featuregate.admin.updates import Update
-from featuregate.catalog import METADATA_VERSION, level_name
+from featuregate.catalog import METADATA_VERSION, CapturedRelease, level_name
 from featuregate_fleet.readiness.checks.record_checks import gaps_in_records, members_of
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from featuregate.admin.prediction import Prediction
-    from featuregate.catalog import CapturedRelease
     from featuregate.view.cluster_view import View
     from featuregate_fleet.readiness.evidence import Evidence, LevelAt
     from featuregate_fleet.readiness.moves import Deprecate, Finalize

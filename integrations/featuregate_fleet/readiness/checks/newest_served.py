@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from featuregate.catalog import captured
-from featuregate_fleet.readiness.api_ranges import WithoutOldVersions
+from featuregate_fleet.readiness.api_ranges import ServedApis, WithoutOldVersions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from featuregate_fleet.readiness.api_ranges import ServedApis
     from featuregate_fleet.readiness.evidence import Evidence, Usage
 
 

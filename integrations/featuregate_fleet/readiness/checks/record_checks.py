@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.records.releases import coordinator_release
+from featuregate.records.releases import CoordinatorRelease, Loss, coordinator_release
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from featuregate.records.releases import CoordinatorRelease, Loss
     from featuregate_fleet.readiness.api_ranges import ServedApis
     from featuregate_fleet.readiness.evidence import Evidence, RecordUse
 

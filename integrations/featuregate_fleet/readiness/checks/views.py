@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from featuregate.requirements import ApiAtLeast, ApiBetween, FeatureAtLeast, FeatureServes, conditions_in
+from featuregate.requirements import ApiAtLeast, ApiBetween, FeatureAtLeast, FeatureServes, Requirement, conditions_in
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
 from featuregate.view.cluster_view import View
-from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, ToRelease
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from featuregate.catalog import CapturedRelease
-    from featuregate.requirements import Requirement
     from featuregate_fleet.readiness.evidence import GateUse
-    from featuregate_fleet.readiness.moves import Move
 
 _ANY_BROKER: Final = BrokerAnswer(node_id=0, host="any", port=0)
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 from html import escape
 from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import api_name
-from featuregate_fleet.readiness.api_ranges import is_internal
+from featuregate_fleet.readiness.api_ranges import ServedApis, is_internal
 from featuregate_fleet.readiness.hours import lost_hours
 from featuregate_fleet.readiness.page.elements import plain
 from featuregate_fleet.readiness.page.rows_over_time import ROW, RowsOverTime, row_name, share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
 
-    from featuregate_fleet.readiness.api_ranges import ServedApis
     from featuregate_fleet.readiness.evidence import Evidence, Usage
 
 _LABEL: Final = 168

@@ -17,14 +17,13 @@ from featuregate_fleet.readiness.page.timelines import (
     software_over_time,
     versions_over_time,
 )
-from featuregate_fleet.readiness.rows import APP_GATES, Verdict
+from featuregate_fleet.readiness.rows import APP_GATES, Row, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from featuregate_fleet.readiness.api_ranges import Served, ServedApis
     from featuregate_fleet.readiness.report import Report
-    from featuregate_fleet.readiness.rows import Row
 
 MOST_BYTES: Final = 300_000
 """The size of a page that goes into a mail."""

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 from html import escape
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import api_name, level_name
-from featuregate_fleet.readiness.api_ranges import is_internal
-from featuregate_fleet.readiness.moves import Deprecate, Finalize
+from featuregate_fleet.readiness.api_ranges import ServedApis, is_internal
+from featuregate_fleet.readiness.moves import Deprecate, Finalize, Move
 from featuregate_fleet.readiness.page.rows_over_time import ROW, RowsOverTime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
 
-    from featuregate_fleet.readiness.api_ranges import ServedApis
     from featuregate_fleet.readiness.evidence import Evidence, LevelAt, UsageAt
-    from featuregate_fleet.readiness.moves import Move
 
 _ROWS: Final = RowsOverTime(label=200, width=560)
 _LETTER: Final = 8

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import OFFSET_INVALID, Consumer, Message
+from confluent_kafka import OFFSET_INVALID, Consumer, Message, TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,8 +27,6 @@ from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from confluent_kafka import TopicPartition
 
     from featuregate_confluent.latch.protocol import Partition
 

@@ -14,13 +14,12 @@ from featuregate_confluent.client.group import Coordinator, GroupDescription
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import SwitchError, UnknownMark
 from featuregate_confluent.latch import marks
-from featuregate_confluent.latch.protocol import Member
+from featuregate_confluent.latch.protocol import Member, Partition
 from featuregate_confluent.operator.rollback import Rollback, RollbackPlan, RollbackRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from featuregate_confluent.latch.protocol import Partition
 
 A, B, C = ("orders", 0), ("orders", 1), ("orders", 2)
 OF_OTHERS = Member(member_id="1", client_id="billing#fg=v2", instance_id=None, host="/10.0.0.1")

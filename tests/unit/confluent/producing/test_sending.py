@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from featuregate_confluent.producing import sending
-from featuregate_confluent.producing.outcome import Lost, RolledBack
+from featuregate_confluent.producing.outcome import Lost, Outcome, RolledBack
 from featuregate_confluent.producing.sending import send_when_room
-
-if TYPE_CHECKING:
-    from featuregate_confluent.producing.outcome import Outcome
 
 
 class Queue:

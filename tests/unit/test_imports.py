@@ -1,0 +1,35 @@
+"""Each module is imported once by a file: names for types stand with the others, since it is loaded anyway."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from doc_pages import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOTS = ("featuregate", "integrations", "tests", "examples", "benchmarks", "scripts")
+
+
+def imports_of(body: list[ast.stmt]) -> Iterator[str]:
+    """Yield the module of each import of names, those below TYPE_CHECKING too."""
+    for statement in body:
+        if isinstance(statement, ast.ImportFrom) and statement.names[0].asname is None:  # these have lines of their own
+            yield "." * statement.level + (statement.module or "")
+        elif isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING":
+            yield from imports_of(statement.body)
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_no_module_is_imported_twice_by_a_file(root: str) -> None:
+    """Once for values and once for types: ruff does not ask for that, and a reader would look in two places."""
+    twice = {
+        str(path.relative_to(ROOT)): names
+        for path in (ROOT / root).rglob("*.py")
+        if (names := [name for name, n in Counter(imports_of(ast.parse(path.read_text()).body)).items() if n > 1])
+    }
+    assert twice == {}
