@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from sybil.document import Document
 from sybil.parsers.myst import PythonCodeBlockParser, SkipParser
 
 ROOT = Path(__file__).parents[1]
+AS_IN = re.compile(r"<!-- as in (?P<file>\S+) -->\n```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+"""A block that shows a part of an example. Tests run the example, and compare the two."""
+
+
+def own_text(page: Path) -> str:
+    """Return the text of a page without the parts of examples; line numbers stay."""
+    return AS_IN.sub(lambda block: "\n" * block[0].count("\n"), page.read_text())
+
+
 PAGES = [
     page
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-    if "_build" not in page.parts and "```python" in page.read_text()
+    if "_build" not in page.parts and "```python" in own_text(page)
 ]
 REAL = [
     page for page in PAGES if "<!-- the Python blocks of this page run against a real broker -->" in page.read_text()
@@ -22,7 +32,7 @@ RELAY = [page for page in PAGES if "<!-- the Python blocks of this page run agai
 
 def parsed(page: Path, bootstrap: str, *, relay: str = "127.0.0.1:8080") -> Document:
     """Parse a page in which brokers are at ``bootstrap``, and a relay at ``relay``; line numbers stay."""
-    text = page.read_text().replace("localhost:9092", bootstrap).replace("127.0.0.1:8080", relay)
+    text = own_text(page).replace("localhost:9092", bootstrap).replace("127.0.0.1:8080", relay)
     document = Document(text, str(page))
     for parser in (PythonCodeBlockParser(), SkipParser()):
         for region in parser(document):

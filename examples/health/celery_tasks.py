@@ -18,6 +18,6 @@ new_groups = features.gate("new-groups", fg.presets.kip848)
 
 @app.task
 def protocol() -> str:
-    """Say which group protocol a consumer would use now. In a new process the first task waits for the first poll."""
+    """Say which group protocol to use now; the first task waits for the first poll."""
     new_groups.wait(timeout=10)
     return "consumer" if new_groups.open else "classic"

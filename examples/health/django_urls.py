@@ -24,16 +24,19 @@ if not settings.configured:  # the settings of a project of your own
     django.setup()
 
 features = fg.Discoverer(os.environ.get("KAFKA", "localhost:9092"), interval=60)
-new_groups = features.gate("new-groups", fg.presets.kip848)  # starts to poll, in each forked worker anew
+# Starts to poll, in each forked worker by itself.
+new_groups = features.gate("new-groups", fg.presets.kip848)
 
 
 def protocol(_: HttpRequest) -> JsonResponse:
     """Say which group protocol the service would use now."""
-    return JsonResponse({"group.protocol": "consumer" if new_groups.open else "classic"})
+    protocol = "consumer" if new_groups.open else "classic"
+    return JsonResponse({"group.protocol": protocol})
 
 
 urlpatterns = [path("protocol", protocol)]
-application = DispatcherMiddleware(get_wsgi_application(), {"/kafka": wsgi_app(features)})
+health = {"/kafka": wsgi_app(features)}
+application = DispatcherMiddleware(get_wsgi_application(), health)
 
 if __name__ == "__main__":
     execute_from_command_line(sys.argv)

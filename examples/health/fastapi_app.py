@@ -38,5 +38,5 @@ app.mount("/metrics", make_asgi_app())
 
 @app.get("/protocol")
 async def protocol() -> dict[str, str]:
-    """Say which group protocol the service would use now. The check is one attribute read."""
+    """Say which group protocol to use now. The check is one attribute read."""
     return {"group.protocol": "consumer" if app.state.new_groups.open else "classic"}

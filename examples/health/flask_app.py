@@ -16,7 +16,8 @@ from featuregate.health import wsgi_app
 from featuregate_metrics.prometheus import FeatureCollector
 
 features = fg.Discoverer(os.environ.get("KAFKA", "localhost:9092"), interval=60)
-new_groups = features.gate("new-groups", fg.presets.kip848)  # starts to poll, in each forked worker anew
+# Starts to poll, in each forked worker by itself.
+new_groups = features.gate("new-groups", fg.presets.kip848)
 REGISTRY.register(FeatureCollector(features))
 
 app = Flask(__name__)

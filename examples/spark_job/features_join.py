@@ -14,7 +14,7 @@ from featuregate_spark import KafkaFeatures
 
 
 def ready(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
-    """Return each app, the level that it needs, the finalized level, and whether that is enough."""
+    """Return each app, the level that it needs and has, and whether that is enough."""
     spark.dataSource.register(KafkaFeatures)
     levels = (
         spark.read.format("kafka_features")
@@ -39,7 +39,7 @@ def ready(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
     )
     # A feature that no broker knows has no row, and one whose level is unknown has none
     # to show: neither is ready.
-    enough = coalesce(col("found") >= col("level"), lit(False))  # noqa: FBT003 - a literal of Spark
+    enough = coalesce(col("found") >= col("level"), lit(col=False))
     return needs.join(levels, "feature", "left").select(
         "app", "feature", "level", "found", enough.alias("ready")
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def trail(
     spark: SparkSession, bootstrap: str, table: str, checkpoint: str
 ) -> StreamingQuery:
-    """Start to write each change. ``level`` never falls; ``reported_level`` shows a downgrade."""
+    """Write each change. ``level`` never falls, ``reported_level`` may."""
     spark.dataSource.register(KafkaFeatures)
     changes = (
         spark.readStream.format("kafka_features")

@@ -49,7 +49,7 @@ class Writer:
         rows = df.select(col("key"), formatted(col("value")).alias("value"))
         rows.write.format("kafka").options(**options).save()
         print(
-            f"batch {batch_id} by epoch {pin.epoch}: {pin.opened}, held by the latch alone: {pin.held}",
+            f"batch {batch_id}, epoch {pin.epoch}: {pin.opened}, by the latch: {pin.held}",
             flush=True,
         )
 

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from doc_pages import PAGES, REAL, RELAY, ROOT, parsed
+from doc_pages import AS_IN, PAGES, REAL, RELAY, ROOT, own_text, parsed
 
 from featuregate.testing import FakeCluster
 
@@ -58,5 +58,15 @@ def alike(output: str) -> str:
 def test_no_python_block_is_passed_over() -> None:
     """A block under another name, or indented, would never run."""
     for page in PAGES:
-        blocks = re.findall(r"^\s*(?:```|~~~|:::)\{?(?:code-block\} )?python", page.read_text(), re.MULTILINE)
+        blocks = re.findall(r"^\s*(?:```|~~~|:::)\{?(?:code-block\} )?python", own_text(page), re.MULTILINE)
         assert len(blocks) == len(list(parsed(page, "localhost:9092").examples())), page
+
+
+def test_a_part_of_an_example_is_as_the_example_has_it() -> None:
+    """The page shows the code itself, because a code host shows no directive of Sphinx."""
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts]
+    parts = [(page, part) for page in pages for part in AS_IN.finditer(page.read_text())]
+    assert len(parts) >= 10
+    for page, part in parts:
+        assert part["code"] in (ROOT / part["file"]).read_text(), (page, part["file"])
+    assert not [page for page in pages if "{literalinclude}" in page.read_text()]
