@@ -40,6 +40,10 @@ MOST_TOKEN_BYTES: Final = 1024 * 1024
 """Bytes of one response of a token endpoint."""
 MOST_FILE_BYTES: Final = 16 * 1024 * 1024
 """Bytes of a file of latches, of secrets or of settings."""
+MOST_TOML_CHARACTERS: Final = 1024 * 1024
+"""Of a file of settings in TOML."""
+MOST_KEY_PARTS: Final = 32
+"""Parts of a dotted key in TOML: tomllib takes the square of them, also of memory."""
 MOST_JSON_VALUES: Final = 2_000_000
 """Commas and opening brackets in one JSON document: each value takes up to a hundred bytes of memory."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Event
+
 from fuzzing.door import Door
 from fuzzing.mutants import of_bytes
 
@@ -19,6 +21,11 @@ def never_end(data: bytes) -> None:
         pass
 
 
+def wait(data: bytes) -> None:
+    if data != EXAMPLE:
+        Event().wait()
+
+
 def bloat(data: bytes) -> None:
     if data != EXAMPLE:
         HELD.append(bytearray(b"a" * (300 * 1024 * 1024)))
@@ -28,4 +35,4 @@ def door(name: str, enter) -> Door:
     return Door(name=name, enter=enter, examples=lambda: (EXAMPLE,), change=of_bytes, documents=(ValueError,))
 
 
-DOORS = (door("raises", raise_type_error), door("endless", never_end), door("bloats", bloat))
+DOORS = (door("raises", raise_type_error), door("endless", never_end), door("waits", wait), door("bloats", bloat))

@@ -13,6 +13,7 @@ from featuregate.catalog import api_key, api_name
 from featuregate.errors import ConfigError, RequirementError, UnknownApi
 from featuregate.files import read_file
 from featuregate.requirements.language import And, ApiBetween, Named, Requirement
+from featuregate.toml_values import parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,11 +83,9 @@ def capabilities_from_toml(source: str | Path) -> Mapping[str, Capability]:
     OSError
         The file cannot be read.
     """
-    import tomllib  # noqa: PLC0415 - few apps have such a file
-
     try:
-        tables = tomllib.loads(source if isinstance(source, str) else read_file(source).decode())
-    except (ValueError, RecursionError) as error:  # of the encoding, of TOML, which says the line, or of its depth
+        tables = parse_toml(source if isinstance(source, str) else read_file(source).decode())
+    except ValueError as error:  # of the encoding, or of TOML, which says the line
         place = "capabilities" if isinstance(source, str) else str(source)
         raise ConfigError(place, f"not TOML: {error}") from error
     return {name: _capability(name, table) for name, table in tables.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import replace
 from pathlib import Path  # noqa: TC003 - pydantic reads annotations
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -15,6 +14,7 @@ from featuregate.errors import ConfigError, FeatureGateError, RequirementError
 from featuregate.files import read_file
 from featuregate.polling.discoverer import Discoverer
 from featuregate.requirements import Requirement, as_requirement, served_in
+from featuregate.toml_values import parse_toml
 from featuregate_relay.access.authentication import Access, wall
 from featuregate_relay.access.tickets import Tickets
 from featuregate_relay.config.access import ClientTable, TlsTable, TokensTable, make_access, problems
@@ -204,10 +204,10 @@ def read_config(path: Path) -> RelayConfig:
         The file cannot be read, is no TOML, or has mistakes.
     """
     try:
-        tables = tomllib.loads(read_file(path).decode("utf-8-sig"))
+        tables = parse_toml(read_file(path).decode("utf-8-sig"))
     except OSError as error:
         raise ConfigMistakes([f"cannot be read: {error.strerror}"]) from None
-    except (ValueError, RecursionError) as error:  # of the encoding, of TOML, which says the line, or of its depth
+    except ValueError as error:  # of the encoding, or of TOML, which says the line
         raise ConfigMistakes([f"is no TOML: {error}"]) from None
     return checked(tables, path.parent)
 

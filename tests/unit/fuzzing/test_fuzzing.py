@@ -55,7 +55,12 @@ def test_a_mutant_takes_little_memory_to_make():
 
 @pytest.mark.parametrize(
     ("name", "problem", "patience"),
-    [("raises", "TypeError: a mutant", 20), ("endless", "no end within 0.3 s", 0.3), ("bloats", " MiB", 20)],
+    [
+        ("raises", "TypeError: a mutant", 20),
+        ("endless", "no end within 0.", 0.3),
+        ("waits", "no end within 0.0 s of the processor", 0.02),
+        ("bloats", " MiB", 20),
+    ],
 )
 def test_a_door_that_misbehaves_is_caught(tmp_path: Path, name: str, problem: str, patience: float) -> None:
     """An error that is not documented, no end, or too much memory: the mutant is kept with what it did."""
