@@ -20,7 +20,11 @@ import featuregate as fg
 from featuregate.health import wsgi_app
 
 if not settings.configured:  # the settings of a project of your own
-    settings.configure(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["localhost"], WSGI_APPLICATION=f"{__name__}.application")
+    settings.configure(
+        ROOT_URLCONF=__name__,
+        ALLOWED_HOSTS=["localhost"],
+        WSGI_APPLICATION=f"{__name__}.application",
+    )
     django.setup()
 
 features = fg.Discoverer(os.environ.get("KAFKA", "localhost:9092"), interval=60)

@@ -49,7 +49,7 @@ class Writer:
         rows = df.select(col("key"), formatted(col("value")).alias("value"))
         rows.write.format("kafka").options(**options).save()
         print(
-            f"batch {batch_id}, epoch {pin.epoch}: {pin.opened}, by the latch: {pin.held}",
+            f"{batch_id} by epoch {pin.epoch}: {pin.opened}, by the latch: {pin.held}",
             flush=True,
         )
 
