@@ -17,10 +17,10 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else f"\\x{ord(character):02x}" for character in text)
 
 
-def shown(text: str) -> str:
+def shown(text: str, longest: int = LONGEST_TEXT) -> str:
     """Cut a long text, and replace control characters, which a terminal would obey."""
-    start = "".join(character if character.isprintable() else "?" for character in text[:LONGEST_TEXT])
-    return start + ("..." if len(text) > LONGEST_TEXT else "")
+    start = "".join(character if character.isprintable() else "?" for character in text[:longest])
+    return start + ("..." if len(text) > longest else "")
 
 
 def some(names: Iterable[str], at_most: int = MOST_NAMED, separator: str = ", ") -> str:

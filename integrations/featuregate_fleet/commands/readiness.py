@@ -27,7 +27,6 @@ from featuregate_fleet.commands.options.cluster_evidence import check_same_clust
 from featuregate_fleet.commands.options.moves import add_moves
 from featuregate_fleet.commands.options.tables import add_tables_options, adding_report, tables_folder
 from featuregate_fleet.readiness.evidence import confirmed
-from featuregate_fleet.readiness.page.report_page import to_html
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
 
@@ -115,6 +114,7 @@ def run(args: argparse.Namespace) -> int:
     if args.html and (args.html.is_dir() or not args.html.parent.is_dir()):
         raise CommandError(f"--html {args.html}: this is a folder, or is in a folder that does not exist")
     view = discover_view(args) if args.bootstrap_server or args.command_config else None
+    from featuregate_fleet.readiness.page.report_page import to_html  # noqa: PLC0415 - Jinja
     from featuregate_fleet.stream.kept_reports import keep_report  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise

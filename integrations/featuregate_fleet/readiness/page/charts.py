@@ -9,9 +9,9 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import api_name
+from featuregate.printable import shown
 from featuregate_fleet.readiness.api_ranges import ServedApis, is_internal
 from featuregate_fleet.readiness.hours import lost_hours
-from featuregate_fleet.readiness.page.elements import plain
 from featuregate_fleet.readiness.page.rows_over_time import ROW, RowsOverTime, row_name, share
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def coverage_chart(brokers: Sequence[str], evidence: Evidence, now: datetime) ->
     most = max((count for of_broker in counted.values() for count in of_broker), default=0)
     cell = _HOURS.width / columns
     rows = "".join(
-        _HOURS.empty_row(ROW * number, f"broker {plain(broker)}")
+        _HOURS.empty_row(ROW * number, f"broker {escape(shown(broker))}")
         + _HOURS.cells(ROW * number, enumerate(counted[broker]), columns, most)
         + _marks(ROW * number, counted[broker], deprecated[broker], missing[broker], cell)
         for number, broker in enumerate(brokers, 1)
