@@ -11,7 +11,7 @@ import uvicorn
 
 from featuregate_relay.app import Cluster, make_app
 from featuregate_relay.limits import LimitedProtocol
-from featuregate_relay.server import bind
+from featuregate_relay.server import DRAIN_SECONDS, bind
 
 if TYPE_CHECKING:
     import ssl
@@ -44,6 +44,7 @@ def serving(
         http=partial(LimitedProtocol, connections=connections),  # type: ignore[arg-type]
         loop="featuregate_relay.limits:make_loop",
         ssl_context_factory=None if tls is None else lambda _config, _default: tls,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="relay")

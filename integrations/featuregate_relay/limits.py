@@ -28,6 +28,8 @@ RECEIVE_SECONDS: Final = 10.0
 """For a whole request, from the connect or its first byte on."""
 SEND_SECONDS: Final = 30.0
 """For which a client may leave unread what fills its buffers."""
+END_SECONDS: Final = 1.0
+"""For which a client that has read everything may leave the end of TLS without an answer."""
 HEAD_BYTES: Final = 16 * 1024
 BODY_BYTES: Final = 128 * 1024
 """More than any path reads."""
@@ -205,6 +207,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if not self.pipeline or self.pipeline[-1][0].more_body:
             self.open_connections.is_silent(self)
         super().on_response_complete()
+        self._end_tls()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
@@ -237,6 +240,20 @@ class LimitedProtocol(HttpToolsProtocol):
             self._running.message_event.set()
             end_waits(self._running.scope)
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """End the connection when the relay stops, after the response that is under way."""
+        super().shutdown()
+        self._end_tls()
+
+    def _end_tls(self) -> None:
+        """Wait no longer than that for a client that does not answer the end of TLS, such as one that is idle."""
+        if self.transport.is_closing():
+            self.loop.call_later(END_SECONDS, self._abort_if_read)
+
+    def _abort_if_read(self) -> None:
+        if not self.transport.get_write_buffer_size():
+            self.transport.abort()
 
     def _close(self) -> None:
         """Close, and do not wait for ever until the client has read what was written."""

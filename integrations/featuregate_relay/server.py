@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Cluster", "bind", "serve"]
 
-_DRAIN_SECONDS: Final = 10
+DRAIN_SECONDS: Final = 10
 """How long requests that are under way may take when the relay stops."""
 _RENEW_TICKS: Final = 100
 """Of uvicorn, which has ten in a second."""
@@ -104,7 +104,7 @@ def serve(
         server_header=False,
         proxy_headers=False,  # any client can send X-Forwarded-For
         ssl_context_factory=None if tls is None else lambda _config, _default: tls.context,
-        timeout_graceful_shutdown=_DRAIN_SECONDS,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
     )
     # uvicorn drains at a signal, and raises the signal again when that is done.
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -37,6 +37,10 @@ class Relay:
         self._tls = client_tls
         self._opened = opened
 
+    def keep_open(self, opened: ExitStack) -> None:
+        """Let the clients to come outlive the relay."""
+        self._opened = opened
+
     def silent(self) -> socket.socket:
         """Connect, and send nothing, not even a handshake."""
         return self._opened.enter_context(closing(socket.create_connection(self._address, timeout=BOUND)))
@@ -167,3 +171,15 @@ def test_a_quarter_of_the_descriptors_is_for_polls(monkeypatch: pytest.MonkeyPat
     system = SimpleNamespace(getrlimit=lambda _: (soft, soft), RLIMIT_NOFILE=None, RLIM_INFINITY=resource.RLIM_INFINITY)
     monkeypatch.setattr("featuregate_relay.connections.resource", system)
     assert most_connections() == most
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_an_idle_client_does_not_delay_the_end(tls: bool, caplog: pytest.LogCaptureFixture) -> None:  # noqa: FBT001
+    """It does not answer the end of TLS, and takes nothing of the time for requests that are under way."""
+    with ExitStack() as outlives:
+        with relay_with(Connections(MOST), tls=tls) as relay:
+            relay.keep_open(outlives)
+            idle = relay.client()
+            assert b" 200 " in answer(idle, GET)
+        assert "timeout graceful shutdown exceeded" not in caplog.text
+        assert is_closed(idle)
