@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     if args.html and (args.html.is_dir() or not args.html.parent.is_dir()):
         raise CommandError(f"--html {args.html}: this is a folder, or is in a folder that does not exist")
     view = discover_view(args) if args.bootstrap_server or args.command_config else None
-    from featuregate_fleet.readiness.page.report_page import to_html  # noqa: PLC0415 - Jinja
+    from featuregate_fleet.page.report_page import to_html  # noqa: PLC0415 - Jinja
     from featuregate_fleet.stream.kept_reports import keep_report  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise

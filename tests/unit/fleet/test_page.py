@@ -12,6 +12,14 @@ from fleet_evidence import UPGRADED, gate_use, usage
 from fleet_report import NOW, TARGET, WEEK, fleet, of_client
 
 from featuregate.catalog import captured
+from featuregate_fleet.page.charts import coverage_chart, usage_by_software
+from featuregate_fleet.page.report_page import MOST_BYTES, to_html
+from featuregate_fleet.page.timelines import (
+    levels_chart,
+    recent_usage,
+    software_over_time,
+    versions_over_time,
+)
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.evidence import (
     AppUsage,
@@ -21,14 +29,6 @@ from featuregate_fleet.readiness.evidence import (
     UsageAt,
 )
 from featuregate_fleet.readiness.moves import Deprecate, DropApi, Finalize, Move, ToRelease
-from featuregate_fleet.readiness.page.charts import coverage_chart, usage_by_software
-from featuregate_fleet.readiness.page.report_page import MOST_BYTES, to_html
-from featuregate_fleet.readiness.page.timelines import (
-    levels_chart,
-    recent_usage,
-    software_over_time,
-    versions_over_time,
-)
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
 

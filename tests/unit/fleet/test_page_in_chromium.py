@@ -9,7 +9,7 @@ from chromium import chromium
 from fleet_report import fleet
 from waiting import BOUND
 
-from featuregate_fleet.readiness.page.report_page import to_html
+from featuregate_fleet.page.report_page import to_html
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,14 +12,14 @@ from markupsafe import Markup
 
 from featuregate.catalog import api_key, api_name
 from featuregate.printable import shown
-from featuregate_fleet.readiness.moves import Deprecate, Finalize
-from featuregate_fleet.readiness.page.charts import coverage_chart, usage_by_software, usage_chart
-from featuregate_fleet.readiness.page.timelines import (
+from featuregate_fleet.page.charts import coverage_chart, usage_by_software, usage_chart
+from featuregate_fleet.page.timelines import (
     levels_chart,
     recent_usage,
     software_over_time,
     versions_over_time,
 )
+from featuregate_fleet.readiness.moves import Deprecate, Finalize
 from featuregate_fleet.readiness.rows import APP_GATES, Row, Verdict
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _plain(value: object) -> object:
 
 
 _ENVIRONMENT: Final = Environment(
-    loader=PackageLoader("featuregate_fleet.readiness.page"),
+    loader=PackageLoader("featuregate_fleet.page"),
     autoescape=True,
     undefined=StrictUndefined,
     finalize=_plain,

@@ -10,9 +10,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import api_name, level_name
+from featuregate_fleet.page.rows_over_time import ROW, RowsOverTime
 from featuregate_fleet.readiness.api_ranges import ServedApis, is_internal
 from featuregate_fleet.readiness.moves import Deprecate, Finalize, Move
-from featuregate_fleet.readiness.page.rows_over_time import ROW, RowsOverTime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

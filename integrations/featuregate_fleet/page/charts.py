@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import api_name
 from featuregate.printable import shown
+from featuregate_fleet.page.rows_over_time import ROW, RowsOverTime, row_name, share
 from featuregate_fleet.readiness.api_ranges import ServedApis, is_internal
 from featuregate_fleet.readiness.hours import lost_hours
-from featuregate_fleet.readiness.page.rows_over_time import ROW, RowsOverTime, row_name, share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
