@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _WHOLE_LINES: Final = (
     "Collect whole lines: container runtimes split them at 16 kB, and 'featuregate fleet run' joins the parts if "
-    "it has all of them. 'featuregate fleet collect --cut-bodies' on the broker's host makes lines short."
+    "it has all of them. On the broker's host, 'featuregate fleet collect --cut-bodies' makes lines short, and "
+    "'featuregate fleet collect --aggregate' hands in counts in place of lines."
 )
 
 
