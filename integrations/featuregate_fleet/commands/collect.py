@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import closing
-from functools import partial
+from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -19,16 +19,17 @@ from featuregate.cli.plugin import (
     print_message,
     printable,
 )
+from featuregate_fleet.commands.options.log_times import add_time_options_of_one
 from featuregate_fleet.commands.options.tables import alone
-from featuregate_fleet.commands.options.time_zones import time_zone
 from featuregate_fleet.commands.stop_signals import stop_signals
-from featuregate_fleet.commands.unread_files import nothing_read
+from featuregate_fleet.commands.unread_files import why_missing
 from featuregate_fleet.errors import BodiesUncut
+from featuregate_fleet.evidence.lines.layouts import Layout
 from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import MARKER
-from featuregate_fleet.evidence.paths import broker_of
+from featuregate_fleet.evidence.paths import LogTimes, broker_of
 from featuregate_fleet.evidence.reasons import UNKNOWN_LAYOUT, WRONG_FIELDS
-from featuregate_fleet.evidence.unread import NothingRead
+from featuregate_fleet.evidence.unread import MissingRequests
 from featuregate_fleet.files.bodies import cut_bodies
 from featuregate_fleet.files.segments import Segmenter
 
@@ -69,13 +70,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     less = parser.add_mutually_exclusive_group()
     less.add_argument("--cut-bodies", action="store_true", help="leave out the bodies of requests and responses")
     less.add_argument("--aggregate", action="store_true", help="count the requests by client, and hand in the counts")
-    parser.add_argument(
-        "--time-zone",
-        metavar="ZONE",
-        type=time_zone,
-        default="UTC",
-        help="with --aggregate, the zone in which the broker logs, such as Europe/Berlin (default: UTC)",
-    )
+    add_time_options_of_one(parser)
 
 
 def _broker(text: str) -> str:
@@ -91,26 +86,34 @@ def _change(args: argparse.Namespace) -> Callable[[bytes], bytes]:
             from featuregate_fleet.files.aggregation import aggregate  # noqa: PLC0415 - pyarrow
         except ImportError as error:
             raise CommandError("--aggregate needs pyarrow: pip install '.[fleet]' in a checkout") from error
-        return partial(aggregate, time_zone=args.time_zone)
+        times = LogTimes(args.time_zone, args.layout or "")
+        return lambda text: aggregate(text, times, _written_at(args.log))
     return cut_bodies if args.cut_bodies else bytes
+
+
+def _written_at(log: Path) -> datetime:
+    """Return when a log was last written: just now where a rotation has renamed it."""
+    return datetime.fromtimestamp(log.stat().st_mtime, UTC) if log.exists() else datetime.now(UTC)
 
 
 class _Watched:
     """Changes the lines of segments, and names a log of which no request would be read."""
 
-    def __init__(self, log: Path, change: Callable[[bytes], bytes]) -> None:
-        self._log, self._change = log, change
+    def __init__(self, log: Path, layout: str | None, change: Callable[[bytes], bytes]) -> None:
+        self._log, self._layout, self._change = log, layout, change
         self.nothing_read = False
 
     def __call__(self, text: bytes) -> bytes:
         """Return the changed lines, after a look at the first ones with a request."""
         lines = islice((line for line in text.split(b"\n") if MARKER.encode() in line), _LOOKED_AT)
         texts = [line.decode(errors="replace") for line in lines]
-        reasons = [found for line in texts if isinstance(found := read_line(line), str) and found in _NOT_UNDERSTOOD]
+        layout = Layout(self._layout, _written_at(self._log)) if self._layout else None
+        found = [read_line(line, layout) for line in texts]
+        reasons = [reason for reason in found if isinstance(reason, str) and reason in _NOT_UNDERSTOOD]
         if texts and len(reasons) == len(texts) and not self.nothing_read:
             self.nothing_read = True
-            file = NothingRead(str(self._log), reasons[0], len(texts), texts[0][:_HEAD])
-            print_message(printable(f"{file.path}: {nothing_read(file)}"))
+            file = MissingRequests(str(self._log), reasons[0], len(texts), texts[0][:_HEAD])
+            print_message(printable(f"{file.path}: {why_missing(file)}"))
         try:
             return self._change(text)
         except BodiesUncut as error:
@@ -124,7 +127,7 @@ class _Watched:
 def run(args: argparse.Namespace) -> int:
     """Collect until the interrupt, or once."""
     folder = args.logs / args.broker
-    watched = _Watched(args.log, _change(args))
+    watched = _Watched(args.log, args.layout, _change(args))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         segmenter = Segmenter(args.log, folder, watched)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import OK
+from featuregate_fleet.commands.options.log_times import add_layout_option, layouts
 from featuregate_fleet.commands.options.principal_names import add_hash_option, keep_names, pseudonyms
 from featuregate_fleet.commands.options.tables import add_tables_options, counts, one_writer, tables_folder
 
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
 
 DESCRIPTION: Final = """\
 Parse lines again that an older parser put into quarantine, and read files again that could not be read: restore them
-under their names before. What is understood now leaves the quarantine.\
+under their names before. What is understood now leaves the quarantine. With --layout, lines whose time was not
+understood are parsed again, too.\
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``replay``."""
+    add_layout_option(parser)
     add_hash_option(parser, "the key of 'fleet run', where it hashes principals")
     add_tables_options(parser)
 
@@ -36,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     with one_writer(folder, args.cluster), local_session(args.jars, topics=False) as spark:
         keep_names(args, names)
         tables = DeltaTables(spark, folder, args.cluster, names)
-        tried = replay(spark, tables)
+        tried = replay(spark, tables, layouts(args))
         found = read_line_counts(tables)
     print(f"{args.cluster}: {tried} lines and files tried again; {counts(found)}")
     return OK

@@ -14,14 +14,14 @@ from featuregate_fleet.commands.options.cluster_evidence import (
     read_cluster,
     read_log_topic,
 )
+from featuregate_fleet.commands.options.log_times import add_time_options, log_times
 from featuregate_fleet.commands.options.principal_names import add_hash_option, keep_names, pseudonyms
 from featuregate_fleet.commands.options.tables import add_tables_options, one_writer, tables_folder
-from featuregate_fleet.commands.options.time_zones import time_zone
 from featuregate_fleet.commands.options.usage_reports import add_usage_topic, read_usage
 from featuregate_fleet.commands.progress import Progress, add_progress_option
 from featuregate_fleet.commands.stop_signals import Stop, stop_signals
-from featuregate_fleet.commands.unread_files import NothingUnderstood, UnreadFiles
-from featuregate_fleet.evidence.paths import IN_UTC, OTHERS, broker_of
+from featuregate_fleet.commands.unread_files import MissingEvidence, UnreadFiles
+from featuregate_fleet.evidence.paths import broker_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ DESCRIPTION: Final = """\
 Read each file below DIR once, and count the requests in it, until SIGTERM or Ctrl-C. On the brokers, set the logger
 kafka.request.logger to DEBUG, and copy files here once they are rolled: a file is read once, and what is appended to it
 later is not. Files may be gzipped. A run that was killed is finished by the next one. A file of which no line is
-understood is named, and the exit code is 2.\
+understood, or that cannot be read to its end, is named, and the exit code is 2.\
 """
 
 _BROKEN: Final = "the tables cannot be read or written, and the next run continues"
@@ -56,14 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_progress_option(parser)
     parser.add_argument("--logs", metavar="DIR", type=local_path_argument, help="a folder for each broker")
     add_topic_options(parser)
-    parser.add_argument(
-        "--time-zone",
-        metavar="[BROKER=]ZONE",
-        type=_time_zone,
-        action="append",
-        default=[],
-        help="the zone in which brokers log, such as Europe/Berlin, or that of one broker (default: UTC)",
-    )
+    add_time_options(parser)
     add_usage_topic(parser)
     parser.add_argument("--keep-lines", action="store_true", help="keep a row for each line, too, without bodies")
     parser.add_argument("--keep-raw", action="store_true", help="the same with the text of each line, with bodies")
@@ -72,14 +65,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_tables_options(parser)
     # The list of brokers comes from the cluster: a broker without evidence is unknown.
     add_cluster_options(parser, default=argparse.SUPPRESS)
-
-
-def _time_zone(text: str) -> tuple[str, str]:
-    """Return the broker, or `OTHERS`, and the zone."""
-    broker, named, zone = text.rpartition("=")
-    if named and broker_of(f"{broker}/file") != broker:
-        raise argparse.ArgumentTypeError(f"{broker!r} is no node id: write one such as 3=Europe/Berlin")
-    return broker or OTHERS, time_zone(zone)
 
 
 def _table_format(text: str) -> str:
@@ -116,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     from featuregate_fleet.tables.line_counts import read_line_counts  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.record_reader import last_view  # noqa: PLC0415 - likewise
 
-    progress, failures, nothing_understood = Progress(args), one_line_failures(_BROKEN), NothingUnderstood()
+    progress, failures, missing_evidence = Progress(args), one_line_failures(_BROKEN), MissingEvidence()
     # SIGTERM kills a run with --once, so that its exit code does not say that all was read.
     stopping = nullcontext(Stop()) if args.once else stop_signals()
     with (
@@ -132,12 +117,12 @@ def run(args: argparse.Namespace) -> int:
         before = last_view(tables) if view else None
         while True:
             check_same_cluster(args.cluster, before, view)
-            _read(args, spark, view, tables, stop, files, nothing_understood)
+            _read(args, spark, view, tables, stop, files, missing_evidence)
             if unread:
                 unread.look()
             progress.show(read_line_counts(tables))
             if args.once or stop.wait(args.interval):
-                return UNKNOWN if nothing_understood.any else OK
+                return UNKNOWN if missing_evidence.any else OK
             before, view = view or before, cluster_view(args)
 
 
@@ -148,18 +133,18 @@ def _read(
     tables: Tables,
     stop: Stop,
     files: ReadFiles | None,
-    nothing_understood: NothingUnderstood,
+    missing_evidence: MissingEvidence,
 ) -> None:
     """Read what was not read before."""
     from featuregate_fleet.stream.request_logs import drain  # noqa: PLC0415 - Spark
 
-    zones = IN_UTC | dict(args.time_zone)
+    times = log_times(args)
     folders = _folders(args.logs) if args.logs else ()
     tables.expect(folders, {str(broker.node_id) for broker in view.brokers} if view else None)
     if args.logs:
-        drain(spark, args.logs, tables, zones, stop.is_set, _kept(args), files, nothing_understood.report)
+        drain(spark, args.logs, tables, times, stop.is_set, _kept(args), files, missing_evidence.report)
     if args.logs_topic and not stop.is_set():
-        read_log_topic(args, spark, tables, zones, stop.is_set, _kept(args), nothing_understood.report)
+        read_log_topic(args, spark, tables, times, stop.is_set, _kept(args), missing_evidence.report)
     if view and not stop.is_set():
         read_cluster(args, spark, view, tables)
         read_usage(args, spark, tables, view.cluster_id)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import print_message, printable
-from featuregate_fleet.evidence.reasons import LAYOUTS, UNKNOWN_BROKER, UNKNOWN_LAYOUT
+from featuregate_fleet.evidence.lines.layouts import layouts_for
+from featuregate_fleet.evidence.reasons import LAYOUTS, OF_FILES, ROWS_OF_REASON, UNKNOWN_BROKER, UNKNOWN_LAYOUT
 from featuregate_fleet.evidence.unread import (
     CHANGED,
     LINKED,
     UNLISTED,
-    NothingRead,
+    MissingRequests,
     is_being_written,
     some_of,
     unread_file,
@@ -28,27 +29,35 @@ _WHY: Final = {
 }
 
 
-class NothingUnderstood:
-    """The files of which no line was understood: each is named at once, and the run does not end with 0."""
+class MissingEvidence:
+    """The files of which requests are missing: each is named at once, and the run does not end with 0."""
 
     def __init__(self) -> None:
         self.any = False
 
-    def report(self, file: NothingRead) -> None:
+    def report(self, file: MissingRequests) -> None:
         """Name a file."""
         self.any = True
-        print_message(printable(f"{file.path}: {nothing_read(file)}"))
+        print_message(printable(f"{file.path}: {why_missing(file)}"))
 
 
-def nothing_read(file: NothingRead) -> str:
-    """Say why no line of a file was understood, and what to do."""
+def why_missing(file: MissingRequests) -> str:
+    """Say why requests of a file are missing, and what to do."""
+    if file.reason in OF_FILES:
+        read = f"only its first lines ({file.lines}) are read" if file.lines else "it is not read"
+        return f"{read}: {file.head}. Restore it under its name, and run 'featuregate fleet replay'"
     what = f"none of its lines with a request is read ({file.lines} {file.reason})"
     if file.reason == UNKNOWN_BROKER:
         return f"{what}: put it into a folder of logs whose name is the node id of the broker"
+    begins = f"{what}. The first one begins with {file.head!r}. Layouts that are read: {LAYOUTS}. "
+    if file.reason != UNKNOWN_LAYOUT:
+        return f"{begins}Log a time with a date before the request, and hand in whole lines."
+    if not (fitting := layouts_for(file.head)):
+        return f"{begins}Log a time with a date before the request."
+    ways = ", or ".join(f"--layout {layout!r}" for layout in fitting)
     return (
-        f"{what}. The first one begins with {file.head!r}. Layouts that are read: {LAYOUTS}. "
-        "Log a time with a date before the request"
-        + ("." if file.reason == UNKNOWN_LAYOUT else ", and hand in whole lines.")
+        f"{begins}Say how its times are written: {ways}. Read the file with it for another --cluster, or take "
+        f"'featuregate fleet replay', which has the first {ROWS_OF_REASON} of its lines."
     )
 
 

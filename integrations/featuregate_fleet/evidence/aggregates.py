@@ -26,11 +26,11 @@ _FIRST_LINE: Final = BEGINNING + " 1}"
 _OF_READER: Final = ("path", "uri", "broker", "size", "content")
 _SCHEMAS: Final = {"api_usage": API_USAGE, "quarantine": QUARANTINE, "evidence_files": EVIDENCE_FILES}
 _COLUMNS: Final = {name: tuple(n for n in schema.names if n not in _OF_READER) for name, schema in _SCHEMAS.items()}
-_TIMES: Final = ("hour", "first_seen", "last_seen", "seen_at")
+_TIMES: Final = ("hour", "first_seen", "last_seen", "seen_at", "not_after")
 _ADDED: Final[dict[str, dict[str, Any]]] = {
     "api_usage": {"text_log": None},
-    "quarantine": dict.fromkeys(("seen_at", "forwarded", "client_id", "api_key", "version"))
-    | {"lines": 1, "text_log": None},
+    "quarantine": dict.fromkeys(("not_after", "seen_at", "forwarded", "client_id", "api_key", "version"))
+    | {"layout": "", "lines": 1, "text_log": None},
     "evidence_files": {"text_log": None},
 }
 """The columns that an older collector does not hand in, and what they are then."""
@@ -79,7 +79,8 @@ def from_text(file: LogFile, lines: Sequence[str]) -> Iterator[pa.RecordBatch]:
 
 def _row(line: str) -> tuple[str, dict[str, Any]]:
     ((name, row),) = json.loads(line).items()
-    row = {**row, **{column: row.get(column, before) for column, before in _ADDED[name].items()}}
+    known = {**_ADDED[name], **row}
+    row = {column: known[column] for column in _COLUMNS[name]} if known.keys() == set(_COLUMNS[name]) else row
     if tuple(row) != _COLUMNS[name]:
         raise ValueError("other columns")
     times = {column: row[column] for column in _TIMES if row.get(column) is not None}

@@ -18,6 +18,7 @@ from featuregate_fleet.evidence.columns import API_USAGE, EVIDENCE_FILES, parsed
 from featuregate_fleet.evidence.lines.cut_lines import read_head
 from featuregate_fleet.evidence.lines.envelopes import Unwrapped, unwrap
 from featuregate_fleet.evidence.lines.fast_path import FIELDS, FastLines, nothing_read, read_lines
+from featuregate_fleet.evidence.lines.layouts import Layout, reads_as_kafka
 from featuregate_fleet.evidence.lines.log_lines import KeptLines, connection_in, line_rows
 from featuregate_fleet.evidence.lines.one_line import read_unwrapped
 from featuregate_fleet.evidence.lines.partial_lines import Joined, Part, PartialLines
@@ -31,7 +32,7 @@ from featuregate_fleet.evidence.lines.refusals import (
 )
 from featuregate_fleet.evidence.lines.request import Request
 from featuregate_fleet.evidence.lines.text_format import is_of_text_log
-from featuregate_fleet.evidence.paths import LogFile
+from featuregate_fleet.evidence.paths import LogFile, LogTimes
 from featuregate_fleet.evidence.quarantined_lines import QuarantinedLines
 from featuregate_fleet.evidence.reasons import CUT, NO_REQUEST, PARSER, PART, RAW_LENGTH, TOO_LONG, UNKNOWN_BROKER
 from featuregate_fleet.evidence.sums import summed
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 _SEEN: Final = pa.struct([*FIELDS, ("outcome", pa.string()), ("client_host", pa.string()), ("in_utc", pa.bool_())])
 _COMPLETED: Final = "completed"
 _REFUSED: Final = "refused"
+_OF_FILE: Final = ("uri", "path", "broker", "time_zone", "layout", "not_after")
 _HEAD: Final = 2**16
 """Characters of a line that is too long."""
 
@@ -94,14 +96,15 @@ def parse_quarantined(rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch
 
     A file's counts change by what is no longer in quarantine.
     """
-    for (uri, path, broker, zone), of_file in groupby(rows, itemgetter("uri", "path", "broker", "time_zone")):
+    for (uri, path, broker, *times, not_after), of_file in groupby(rows, itemgetter(*_OF_FILE)):
         lines = list(of_file)
         values = [(row["raw"], row["at"], len(row["raw"].encode())) for row in lines]
         batch = pa.RecordBatch.from_arrays(
             [pa.array(column, field.type) for column, field in zip(zip(*values, strict=True), LINES, strict=True)],
             schema=LINES,
         )
-        parser = _Parser(LogFile(uri, path, broker, 0, zone), text_log=any(row["text_log"] for row in lines))
+        file = LogFile(uri, path, broker, 0, LogTimes(*times), not_after=not_after)
+        parser = _Parser(file, text_log=any(row["text_log"] for row in lines))
         yield from parser.parse(batch)
         yield from parser.end()
         yield from parser.counted(again=sum(row["lines"] for row in lines))
@@ -129,12 +132,17 @@ class _Parser:
     quarantine: QuarantinedLines = field(default_factory=QuarantinedLines)
     partial: PartialLines = field(default_factory=PartialLines)
 
+    @property
+    def _layout(self) -> Layout | None:
+        return Layout(self.file.times.layout, self.file.not_after) if self.file.times.layout else None
+
     def parse(self, lines: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Parse the next lines. A run of empty ones counts as one."""
         lines = self._without_runs(lines)
         if not lines.num_rows:
             return
-        fast = read_lines(lines["value"]) if self.file.broker else nothing_read(lines.num_rows)
+        is_fast = self.file.broker and reads_as_kafka(self._layout)
+        fast = read_lines(lines["value"]) if is_fast else nothing_read(lines.num_rows)
         others = pc.indices_nonzero(pc.invert(fast.read)).to_pylist()
         found = self._read_others(lines, others)
         yield from self._rows(found, fast)
@@ -157,7 +165,7 @@ class _Parser:
     def follow(self, lines: pa.RecordBatch) -> None:
         """Keep what the next line may belong together with: the last one of some lines, and those that have begun."""
         for row in lines.to_pylist():
-            self.partial.add(unwrap(row["value"]), Part(row["at"], row["length"], row["value"]))
+            self.partial.add(unwrap(row["value"], self._layout), Part(row["at"], row["length"], row["value"]))
         self.previous = lines["value"][-1].as_py()
         self.after_empty = not self.previous.strip()
 
@@ -203,7 +211,7 @@ class _Parser:
         for number in numbers:
             line, at, length = (lines[name][number].as_py() for name in LINES.names)
             part = Part(at, length, line)
-            unwrapped = unwrap(line[:_HEAD] if length > LONGEST else line)
+            unwrapped = unwrap(line[:_HEAD] if length > LONGEST else line, self._layout)
             self.text_log = self.text_log or is_of_text_log(unwrapped.text)
             if length > LONGEST:
                 self._lost(Joined(unwrapped, (part,)), TOO_LONG, found)
@@ -241,7 +249,9 @@ class _Parser:
             "path": self.file.path,
             "uri": self.file.uri,
             "broker": self.file.broker,
-            "time_zone": self.file.time_zone,
+            "time_zone": self.file.times.time_zone,
+            "layout": self.file.times.layout,
+            "not_after": self.file.not_after,
             "at": at,
             "reason": reason,
             "raw": raw,
@@ -261,7 +271,7 @@ def _understand(line: Unwrapped, previous: str) -> Request | Refusal | str | Non
         if is_header(one.text):
             before, understood = one, None
         elif is_reason(one.text):
-            before = before or unwrap(previous)
+            before = before or unwrap(previous, line.layout)
             if (refusal := refusal_of(one.text, before)) is not None:
                 return refusal
             # Where a file or a micro-batch begins with a reason, the line before it with the time is not here.
@@ -275,7 +285,7 @@ def _usage(file: LogFile, fast: FastLines, others: list[dict[str, Any]]) -> Iter
         yield parsed_rows("api_usage", _counted(file, fast))
     if others:
         table = pa.Table.from_struct_array(pa.array(others, _SEEN))
-        times = placed(table["time"], table["in_utc"], file.time_zone)
+        times = placed(table["time"], table["in_utc"], file.times.time_zone)
         columns = {
             "broker": pa.repeat(pa.scalar(file.broker), len(table)),
             "hour": pc.floor_temporal(times, unit="hour"),
@@ -291,7 +301,7 @@ def _usage(file: LogFile, fast: FastLines, others: list[dict[str, Any]]) -> Iter
 def _counted(file: LogFile, fast: FastLines) -> pa.StructArray:
     """Count the lines of the fast path by the numbers of their texts, which is faster than by the texts."""
     lines = pa.table({"api": fast.api.index, "client": fast.client.index, "client_id": fast.client_id})
-    lines = lines.append_column("time", to_utc(pa.chunked_array([fast.time]), file.time_zone))
+    lines = lines.append_column("time", to_utc(pa.chunked_array([fast.time]), file.times.time_zone))
     lines = lines.append_column("hour", pc.floor_temporal(lines["time"], unit="hour")).filter(fast.read)
     counts = [("time", "count"), ("time", "min"), ("time", "max")]
     by_texts = lines.group_by(["api", "client", "client_id", "hour"], use_threads=False)  # a task has one core

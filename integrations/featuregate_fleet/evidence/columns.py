@@ -43,6 +43,8 @@ QUARANTINE: Final = pa.schema(
         ("uri", pa.string()),  # as Spark names the file
         ("broker", pa.string()),  # null if unknown
         ("time_zone", pa.string()),  # of the times in its lines
+        ("layout", pa.string()),  # that of --layout, with which its lines were read; empty without one
+        ("not_after", _TIME),  # when the file was written last, or the time of the record: no line is later
         ("at", pa.int64()),  # the byte at which the line begins, in the text of a compressed file; the offset
         ("reason", pa.string()),  # see evidence.reasons
         ("raw", pa.string()),  # the line, cut to RAW_LENGTH characters; why a file cannot be read

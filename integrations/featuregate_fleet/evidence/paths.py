@@ -9,11 +9,24 @@ from urllib.parse import unquote, urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
 OTHERS: Final = "others"
-IN_UTC: Final = MappingProxyType({OTHERS: "UTC"})
 
 _NODE_ID: Final = re.compile(r"(0|[1-9]\d{0,9})/.", re.ASCII)
+
+
+class LogTimes(NamedTuple):
+    """How a broker writes the times of its log."""
+
+    time_zone: str = "UTC"
+    """That of times which do not say it."""
+    layout: str = ""
+    """As for `featuregate_fleet.evidence.lines.layouts`; empty where times need none."""
+
+
+IN_UTC: Final = MappingProxyType({OTHERS: LogTimes()})
+"""By node id, and for all others."""
 
 
 class LogFile(NamedTuple):
@@ -27,20 +40,26 @@ class LogFile(NamedTuple):
     """None where the folder is not a broker's."""
     size: int
     """Bytes of the file when it was listed."""
-    time_zone: str = "UTC"
-    """That of its times, which do not say it."""
+    times: LogTimes = LogTimes()
     content: str | None = None
     """A hash of the beginning of its text, which stays when it is renamed or compressed; a short one has its length."""
+    not_after: datetime | None = None
+    """When it was last written: no line is later."""
 
 
-def log_file(root: str, uri: str, size: int, time_zones: Mapping[str, str] = IN_UTC) -> LogFile:
+def log_file(root: str, uri: str, size: int, times: Mapping[str, LogTimes] = IN_UTC) -> LogFile:
     """Return a file with its path below the root, or its whole path if it is elsewhere, and with its broker.
 
-    ``time_zones`` are those of brokers, by node id, and of all others as `OTHERS`.
+    ``times`` are those of brokers, by node id, and of all others as `OTHERS`.
     """
     path = unquote(urlsplit(uri).path).removeprefix(root.rstrip("/") + "/")
     broker = broker_of(path)
-    return LogFile(uri, path, broker, size, time_zones.get(broker or OTHERS, time_zones[OTHERS]))
+    return LogFile(uri, path, broker, size, times_of(broker, times))
+
+
+def times_of(broker: str | None, times: Mapping[str, LogTimes]) -> LogTimes:
+    """Return how a broker writes times."""
+    return times.get(broker or OTHERS, times[OTHERS])
 
 
 def broker_of(path: str) -> str | None:

@@ -67,6 +67,6 @@ class QuarantinedLines:
 def _parsed(file: LogFile, rows: list[dict[str, Any]]) -> pa.RecordBatch:
     rows = [{"lines": 1, **row} for row in rows]
     table = pa.Table.from_struct_array(pa.array(rows, pa.struct([*QUARANTINE, ("in_utc", pa.bool_())])))
-    times = placed(table["seen_at"], table["in_utc"], file.time_zone)
+    times = placed(table["seen_at"], table["in_utc"], file.times.time_zone)
     whole = table.set_column(table.schema.get_field_index("seen_at"), "seen_at", times).select(QUARANTINE.names)
     return parsed_rows("quarantine", whole.to_struct_array().combine_chunks())

@@ -31,7 +31,8 @@ TOO_LONG: Final = "too-long"
 UNKNOWN_BROKER: Final = "unknown-broker"
 """The file is not in a folder whose name is a node id."""
 UNKNOWN_LAYOUT: Final = "unknown-layout"
-"""A request, but neither the text before it nor its envelope has a time with a date that is understood."""
+"""A request, but neither the text before it nor its envelope has a time with a date that is understood.
+`--layout` may say how it is written."""
 UNREADABLE: Final = "unreadable"
 """The rest of a file, which counts as one line: a damaged gzip, an error of the disk, a file that was cut, or one that
 is neither text nor gzip."""

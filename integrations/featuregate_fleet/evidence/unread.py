@@ -30,15 +30,16 @@ class UnreadFile(NamedTuple):
     reason: str
 
 
-class NothingRead(NamedTuple):
-    """A file that has requests, and of which no line was understood."""
+class MissingRequests(NamedTuple):
+    """A file that has requests of which no line was understood, or one that cannot be read to its end."""
 
     path: str
     reason: str
-    """Of the first line with a request."""
+    """Of the first line with a request, or of the file."""
     lines: int
+    """Those that were not understood, or those before the damage."""
     head: str
-    """How that line begins."""
+    """How that line begins, or why the file cannot be read."""
 
 
 def unread_file(path: str, reason: str) -> UnreadFile:

@@ -88,6 +88,7 @@ def _quarantined(record: Mapping[str, Any], reason: str) -> dict[str, Any]:
         "uri": f"kafka:{place}",
         "broker": None,
         "time_zone": "UTC",
+        "layout": "",
         "at": record["offset"],
         "reason": reason,
         "raw": text[:RAW_LENGTH],

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.evidence.aggregates import BEGINNING, as_text, from_text
 from featuregate_fleet.evidence.batches import parse_file
-from featuregate_fleet.evidence.paths import LogFile
+from featuregate_fleet.evidence.paths import LogFile, LogTimes
 from featuregate_fleet.evidence.reasons import UNKNOWN_BROKER, UNREADABLE
 from featuregate_fleet.evidence.text import Unreadable
 from featuregate_fleet.files.pieces import Piece, begins_with, lines_of, read_piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     import pyarrow as pa
 
@@ -21,9 +22,9 @@ _ANY_BROKER: Final = "0"
 """The reader of the counts knows it."""
 
 
-def aggregate(text: bytes, time_zone: str = "UTC") -> bytes:
-    """Return the counts of whole lines, whose times are of this zone."""
-    file = LogFile("", "", _ANY_BROKER, 0, time_zone)
+def aggregate(text: bytes, times: LogTimes = LogTimes(), not_after: datetime | None = None) -> bytes:  # noqa: B008 - a value
+    """Return the counts of whole lines of a log that was last written at a time."""
+    file = LogFile("", "", _ANY_BROKER, 0, times, not_after=not_after)
     return as_text(parse_file(file, lines_of(text))).encode()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
@@ -23,6 +24,14 @@ _LINKS: Final = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)
 def path_of(file: LogFile) -> Path:
     """Return where a file is on this host."""
     return Path(unquote(urlsplit(file.uri).path))
+
+
+def written_at(file: LogFile) -> datetime | None:
+    """Return when a file was last written; None for one that is gone."""
+    try:
+        return datetime.fromtimestamp(path_of(file).stat().st_mtime, UTC)
+    except OSError:  # its reader says so
+        return None
 
 
 def open_log(file: LogFile) -> IO[bytes]:

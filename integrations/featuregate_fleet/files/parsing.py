@@ -9,6 +9,7 @@ from featuregate_fleet.evidence.batches import parse_file
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.sums import add_up
 from featuregate_fleet.files.aggregation import is_aggregate, read_aggregate
+from featuregate_fleet.files.opening import written_at
 from featuregate_fleet.files.pieces import Piece, read_piece
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def parse_pieces(
 def _parse(piece: Piece, kept: KeptLines) -> Iterator[pa.RecordBatch]:
     if not is_aggregate(piece.file):
         goes_on = piece.end is not None and (piece.end < piece.file.size or piece.start == piece.end)
-        yield from parse_file(piece.file, read_piece(piece), kept, piece.start, goes_on=goes_on)
+        file = piece.file._replace(not_after=written_at(piece.file))
+        yield from parse_file(file, read_piece(piece), kept, piece.start, goes_on=goes_on)
     elif piece.start == 0:  # counts are read as a whole
         yield from read_aggregate(piece.file)

@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.columns import PARSED
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
-from featuregate_fleet.evidence.paths import IN_UTC
+from featuregate_fleet.evidence.paths import IN_UTC, LogTimes
 from featuregate_fleet.files.log_records import RECORDS, parse_records
 from featuregate_fleet.stream.checkpoints import write_batches
 from featuregate_fleet.stream.internal_topics import TopicEnds, java_properties, topic_ends
@@ -25,7 +25,7 @@ from featuregate_spark.reused_worker import ReusedWorkerTask
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from featuregate_fleet.evidence.unread import NothingRead
+    from featuregate_fleet.evidence.unread import MissingRequests
     from featuregate_fleet.tables.folder import BatchId, Tables
 
 _IN_A_BATCH: Final = 1_000_000
@@ -38,10 +38,10 @@ def drain_log_topic(
     tables: Tables,
     *,
     header: str = "broker",
-    time_zones: Mapping[str, str] = IN_UTC,
+    times: Mapping[str, LogTimes] = IN_UTC,
     stop: Callable[[], bool] = lambda: False,
     kept: KeptLines = KeptLines.NONE,
-    report: Callable[[NothingRead], None] = lambda _: None,
+    report: Callable[[MissingRequests], None] = lambda _: None,
 ) -> None:
     """Read all records of a topic that were not read before into the tables.
 
@@ -71,7 +71,7 @@ def drain_log_topic(
         # A lost checkpoint begins anew. The rows of other queries do not change any more.
         done = _read_up_to(part for part in read if part.query_id != batch.query_id)
         new = _behind(records, done) if done else records
-        parse = ReusedWorkerTask(partial(parse_records, time_zones=dict(time_zones), kept=kept))
+        parse = ReusedWorkerTask(partial(parse_records, times=dict(times), kept=kept))
         parsed = new.select(*RECORDS.names).mapInArrow(parse, from_arrow_schema(PARSED))
         for one in write_parsed(parsed, tables, batch, kept):
             report(one)
@@ -102,7 +102,9 @@ def _records(spark: SparkSession, java: Mapping[str, str], topic: str, header: s
     records = spark.readStream.format("kafka").options(**options).load()
     last = f.try_element_at(f.filter("headers", lambda each: each["key"] == f.lit(header)), f.lit(-1))
     uri = f.concat(f.lit("kafka:"), "topic", f.lit("/"), "partition")
-    return records.select(uri.alias("uri"), "offset", f.coalesce(last["value"], "key").alias("broker"), "value")
+    return records.select(
+        uri.alias("uri"), "offset", f.coalesce(last["value"], "key").alias("broker"), "timestamp", "value"
+    )
 
 
 class _PartRead(NamedTuple):

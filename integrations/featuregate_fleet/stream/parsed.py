@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import InheritableThread
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.evidence.columns import KEYS, PARSED
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.reasons import NOTHING_MISSING, OF_FILES
-from featuregate_fleet.evidence.unread import NothingRead
+from featuregate_fleet.evidence.unread import MissingRequests
 from featuregate_fleet.files.parsing import parse_pieces
 from featuregate_spark.arrow_tables import from_arrow, to_arrow
 from featuregate_spark.reused_worker import ReusedWorkerTask
@@ -41,10 +41,10 @@ def parse_files(spark: SparkSession, pieces: Sequence[Piece], kept: KeptLines = 
 
 def write_parsed(
     parsed: DataFrame, tables: Tables, batch: BatchId, kept: KeptLines = KeptLines.NONE
-) -> list[NothingRead]:
+) -> list[MissingRequests]:
     """Append the rows of `featuregate_fleet.evidence.columns.PARSED` to the tables, once.
 
-    Return the files with requests of which no line was understood.
+    Return the files with requests of which no line was understood, and those that cannot be read to their end.
 
     A transaction takes more than half a second of processor time, so the quarantine has none where no line is in it.
     Then it does not know that it had this batch: do not call this for one that ``evidence_files`` has.
@@ -61,21 +61,31 @@ def write_parsed(
         _append_to_all(tables, written, batch)
         done = from_arrow(parsed.sparkSession, files)
         tables.append("evidence_files", done, batch)  # last, because it says that the files are done
-        return _nothing_read(parsed, files)
+        return _missing_requests(parsed, files.to_pylist())
     finally:
         parsed.unpersist()
 
 
-def _nothing_read(parsed: DataFrame, files: pa.Table) -> list[NothingRead]:
-    """Return the files without a row that have a line in quarantine which is missing in the evidence."""
-    without_rows = [file["uri"] for file in files.to_pylist() if not file["rows"] and file["quarantined"]]
-    if not without_rows:
+def _missing_requests(parsed: DataFrame, files: Sequence[Mapping[str, Any]]) -> list[MissingRequests]:
+    """Return the damaged files, and those without a row that have a line in quarantine which evidence misses."""
+    if not any(file["quarantined"] for file in files):
         return []
-    lines = parsed.where("quarantine is not null").select("quarantine.*").where(f.col("uri").isin(without_rows))
-    missing = lines.where(~f.col("reason").isin(*NOTHING_MISSING, *OF_FILES))
+    without_rows = [file["uri"] for file in files if not file["rows"] and file["quarantined"]]
+    of_file = f.col("reason").isin(*OF_FILES)
+    missing = (
+        parsed.where("quarantine is not null")
+        .select("quarantine.*")
+        .where(of_file | (f.col("uri").isin(without_rows) & ~f.col("reason").isin(*NOTHING_MISSING)))
+    )
     first = [f.min_by(name, "at").alias(name) for name in ("reason", "raw")]
-    found = missing.groupBy("path").agg(*first, f.sum("lines").alias("lines")).orderBy("path")
-    return [NothingRead(row["path"], row["reason"], row["lines"], row["raw"][:_HEAD]) for row in found.collect()]
+    found = missing.groupBy("path", of_file.alias("of_file")).agg(*first, f.sum("lines").alias("lines")).orderBy("path")
+    read = {file["path"]: file["read"] - 1 for file in files}
+    return [
+        MissingRequests(
+            row["path"], row["reason"], read[row["path"]] if row["of_file"] else row["lines"], row["raw"][:_HEAD]
+        )
+        for row in found.collect()
+    ]
 
 
 def _append_to_all(tables: Tables, written: Mapping[str, DataFrame], batch: BatchId) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -10,8 +11,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.evidence.batches import parse_quarantined
 from featuregate_fleet.evidence.columns import EVIDENCE_FILES, PARSED
-from featuregate_fleet.evidence.paths import LogFile
-from featuregate_fleet.evidence.reasons import OF_FILES, OF_REPORTS, PARSER
+from featuregate_fleet.evidence.paths import OTHERS, LogFile, LogTimes
+from featuregate_fleet.evidence.reasons import OF_FILES, OF_REPORTS, PARSER, UNKNOWN_LAYOUT
 from featuregate_fleet.files.pieces import Piece, as_it_is, rest_of
 from featuregate_fleet.stream.parsed import file_rows, parse_files, quarantine_rows, text_logs_of, usage_rows
 from featuregate_fleet.tables.failures import one_line_failures
@@ -20,7 +21,7 @@ from featuregate_spark.arrow_tables import to_arrow
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -28,14 +29,18 @@ if TYPE_CHECKING:
 
 _FILES: Final = "evidence_files"
 _REPLAY: Final = "replay"
+_NO_LAYOUTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def replay(spark: SparkSession, tables: DeltaTables) -> int:
+def replay(spark: SparkSession, tables: DeltaTables, layouts: Mapping[str, str] = _NO_LAYOUTS) -> int:
     """Parse again what is in quarantine, and return the number of lines and files that were tried.
 
     These are the lines that were kept whole and that an older parser did not understand, and the files that could not
     be read. A replay that was killed is finished by the next one: it tries the same, and what it finds takes the place
     of what the killed one has written.
+
+    ``layouts`` are those of brokers, by node id, and of all others as `OTHERS`: lines of which the time was not
+    understood are tried with them. The quarantine keeps them first, so that a replay which is killed is the same again.
 
     Raises
     ------
@@ -43,7 +48,21 @@ def replay(spark: SparkSession, tables: DeltaTables) -> int:
         The tables cannot be read or written.
     """
     with one_line_failures("the replay failed"):
+        _keep_layouts(tables, layouts)
         return _replay(spark, tables)
+
+
+def _keep_layouts(tables: DeltaTables, layouts: Mapping[str, str]) -> None:
+    quarantine = tables.read("quarantine")
+    layout = f.lit(layouts.get(OTHERS))
+    for broker, text in layouts.items():
+        layout = f.when(f.col("broker") == broker, text).otherwise(layout)
+    is_line = (f.col("reason") == UNKNOWN_LAYOUT) & f.col("whole")
+    is_new = layout.isNotNull() & (layout != f.col("layout")) & (is_line | f.col("reason").isin(*OF_FILES))
+    if layouts and not quarantine.where(is_new).isEmpty():
+        known = {"layout": layout, "parser": f.lit(0)}
+        changed = {name: f.when(is_new, value).otherwise(f.col(name)) for name, value in known.items()}
+        tables.rewrite("quarantine", quarantine.withColumns(changed))
 
 
 def _replay(spark: SparkSession, tables: DeltaTables) -> int:
@@ -57,9 +76,9 @@ def _replay(spark: SparkSession, tables: DeltaTables) -> int:
     summary = tried.agg(f.count("*").alias("count"), f.bit_xor(state).alias("hash")).collect()[0]
     if not summary["count"]:
         return 0
-    files = tried.where(of_file).select("uri", "path", "broker", "time_zone", "at").collect()
+    files = tried.where(of_file).select("uri", "path", "broker", "time_zone", "layout", "at").collect()
     unread = _unread(tables)
-    listed = [(as_it_is(LogFile(row.uri, row.path, row.broker, 0, row.time_zone)), row["at"]) for row in files]
+    listed = [(as_it_is(_file(row)), row["at"]) for row in files]
     # A file of which nothing was read is in quarantine once, however long it is.
     pieces = [Piece(file, at) if file.uri in unread else rest_of(file, at) for file, at in listed]
     lines = tried.where(~of_file).mapInArrow(ReusedWorkerTask(_parse), from_arrow_schema(PARSED))
@@ -74,6 +93,10 @@ def _replay(spark: SparkSession, tables: DeltaTables) -> int:
     finally:
         parsed.unpersist()
     return int(summary["count"])
+
+
+def _file(row: Any) -> LogFile:
+    return LogFile(row.uri, row.path, row.broker, 0, LogTimes(row.time_zone, row.layout))
 
 
 def _unread(tables: DeltaTables) -> set[str]:

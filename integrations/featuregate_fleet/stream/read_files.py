@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
-from featuregate_fleet.evidence.paths import LogFile, broker_of, log_file
+from featuregate_fleet.evidence.paths import LogFile, LogTimes, broker_of, log_file
 from featuregate_fleet.evidence.unread import LINKED, UNLISTED
 from featuregate_fleet.files.pieces import COMPRESSED, SHORT, content_of, has_grown_from
 from featuregate_fleet.files.segments import PROGRESS
@@ -85,14 +85,14 @@ class ReadFiles:
             return 0
         return self._up_to.get(known, 0)
 
-    def replaced(self, root: str, time_zones: Mapping[str, str]) -> list[LogFile]:
+    def replaced(self, root: str, times: Mapping[str, LogTimes]) -> list[LogFile]:
         """Return the files that have the name of one that was read, and another content, or one that is damaged."""
         found = []
         for path, before in self._contents.items():
             looked_at = _stamp(Path(root, path))
             if looked_at is not None and looked_at != self._looked_at.get(path):
                 self._looked_at[path] = looked_at
-                file = log_file(root, Path(root, path).as_uri(), looked_at[0], time_zones)
+                file = log_file(root, Path(root, path).as_uri(), looked_at[0], times)
                 file = file._replace(content=content_of(file))
                 if file.content is None:  # damaged, or empty, or renamed just now
                     is_another = looked_at[0] > 0 and _stamp(Path(root, path)) == looked_at

@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
-from featuregate_fleet.evidence.paths import IN_UTC, LogFile, log_file
+from featuregate_fleet.evidence.paths import IN_UTC, LogFile, LogTimes, log_file
 from featuregate_fleet.files.opening import is_behind_link
 from featuregate_fleet.files.pieces import Piece, as_it_is, content_of, pieces_behind
 from featuregate_fleet.stream.checkpoints import write_batches
@@ -29,7 +29,7 @@ from featuregate_fleet.tables.folder import BatchId, Tables
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from featuregate_fleet.evidence.unread import NothingRead
+    from featuregate_fleet.evidence.unread import MissingRequests
 
 _FILES_IN_A_BATCH: Final = 256
 """A micro-batch costs three seconds of processor time beside its lines."""
@@ -41,15 +41,15 @@ def drain(
     spark: SparkSession,
     logs: Path,
     tables: Tables,
-    time_zones: Mapping[str, str] = IN_UTC,
+    times: Mapping[str, LogTimes] = IN_UTC,
     stop: Callable[[], bool] = lambda: False,
     kept: KeptLines = KeptLines.NONE,
     files: ReadFiles | None = None,
-    report: Callable[[NothingRead], None] = lambda _: None,
+    report: Callable[[MissingRequests], None] = lambda _: None,
 ) -> None:
     """Read all files below ``logs`` that were not read before into the tables.
 
-    ``time_zones`` are those in which brokers log, as for `featuregate_fleet.evidence.paths.log_file`. ``kept`` says
+    ``times`` say how brokers write times, as for `featuregate_fleet.evidence.paths.log_file`. ``kept`` says
     what is kept of each line. ``files`` are those that were read, which a caller that goes on keeps from one call to
     the next; by default the tables are asked. ``report`` is called with each file of which no line was understood,
     once its micro-batch is in the tables. The stream ends before the next micro-batch once ``stop()``.
@@ -80,7 +80,7 @@ def drain(
             raise InterruptedError  # the only way to end a query before the next micro-batch; it runs in the next run
         if read.has_batch(batch):
             return  # it runs again because its commit was lost, and its files may be gone by now
-        listed = [log_file(root, row.uri, row["size"], time_zones) for row in rows.collect()]
+        listed = [log_file(root, row.uri, row["size"], times) for row in rows.collect()]
         just_read.extend(file.uri for file in listed)
         new = _new_files(listed, root, read, batch)
         parse(new, _unread(new, read, root), batch)
@@ -89,10 +89,10 @@ def drain(
         read = ReadFiles.of(tables) if files is None else files
         write_batches(_files(spark, root), checkpoint, write)
         if missed := read.missed(checkpoint, just_read):
-            gone = _gone_files(missed, root, time_zones)
+            gone = _gone_files(missed, root, times)
             batch = BatchId(f"missed {sha256(chr(0).join(missed).encode()).hexdigest()}", 0)
             parse(gone, [Piece(file) for file in gone], batch)  # one of them may be back
-        for file in read.replaced(root, time_zones):
+        for file in read.replaced(root, times):
             parse([file], *_of_replaced(file, read.read_up_to(file, root)))
     except PySparkException as error:
         if stopped.is_set():
@@ -109,9 +109,9 @@ def _new_files(listed: Sequence[LogFile], root: str, read: ReadFiles, batch: Bat
     return [file._replace(content=content_of(file)) for file in new if not is_behind_link(Path(root), file.path)]
 
 
-def _gone_files(uris: Sequence[str], root: str, time_zones: Mapping[str, str]) -> list[LogFile]:
+def _gone_files(uris: Sequence[str], root: str, times: Mapping[str, LogTimes]) -> list[LogFile]:
     """Return the files that vanished after Spark has listed them. The run names those behind links."""
-    gone = [as_it_is(log_file(root, uri, 0, time_zones)) for uri in uris]
+    gone = [as_it_is(log_file(root, uri, 0, times)) for uri in uris]
     return [file for file in gone if not is_behind_link(Path(root), file.path)]
 
 

@@ -46,7 +46,7 @@ _CHECKPOINTS: Final = "_checkpoints"
 
 _BEFORE: Final[Mapping[str, Mapping[str, Any]]] = {
     "api_usage": {"text_log": False},
-    "quarantine": {"time_zone": "UTC", "whole": False, "parser": 0, "lines": 1, "text_log": False},
+    "quarantine": {"time_zone": "UTC", "layout": "", "whole": False, "parser": 0, "lines": 1, "text_log": False},
 }
 """What the rows of an older release mean where they lack a column; otherwise that is null."""
 

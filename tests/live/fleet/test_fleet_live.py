@@ -97,7 +97,8 @@ def test_evidence_of_a_real_broker_becomes_verdicts(
     code, report = fleet.readiness(capsys, "--to", "4.2")
     assert (code, report["verdict"], report["lines"]["read"]) == (3, "unknown", 0)
 
-    assert fleet.run() == 0
+    assert fleet.run() == 2
+    assert "1/server.log.2.gz: only its first lines (" in capsys.readouterr().err
     _, report = fleet.readiness(capsys, "--to", "3.9")
     (missing,) = [row for row in report["rows"] if row["check"] == "quarantine"]
     assert (missing["verdict"], missing["subject"]) == ("unknown", "requests of broker 1")
@@ -144,7 +145,9 @@ def test_evidence_of_a_real_broker_becomes_verdicts(
 
 
 @pytest.mark.usefixtures("jvm")
-def test_a_micro_batch_that_runs_again_counts_once(fleet: Fleet, broker_log: Path) -> None:
+def test_a_micro_batch_that_runs_again_counts_once(
+    fleet: Fleet, broker_log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """After a run that was killed, and after the record of the last micro-batch was lost."""
     restore(fleet, broker_log)
     command = [sys.executable, "-m", "featuregate", *fleet.arguments("run", "--once", "--logs", str(fleet.logs))]
@@ -159,7 +162,8 @@ def test_a_micro_batch_that_runs_again_counts_once(fleet: Fleet, broker_log: Pat
         finally:
             os.killpg(run.pid, signal.SIGKILL)
     (fleet.logs / "1" / "garbage.log").unlink()
-    assert fleet.run() == 0
+    assert fleet.run() == 2
+    assert "1/garbage.log: it is not read: there is no such file any more" in capsys.readouterr().err
     assert usage_in(fleet) == requests_of(broker_log)
     with local_session() as spark:
         files = DeltaTables(spark, fleet.tables, "orders").read("evidence_files").collect()

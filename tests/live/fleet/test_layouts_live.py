@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,6 +40,7 @@ def test_a_file_of_which_nothing_is_understood_is_named(tmp_path: Path, capsys: 
     assert "'Nov 22 21:08:39 host DEBUG Completed request:" in said
     assert "Strimzi" in said
     assert "kafka-1/request.log: none of its lines with a request is read (1 unknown-broker)" in said
+    assert "Say how its times are written: --layout '%b %d %H:%M:%S'. " in said
     assert "server.log" not in said
 
     assert main(["fleet", "readiness", "--to", "4.2", "--output", "json", *place]) != 0
@@ -45,6 +48,50 @@ def test_a_file_of_which_nothing_is_understood_is_named(tmp_path: Path, capsys: 
     assert any(
         "Layouts of lines that are read" in row["do"] for row in rows if row["subject"] == "requests of broker 1"
     )
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """At once, with the reason, and the run does not end with 0. The next run has nothing to say."""
+    logs = tmp_path / "logs" / "1"
+    logs.mkdir(parents=True)
+    good = f"{line_of(document())}\n"
+    (logs / "good.log").write_text(good)
+    (logs / "cut.log.gz").write_bytes(gzip.compress(good.encode() * 50 + os.urandom(999))[:-99])
+    (logs / "empty.log.gz").write_bytes(gzip.compress(good.encode())[:9])
+    (logs / "packed.log").write_bytes(b"(\xb5/\xfd")
+    run = ["--tables", str(tmp_path / "tables"), "--cluster", "c", "--once", "--logs", str(tmp_path / "logs")]
+    assert main(["fleet", "run", *run]) == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if "1/" in line]
+    assert [line.removeprefix("featuregate: ").partition(". ")[0] for line in said] == [
+        "1/cut.log.gz: only its first lines (50) are read: the compressed file ends before its end was marked",
+        "1/empty.log.gz: it is not read: the compressed file ends before its end was marked",
+        "1/packed.log: it is not read: this is zstd: put its text, or a gzip of that, under this name",
+    ]
+    assert main(["fleet", "run", *run]) == 0
+
+
+@pytest.mark.usefixtures("jvm")
+def test_lines_are_read_with_a_layout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """That of each broker: by the run, or by a replay of lines that a run has left."""
+    for broker, time in {"1": "05/11/2026 21:08:39", "2": "11/05/2026 21:08:39", "3": "Nov  5 21:08:39"}.items():
+        (tmp_path / "logs" / broker).mkdir(parents=True)
+        (tmp_path / "logs" / broker / "log").write_text(f"{line_of(document(), head=f'{time} DEBUG')}\n" * 3)
+        os.utime(tmp_path / "logs" / broker / "log", (1795000000, 1795000000))  # on 2026-11-18
+    place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
+    layouts = ["--layout", "%d/%m/%Y %H:%M:%S", "--layout", "2=%m/%d/%Y %H:%M:%S"]
+    assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *layouts, *place]) == 2
+    said = capsys.readouterr().err
+    assert "--layout '%b %d %H:%M:%S'" in said
+    assert said.count("none of its lines") == 1
+    (tmp_path / "logs" / "3" / "log").unlink()
+    assert main(["fleet", "replay", "--layout", "3=%b %d %H:%M:%S", *place]) == 0
+    assert "3 lines and files tried again" in capsys.readouterr().out
+    assert main(["fleet", "replay", "--layout", "3=%b %d %H:%M:%S", *place]) == 0
+    assert "0 lines and files tried again" in capsys.readouterr().out
+    assert main(["fleet", "readiness", "--drop-api", "Fetch<4", "--output", "json", *place]) == 3
+    (row,) = [row for row in json.loads(capsys.readouterr().out)["rows"] if row["client_id"] == "audit"]
+    assert (row["count"], row["first_seen"], row["last_seen"]) == (9, "2026-11-05T21:08:39Z", "2026-11-05T21:08:39Z")
 
 
 @pytest.mark.usefixtures("jvm")

@@ -92,6 +92,25 @@ def test_a_replay_that_ends_early_is_finished_by_the_next_one(
 
 
 @pytest.mark.usefixtures("jvm")
+def test_a_replay_with_a_layout_that_ends_early_is_finished_without_it(tmp_path: Path, log: Path) -> None:
+    """The table has the layout: each line counts once."""
+    log.unlink()
+    head = "[05-11-2026 10:11:12] DEBUG"
+    log.with_name("a").write_text(f"{line_of(document(), head=head)}\n" * REQUESTS + "garbage\n")
+    with local_session() as spark:
+        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        drain(spark, log.parents[1], tables)
+        assert counts(tables) == (0, 0, REQUESTS + 1)
+        assert replay(spark, tables, {"2": "%m-%d-%Y %H:%M"}) == 0
+        with pytest.raises(EOFError):
+            replay(spark, EndingTables(spark, tmp_path / "tables", "c"), {"1": "%m-%d-%Y %H:%M:%S"})
+        assert replay(spark, tables) == REQUESTS
+        assert counts(tables) == (REQUESTS, REQUESTS, 1)
+        (row,) = tables.read("api_usage").collect()
+        assert row["last_seen"].isoformat() == "2026-05-11T10:11:12"
+
+
+@pytest.mark.usefixtures("jvm")
 def test_a_file_of_which_nothing_was_read_is_read_to_its_end(
     tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 pa = pytest.importorskip("pyarrow")
 
 from featuregate_fleet.evidence.aggregates import from_text  # noqa: E402 - after the check for the extra
-from featuregate_fleet.evidence.paths import log_file  # noqa: E402 - likewise
+from featuregate_fleet.evidence.paths import LogTimes, log_file  # noqa: E402 - likewise
 from featuregate_fleet.files.aggregation import aggregate  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.files.pieces import Piece, pieces_of  # noqa: E402 - likewise
@@ -44,7 +44,7 @@ LINES = [
 
 def parsed(path: Path, broker: str = "1", zone: str = "UTC") -> dict[str, Counter[tuple[Any, ...]]]:
     """Read a file as ``run`` does, and return what each table says without the place of the file, added up."""
-    file = log_file("/logs", f"file:/logs/{broker}/a", path.stat().st_size, {"others": zone})
+    file = log_file("/logs", f"file:/logs/{broker}/a", path.stat().st_size, {"others": LogTimes(zone)})
     pieces = pieces_of(file._replace(uri=path.as_uri()))
     numbers = pa.RecordBatch.from_pylist([{"id": number} for number in range(len(pieces))])
     found: dict[str, Counter[tuple[Any, ...]]] = {"api_usage": Counter(), "quarantine": Counter(), "lines": Counter()}
@@ -67,7 +67,7 @@ def test_counts_are_those_of_the_full_log(tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("counts")
     text = "".join(f"{line}\n" for line in lines).encode()
     (folder / "full").write_bytes(text)
-    (folder / "counts").write_bytes(aggregate(text, zone))
+    (folder / "counts").write_bytes(aggregate(text, LogTimes(zone)))
     assert parsed(folder / "counts") == parsed(folder / "full", zone=zone)
 
 
@@ -149,7 +149,7 @@ def test_the_collector_hands_in_counts(tmp_path: Path):
 
 def test_times_are_texts_of_counts():
     """Each text has the zone of the time."""
-    lines = aggregate(line_of(document()).encode(), "Europe/Berlin").decode().splitlines()
+    lines = aggregate(line_of(document()).encode(), LogTimes("Europe/Berlin")).decode().splitlines()
     (batch, *_) = from_text(log_file("/logs", "file:/logs/1/a", 9), lines)
     assert '"hour":"2026-11-22T20:00:00+00:00"' in lines[1]
     assert batch["api_usage"][0]["hour"].as_py().hour == 20

@@ -15,7 +15,7 @@ pa = pytest.importorskip("pyarrow")
 from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
 
 from featuregate_fleet.evidence.batches import parse_file, parse_quarantined  # noqa: E402 - likewise
-from featuregate_fleet.evidence.paths import broker_of, log_file  # noqa: E402 - likewise
+from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, broker_of, log_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.reasons import PARSER, RAW_LENGTH, UNREADABLE  # noqa: E402 - likewise
 from featuregate_fleet.evidence.text import LINES, LONGEST, Unreadable  # noqa: E402 - likewise
 
@@ -69,7 +69,7 @@ def test_requests_are_counted_by_who_sent_them():
 
 def test_times_are_in_utc_whatever_zone_a_broker_logs_in():
     """An hour that the zone has twice is the first one; a time that it skips is the last one before."""
-    zones = {"others": "UTC", "1": "Europe/Berlin"}
+    zones = {**IN_UTC, "1": LogTimes("Europe/Berlin")}
     days = ["2026-11-22 21:59", "2026-10-25 02:30", "2026-03-29 02:30"]
     lines = [line_of(document(), head=f"[{day}:00,000] DEBUG") for day in days]
     for broker, expected in {"1": ["20:59", "00:30", "00:59"], "2": ["21:59", "02:30", "02:30"]}.items():
@@ -169,6 +169,8 @@ def test_a_replay_counts_what_leaves_the_quarantine():
         "path": "1/a",
         "broker": "1",
         "time_zone": "UTC",
+        "layout": "",
+        "not_after": None,
         "reason": "cut",
         "whole": True,
         "parser": PARSER - 1,

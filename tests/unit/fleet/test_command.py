@@ -15,6 +15,7 @@ from featuregate.testing import FakeCluster
 from featuregate_fleet import command
 from featuregate_fleet.commands import run as reading
 from featuregate_fleet.commands.options.cluster_evidence import cluster_view
+from featuregate_fleet.commands.options.log_times import log_times
 from featuregate_fleet.commands.options.tables import adding_report
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
 
@@ -143,6 +144,17 @@ def test_brokers_may_log_in_different_time_zones(capsys: pytest.CaptureFixture[s
         with pytest.raises(SystemExit):
             parse(*own, wrong)
         assert f"{wrong!r} is no time zone" in capsys.readouterr().err
+
+
+def test_a_broker_may_have_a_zone_and_the_layout_of_all():
+    """A layout may have a ``=`` of its own."""
+    own = ("run", "--once", "--logs", "l", "--tables", "t", "--cluster", "c", "--time-zone", "3=Europe/Berlin")
+    times = log_times(parse(*own, "--layout", "at=%d-%m %H:%M", "--layout", "4=%m-%d %H:%M"))
+    assert times == {
+        "others": ("UTC", "at=%d-%m %H:%M"),
+        "3": ("Europe/Berlin", "at=%d-%m %H:%M"),
+        "4": ("UTC", "%m-%d %H:%M"),
+    }
 
 
 def test_logs_that_are_not_there_are_wrong_usage(tmp_path: Path):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,18 +18,16 @@ from featuregate.cli import main  # noqa: E402 - likewise
 from featuregate_fleet.evidence import reasons  # noqa: E402 - likewise
 from featuregate_fleet.evidence.batches import parse_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.fast_path import read_lines  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.layouts import Layout, layouts_for, reads_as_kafka  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.log_lines import KeptLines  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.request import Request  # noqa: E402 - likewise
-from featuregate_fleet.evidence.paths import LogFile  # noqa: E402 - likewise
+from featuregate_fleet.evidence.paths import LogFile, LogTimes  # noqa: E402 - likewise
 from featuregate_fleet.files import pieces as pieces_module  # noqa: E402 - likewise
 from featuregate_fleet.files.aggregation import aggregate  # noqa: E402 - likewise
 from featuregate_fleet.files.bodies import cut_bodies  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.files.pieces import lines_of, pieces_of  # noqa: E402 - likewise
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 REQUEST = "Completed request:" + json.dumps(document(), separators=(",", ":"))
 KAFKA = f"[2026-11-22 21:08:02,254] DEBUG {REQUEST} (kafka.request.logger)"
@@ -35,6 +35,7 @@ HANDLER = "[data-plane-kafka-request-handler-3]"
 CRI_TIME = "2026-11-22T21:08:02.254123456Z"
 TIME = "2026-11-22T21:08:02.254Z"
 SECOND = datetime(2026, 11, 22, 21, 8, 2, tzinfo=UTC)
+WRITTEN = datetime(2026, 11, 23, tzinfo=UTC)
 EPOCH_MILLIS = 1795381682254
 
 IN_THE_ZONE_OF_THE_BROKER = {
@@ -70,6 +71,7 @@ IN_THE_ZONE_OF_THE_BROKER = {
     "java.util.logging": f"Nov 22, 2026 9:08:02 PM kafka DEBUG: {REQUEST}",
     "the month first": f"11/22/2026 21:08:02 DEBUG {REQUEST}",
     "the day first": f"22/11/2026 21:08:02 DEBUG {REQUEST}",
+    "the day first, with dashes": f"22-11-2026 21:08:02.254 DEBUG {REQUEST}",
     "dots": f"22.11.2026 21:08:02,254 DEBUG {REQUEST}",
 }
 IN_UTC = {
@@ -103,9 +105,13 @@ IN_UTC = {
 }
 
 
-def tables_of(text: str, zone: str = "UTC", kept: KeptLines = KeptLines.NONE) -> dict[str, list[dict[str, Any]]]:
+def tables_of(
+    text: str, zone: str = "UTC", kept: KeptLines = KeptLines.NONE, layout: str = ""
+) -> dict[str, list[dict[str, Any]]]:
     """Parse a file of broker 1, and return the rows of each table."""
-    rows = pa.Table.from_batches(parse_file(LogFile("file:/l/1/a", "1/a", "1", 9, zone), lines_of(text.encode()), kept))
+    times = LogTimes(zone, layout)
+    file = LogFile("file:/l/1/a", "1/a", "1", 9, times, not_after=WRITTEN)
+    rows = pa.Table.from_batches(parse_file(file, lines_of(text.encode()), kept))
     return {name: rows[name].drop_null().to_pylist() for name in rows.column_names}
 
 
@@ -142,6 +148,7 @@ def test_the_most_frequent_layouts_are_read_by_the_fast_path(name: str):
     [
         (f"Nov 22 21:08:19 host kafka[1]: DEBUG {REQUEST}", reasons.UNKNOWN_LAYOUT),
         (f"05/11/2026 21:08:02 DEBUG {REQUEST}", reasons.UNKNOWN_LAYOUT),
+        (f"05-11-2026 21:08:02 DEBUG {REQUEST}", reasons.UNKNOWN_LAYOUT),
         (f"26/11/22 21:08:02 DEBUG {REQUEST}", reasons.UNKNOWN_LAYOUT),
         (f"[21:08:02,254] DEBUG {REQUEST}", reasons.UNKNOWN_LAYOUT),
         (f"1234567890123 DEBUG {REQUEST}".replace("1234", "9234"), reasons.UNKNOWN_LAYOUT),
@@ -163,6 +170,136 @@ def test_a_line_that_is_not_understood_has_a_reason(line: str, reason: str):
     """A time without a year, or with a day that may be the month, is none: its hour would be a guess."""
     assert read_line(line) == reason
     assert [row["reason"] for row in tables_of(f"{line}\n")["quarantine"]] == [reason]
+
+
+# ---------------------------------------------------------------- layouts that the operator names
+
+WITH_A_LAYOUT = {
+    "the day first": ("%d/%m/%Y %H:%M:%S", f"05/11/2026 21:08:02,254 DEBUG {REQUEST}", "2026-11-05T21:08:02Z"),
+    "the month first": ("%m/%d/%Y %H:%M:%S", f"05/11/2026 21:08:02 DEBUG {REQUEST}", "2026-05-11T21:08:02Z"),
+    "dots are of a month": (
+        "%m.%d.%Y %H:%M:%S",
+        f"05.11.2026 21:08:02 DEBUG {REQUEST}",
+        "2026-05-11T21:08:02Z",
+    ),
+    "two digits": ("%y/%m/%d %H:%M:%S", f"26/11/05 21:08:02 DEBUG {REQUEST}", "2026-11-05T21:08:02Z"),
+    "no year": ("%b %d %H:%M:%S", f"Nov  5 21:08:02 host kafka: DEBUG {REQUEST}", "2026-11-05T21:08:02Z"),
+    "last year": ("%d-%m %H:%M:%S", f"[24-11 21:08:02] DEBUG {REQUEST}", "2025-11-24T21:08:02Z"),
+    "a leap day": ("%d %b %H:%M:%S", f"29 FEB 21:08:02 DEBUG {REQUEST}", "2024-02-29T21:08:02Z"),
+    "the day of the year": ("%Y.%j-%H%M%S", f"2026.309-210802 DEBUG {REQUEST}", "2026-11-05T21:08:02Z"),
+    "twelve hours": ("%d/%m/%y %I:%M:%S %p", f"05/11/26 9:08:02 PM DEBUG {REQUEST}", "2026-11-05T21:08:02Z"),
+    "a fraction": ("%d/%m/%Y %H:%M:%S:%f", f"05/11/2026 21:08:02:254 DEBUG {REQUEST}", "2026-11-05T21:08:02Z"),
+    "text": ("at %d/%m, %H:%M 100%%", f"at 05/11, 21:08 100% DEBUG {REQUEST}", "2026-11-05T21:08:00Z"),
+    "Kafka's, the day second": ("%Y-%d-%m %H:%M:%S", KAFKA.replace("11-22", "05-11"), "2026-11-05T21:08:02Z"),
+    "in JSON": (
+        "%d/%m %H:%M:%S",
+        json.dumps({"ts": "05/11 21:08:02", "msg": REQUEST}),
+        "2026-11-05T21:08:02Z",
+    ),
+    "a line that needs none": ("%d/%m/%Y %H:%M:%S", KAFKA, "2026-11-22T21:08:02Z"),
+}
+
+
+@pytest.mark.parametrize(("layout", "line", "time"), WITH_A_LAYOUT.values(), ids=WITH_A_LAYOUT)
+def test_a_layout_says_what_a_time_means(layout: str, line: str, time: str):
+    """In the zone of the broker. A time without a year is of the last year before the file was written."""
+    for zone, ahead in {"UTC": 0, "Etc/GMT-1": 1}.items():
+        tables = tables_of(f"{line}\n", zone, layout=layout)
+        assert tables["quarantine"] == []
+        (row,) = tables["api_usage"]
+        assert row["last_seen"].replace(microsecond=0) == datetime.fromisoformat(time) - timedelta(hours=ahead)
+
+
+def test_a_zone_behind_a_layout_counts():
+    """The layout need not name it."""
+    for layout in ("%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S %z"):
+        line = f"05/11/2026 22:08:02 +0100 DEBUG {REQUEST}\n"
+        (row,) = tables_of(line, "America/New_York", layout=layout)["api_usage"]
+        assert row["last_seen"] == SECOND.replace(day=5)
+
+
+def test_a_layout_does_not_take_a_part_of_another_time():
+    """Nor a day that does not exist, and no time without a year where it is not known when the file was written."""
+    assert Layout("%d/%m/%Y %H:%M").last_time("05/11/2026 21:08:02") is None
+    assert Layout("%m-%d %H:%M:%S", WRITTEN).last_time("2026-11-05 21:08:02") is None
+    assert Layout("%d-%m %H:%M:%S").last_time("05-11 21:08:02") is None
+    assert Layout("%Y-%j %H:%M").last_time("2026-366 21:08") == (None, False)
+    assert Layout("%d-%m %H:%M", WRITTEN).last_time("31-02 21:08") == (None, False)
+
+
+def test_the_fast_path_reads_what_means_the_same_with_the_layout():
+    """A layout for the lines of an older log leaves the others as fast as they were."""
+    assert reads_as_kafka(None)
+    assert reads_as_kafka(Layout("%d/%m/%Y %H:%M:%S"))
+    assert reads_as_kafka(Layout("%Y-%m-%d %H:%M:%S"))
+    assert not reads_as_kafka(Layout("%Y-%d-%m %H:%M:%S"))
+
+
+def test_a_refusal_is_read_with_a_layout():
+    """Its time stands in the line before its reason."""
+    (row,) = tables_of("\n".join(lines_of_error("05/11 21:08:02 ERROR ")[:2]), layout="%d/%m %H:%M:%S")["api_usage"]
+    assert (row["outcome"], row["last_seen"]) == ("refused", SECOND.replace(day=5))
+
+
+def test_parts_of_a_line_are_joined_with_a_layout():
+    """In CRI, whose own time would be taken without one; and the head of a cut line is read."""
+    line = LONG.replace("[2026-11-22 21:08:02,254]", "05/11 21:08:02")
+    tables = tables_of("\n".join(in_cri(line, 16_384)), layout="%d/%m %H:%M:%S")
+    assert [row["last_seen"] for row in tables["api_usage"]] == [SECOND.replace(day=5)]
+    (cut,) = tables_of(line[:9000], layout="%d/%m %H:%M:%S")["quarantine"]
+    assert (cut["reason"], cut["seen_at"], cut["client_id"]) == ("cut", SECOND.replace(day=5), "long")
+
+
+@pytest.mark.parametrize(
+    ("head", "layouts"),
+    [
+        ("05/11/2026 21:08:02", ("%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S")),
+        ("[05-11-2026T21:08:02,254]", ("%d-%m-%YT%H:%M:%S", "%m-%d-%YT%H:%M:%S")),
+        ("Nov 22 21:08:19 host kafka[1]:", ("%b %d %H:%M:%S",)),
+        ("26.11.22 21:08:02", ("%y.%m.%d %H:%M:%S", "%d.%m.%y %H:%M:%S")),
+        ("5/6/26, 9:08:02 PM", ("%d/%m/%y, %I:%M:%S %p", "%m/%d/%y, %I:%M:%S %p")),
+        ("[21:08:02,254]", ()),
+    ],
+)
+def test_a_line_that_needs_a_layout_shows_which(head: str, layouts: tuple[str, ...]):
+    """Two where day and month are unclear; none for a line without a date."""
+    line = f"{head} DEBUG {REQUEST}"
+    assert layouts_for(line) == layouts
+    assert all(not tables_of(line, layout=layout)["quarantine"] for layout in layouts)
+
+
+@pytest.mark.parametrize(
+    ("layout", "why"),
+    [
+        ("%d-%m-%Y", "it lacks an hour: %H, or %I with %p"),
+        ("%d-%m-%Y %H", "it lacks minutes: %M"),
+        ("%H:%M:%S", "it lacks a day: %d with %m or %b, or %j"),
+        ("%d-%m %I:%M", "it lacks an hour: %H, or %I with %p"),
+        ("%d %Q", "%Q is not one of %Y %y %m %b %d %j %H %I %M %S %f %p %z and %%"),
+        ("dd-MM-yyyy HH:mm", "it lacks a day: %d with %m or %b, or %j"),
+        ("%d-%m %d %H:%M", "it says one part of a time twice"),
+        ("%d-%m %H:%M %", "a % at the end: write %% for that character"),
+        ("3=", "it lacks a day: %d with %m or %b, or %j"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "collect", "replay"])
+def test_what_is_no_layout_is_refused(capsys: pytest.CaptureFixture[str], layout: str, why: str, command: str):
+    """With one line that says why, before anything is read."""
+    assert main(["fleet", command, "--layout", layout]) == 64
+    (said,) = capsys.readouterr().err.splitlines()
+    assert f"is no layout of a time: {why}. Write one such as '%d-%m-%Y %H:%M:%S'" in said
+
+
+def test_a_collector_counts_with_a_layout(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """The year is that before the log was written."""
+    log = tmp_path / "request.log"
+    log.write_text(f"24-12 21:08:02 DEBUG {REQUEST}\n")
+    os.utime(log, (WRITTEN.timestamp(), WRITTEN.timestamp()))
+    place = ["--log", str(log), "--broker", "1", "--logs", str(tmp_path / "logs")]
+    assert main(["fleet", "collect", "--once", "--aggregate", "--layout", "%d-%m %H:%M:%S", *place]) == 0
+    (counts,) = capsys.readouterr().out.splitlines()
+    rows = [json.loads(line) for line in Path(counts).read_text().splitlines()]
+    assert [row["api_usage"]["last_seen"] for row in rows if "api_usage" in row] == ["2025-12-24T21:08:02+00:00"]
 
 
 DEPRECATED = ',"requestApiVersionDeprecated":true'

@@ -14,10 +14,10 @@ from featuregate_fleet.evidence.batches import parse_file  # noqa: E402 - likewi
 from featuregate_fleet.evidence.lines.log_lines import KeptLines  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.request import Request  # noqa: E402 - likewise
-from featuregate_fleet.evidence.paths import LogFile  # noqa: E402 - likewise
+from featuregate_fleet.evidence.paths import LogFile, LogTimes  # noqa: E402 - likewise
 from featuregate_fleet.evidence.text import LINES  # noqa: E402 - likewise
 
-FILE = LogFile("file:/logs/1/a", "1/a", "1", 9, "Europe/Berlin")
+FILE = LogFile("file:/logs/1/a", "1/a", "1", 9, LogTimes("Europe/Berlin"))
 
 
 def kept(lines: list[str], how: KeptLines) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,12 +12,13 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
-from featuregate_fleet.evidence.paths import IN_UTC  # noqa: E402 - after the check for the extra
+from featuregate_fleet.evidence.paths import IN_UTC, LogTimes  # noqa: E402 - after the check for the extra
 from featuregate_fleet.files.log_records import RECORDS, parse_records  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+WRITTEN = datetime(2026, 11, 23, tzinfo=UTC)
 URI = "kafka:logs/0"
 _ERROR = b"[2026-11-22 21:08:17,583] ERROR Closing socket for 1.2.3.4:9-10.0.0.7:48912-8 because of error "
 _WHY = b"org.apache.kafka.common.errors.UnsupportedVersionException: Received request for api with key 3 (Metadata) "
@@ -25,13 +27,13 @@ LINE = line_of(document()).encode()
 
 
 def parse(
-    records: Sequence[tuple[Any, ...]], size: int = 10, zones: Mapping[str, str] = IN_UTC
+    records: Sequence[tuple[Any, ...]], size: int = 10, times: Mapping[str, LogTimes] = IN_UTC
 ) -> dict[str, list[dict[str, Any]]]:
     """Parse records in batches of ``size``, and return the rows of each table."""
-    rows = [dict(zip(RECORDS.names, record, strict=True)) for record in records]
+    rows = [dict(zip(RECORDS.names, (*record[:3], WRITTEN, *record[3:]), strict=True)) for record in records]
     batches = [pa.RecordBatch.from_pylist(rows[at : at + size], RECORDS) for at in range(0, len(rows), size)]
     tables: dict[str, list[dict[str, Any]]] = {"api_usage": [], "quarantine": [], "evidence_files": []}
-    for batch in parse_records(batches, time_zones=zones):
+    for batch in parse_records(batches, times=times):
         for row in batch.to_pylist():
             ((name, value),) = [(name, value) for name, value in row.items() if value is not None]
             tables[name].append(value)
@@ -92,7 +94,17 @@ def test_a_refused_request_may_be_one_record_or_two(values: Sequence[bytes]):
     assert refused == [("1", 3, 99)]
 
 
+def test_a_record_without_a_year_is_of_the_last_year_before_its_timestamp():
+    """The layout is that of the broker."""
+    line = LINE.replace(b"[2026-11-22 21:08:39,958]", b"Dec 24 21:08:39")
+    times = {**IN_UTC, "2": LogTimes(layout="%b %d %H:%M:%S")}
+    tables = parse([(URI, 0, b"1", line), (URI, 1, b"2", line)], times=times)
+    assert [row["last_seen"].isoformat() for row in tables["api_usage"]] == ["2025-12-24T21:08:39+00:00"]
+    (row,) = tables["quarantine"]
+    assert (row["broker"], row["reason"], row["layout"], row["not_after"]) == ("1", "unknown-layout", "", WRITTEN)
+
+
 def test_each_broker_has_its_time_zone():
     """The time zones of records are chosen by broker, as those of files."""
-    tables = parse([(URI, 0, b"1", LINE), (URI, 1, b"2", LINE)], zones={"others": "UTC", "2": "Europe/Berlin"})
+    tables = parse([(URI, 0, b"1", LINE), (URI, 1, b"2", LINE)], times={**IN_UTC, "2": LogTimes("Europe/Berlin")})
     assert {row["broker"]: row["last_seen"].hour for row in tables["api_usage"]} == {"1": 21, "2": 20}

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from featuregate.view.cluster_view import View
     from featuregate_fleet.evidence.lines.log_lines import KeptLines
-    from featuregate_fleet.evidence.unread import NothingRead
+    from featuregate_fleet.evidence.paths import LogTimes
+    from featuregate_fleet.evidence.unread import MissingRequests
     from featuregate_fleet.tables.folder import Tables
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -88,16 +89,14 @@ def read_log_topic(
     args: argparse.Namespace,
     spark: SparkSession,
     tables: Tables,
-    time_zones: Mapping[str, str],
+    times: Mapping[str, LogTimes],
     stop: Callable[[], bool],
     kept: KeptLines,
-    report: Callable[[NothingRead], None],
+    report: Callable[[MissingRequests], None],
 ) -> None:
     """Read the logs in the topic."""
     from featuregate_fleet.stream.log_topic import drain_log_topic  # noqa: PLC0415 - Spark
 
     topic, header = args.logs_topic, args.broker_header
     config = configuration(args)
-    drain_log_topic(
-        spark, config, topic, tables, header=header, time_zones=time_zones, stop=stop, kept=kept, report=report
-    )
+    drain_log_topic(spark, config, topic, tables, header=header, times=times, stop=stop, kept=kept, report=report)

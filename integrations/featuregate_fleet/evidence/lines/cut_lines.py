@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
+from featuregate_fleet.evidence.lines.layouts import time_in
 from featuregate_fleet.evidence.lines.request import ANSWERED, MARKER
 from featuregate_fleet.evidence.lines.text_format import CUT_HEADS, HEADS
-from featuregate_fleet.evidence.lines.times import last_time
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -43,7 +43,7 @@ class CutRequest(NamedTuple):
 def read_head(line: Unwrapped) -> CutRequest | None:
     """Return what the head of a line says; None if that was cut, too."""
     before, _, text = line.text.partition(MARKER)
-    time = last_time(before.rpartition("\n")[2]) or line.time
+    time = time_in(before.rpartition("\n")[2], line.layout) or line.time
     if time is None or time.time is None:
         return None
     if text.startswith(_ESCAPED):  # the JSON around it was cut

@@ -12,8 +12,9 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from featuregate_fleet.evidence.lines.layouts import Layout, time_in
 from featuregate_fleet.evidence.lines.request import MARKER
-from featuregate_fleet.evidence.lines.times import LineTime, epoch_time, last_time
+from featuregate_fleet.evidence.lines.times import LineTime, epoch_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,11 +66,13 @@ class Unwrapped(NamedTuple):
     """Whether the line ends here; None where the envelope does not say it."""
     lost: bool = False
     """Whether the text is missing: journald's JSON leaves out long ones."""
+    layout: Layout | None = None
+    """How times are written, where the operator says it."""
 
 
-def unwrap(line: str) -> Unwrapped:
+def unwrap(line: str, layout: Layout | None = None) -> Unwrapped:
     """Return the text of a line without its envelopes."""
-    found = Unwrapped(_COLOURS.sub("", line) if "\x1b" in line else line)
+    found = Unwrapped(_COLOURS.sub("", line) if "\x1b" in line else line, layout=layout)
     for _ in range(_DEPTH):
         inner = _in_cri(found) or _in_json(found) or _in_quotes(found)
         if inner is None:
@@ -88,7 +91,7 @@ def _in_cri(outer: Unwrapped) -> Unwrapped | None:
     found = _CRI.match(outer.text)
     if found is None:
         return None
-    time = last_time(found["time"]) or outer.time
+    time = time_in(found["time"], None) or outer.time
     return outer._replace(text=outer.text[found.end() :], time=time, stream=found["stream"], ends=found["tag"] == "F")
 
 
@@ -107,7 +110,7 @@ def _in_json(outer: Unwrapped) -> Unwrapped | None:
     before = text[:begin]
     found = outer._replace(
         text=message,
-        time=_time(document) or (last_time(before) if before else None) or outer.time,
+        time=_time(document, outer.layout) or (time_in(before, outer.layout) if before else None) or outer.time,
         level=_level(document) or (last_level(before) if before else None) or outer.level,
     )
     return _of_runtime(found, document) if "stream" in document else found
@@ -187,7 +190,7 @@ def _reasons(texts: list[str]) -> Iterator[str]:
             yield f"{name}: {message}"
 
 
-def _time(document: dict[str, Any]) -> LineTime | None:
+def _time(document: dict[str, Any], layout: Layout | None) -> LineTime | None:
     for name in _TIMES:
         value = document.get(name)
         if isinstance(value, dict) and _INSTANT[0] in value:
@@ -195,7 +198,7 @@ def _time(document: dict[str, Any]) -> LineTime | None:
             value = f"{second}.{nanos:09}" if isinstance(second, int) and isinstance(nanos, int) else None
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             value = f"{value:.6f}" if isinstance(value, float) else str(value)
-        if isinstance(value, str) and (found := epoch_time(value) or last_time(value)) is not None:
+        if isinstance(value, str) and (found := epoch_time(value) or time_in(value, layout)) is not None:
             return found
     return None
 

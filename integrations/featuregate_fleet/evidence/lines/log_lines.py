@@ -61,7 +61,7 @@ def line_rows(
         "path": pa.repeat(pa.scalar(file.path), count),
         "uri": pa.repeat(pa.scalar(file.uri), count),
         "broker": pa.repeat(pa.scalar(file.broker, pa.string()), count),
-        "time_zone": pc.if_else(pc.fill_null(both["in_utc"], fill_value=False), "UTC", file.time_zone),
+        "time_zone": pc.if_else(pc.fill_null(both["in_utc"], fill_value=False), "UTC", file.times.time_zone),
         "at": lines["at"],
         "length": lines["length"],
         "hash": pa.array([_hash(text) for text in texts.to_pylist()], pa.string()),

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate_fleet.evidence.lines.envelopes import Unwrapped, last_level, unwrap
+from featuregate_fleet.evidence.lines.layouts import Layout, time_in
 from featuregate_fleet.evidence.lines.request import (
     ANSWERED,
     DEPRECATED_ALONE,
@@ -21,12 +22,12 @@ from featuregate_fleet.evidence.lines.request import (
     lasting,
 )
 from featuregate_fleet.evidence.lines.text_format import TEXT_HEADERS, has_tail, read_text
-from featuregate_fleet.evidence.lines.times import LineTime, last_time
 from featuregate_fleet.evidence.reasons import CUT, EMPTY, NO_REQUEST, UNKNOWN_LAYOUT, WRONG_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from featuregate_fleet.evidence.lines.times import LineTime
 
 _QUOTED: Final = re.compile(r'\{(?!["}\s]|$)')
 """A request whose quotes are spelled in another way."""
@@ -34,9 +35,9 @@ _GOES_ON: Final = re.compile(r"\s*[\]},]")
 """What stands behind the last brace where that ends no request: braces within the request are missing."""
 
 
-def read_line(line: str) -> Request | str:
+def read_line(line: str, layout: Layout | None = None) -> Request | str:
     """Return the request of a line, or the reason why it has none (`featuregate_fleet.evidence.reasons`)."""
-    return read_unwrapped(unwrap(line))
+    return read_unwrapped(unwrap(line, layout))
 
 
 def read_unwrapped(line: Unwrapped) -> Request | str:
@@ -45,7 +46,7 @@ def read_unwrapped(line: Unwrapped) -> Request | str:
     if not marker:
         return _without_request(line)
     before = before.rpartition("\n")[2]  # a text may have several lines
-    time = last_time(before) or line.time
+    time = time_in(before, line.layout) or line.time
     if time is None or _is_quoted(line.text, text):
         return UNKNOWN_LAYOUT
     level = last_level(before) or line.level

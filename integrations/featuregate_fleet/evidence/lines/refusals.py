@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
 from featuregate_fleet.evidence.lines.envelopes import Unwrapped, last_level, unwrap
+from featuregate_fleet.evidence.lines.layouts import time_in
 from featuregate_fleet.evidence.lines.request import INT16, lasting
-from featuregate_fleet.evidence.lines.times import last_time
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -88,7 +88,7 @@ def refusal_of(line: str, previous: Unwrapped) -> Refusal | None:
     if header is None or reason is None:
         return None
     before, (key, version, principal) = previous.text[: header.start()], reason
-    found = last_time(before) or previous.time
+    found = time_in(before, previous.layout) or previous.time
     if found is None or found.time is None or key not in INT16 or version not in INT16:
         return None
     host = _CLIENT_HOST.match(header[1])

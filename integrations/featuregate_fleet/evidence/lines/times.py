@@ -1,7 +1,8 @@
 """The time of a line, in the spellings that logging frameworks, shippers and container runtimes have. Pure.
 
 A time counts if it has a date with its year. One that says its zone is converted to UTC; another one is that of the
-zone in which the broker logs. ``05/11/2026`` may be of May or of November, so that it is no time.
+zone in which the broker logs. ``05/11/2026`` may be of May or of November, so that it is no time without a layout
+(`featuregate_fleet.evidence.lines.layouts`).
 """
 
 from __future__ import annotations
@@ -24,29 +25,29 @@ _HOURS_AHEAD: Final = {
 """Abbreviations of zones that have one meaning in logs. IST, BST and CST have several."""
 
 _CLOCK: Final = r"(?P<hour>\d\d?):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,:](?P<fraction>\d{1,9})(?!\d))?"
-_ZONE: Final = rf"(?: ?(?P<zone>[+-]\d\d(?::?\d\d)?|{'|'.join(_HOURS_AHEAD)})(?![\w:]))?"
+ZONE: Final = rf"(?: ?(?P<zone>[+-]\d\d(?::?\d\d)?|{'|'.join(_HOURS_AHEAD)})(?![\w:]))?"
 _HALF: Final = r"(?: ?(?P<half>[AaPp])[Mm](?!\w))?"
 _NAME: Final = rf"(?P<name>{'|'.join(_MONTHS)})"
 _YEAR: Final = r"(?P<year>20\d\d)"
 _FORMATS: Final = tuple(
     re.compile(rf"(?<!\d){pattern}", re.ASCII)
     for pattern in (
-        rf"{_YEAR}(?P<mark>[-/.])(?P<month>\d\d)(?P=mark)(?P<day>\d\d)[T _:]{_CLOCK}{_ZONE}",
-        rf"(?P<day>\d\d?)[ /-]{_NAME}[ /-]{_YEAR},?[ :T]{_CLOCK}{_HALF}{_ZONE}",
-        rf"{_NAME}[a-z]* +(?P<day>\d\d?),? +{_YEAR},?(?: at)? +{_CLOCK}{_HALF}{_ZONE}",
-        rf"{_NAME} +(?P<day>\d\d?) {_CLOCK}{_ZONE} {_YEAR}(?!\d)",
-        rf"(?P<day>\d\d?)\.(?P<month>\d\d?)\.{_YEAR},? +{_CLOCK}{_ZONE}",
-        rf"(?P<first>\d\d?)/(?P<second_number>\d\d?)/{_YEAR},?[ :T]{_CLOCK}{_HALF}{_ZONE}",
+        rf"{_YEAR}(?P<mark>[-/.])(?P<month>\d\d)(?P=mark)(?P<day>\d\d)[T _:]{_CLOCK}{ZONE}",
+        rf"(?P<day>\d\d?)[ /-]{_NAME}[ /-]{_YEAR},?[ :T]{_CLOCK}{_HALF}{ZONE}",
+        rf"{_NAME}[a-z]* +(?P<day>\d\d?),? +{_YEAR},?(?: at)? +{_CLOCK}{_HALF}{ZONE}",
+        rf"{_NAME} +(?P<day>\d\d?) {_CLOCK}{ZONE} {_YEAR}(?!\d)",
+        rf"(?P<day>\d\d?)\.(?P<month>\d\d?)\.{_YEAR},? +{_CLOCK}{ZONE}",
+        rf"(?P<first>\d\d?)(?P<mark>[-/])(?P<second_number>\d\d?)(?P=mark){_YEAR},?[ :T_]{_CLOCK}{_HALF}{ZONE}",
         (
             rf"{_YEAR}(?P<month>0[1-9]|1[0-2])(?P<day>0[1-9]|[12]\d|3[01])[T ]?(?P<hour>[01]\d|2[0-3])"
-            rf"(?P<minute>[0-5]\d)(?P<second>[0-5]\d)(?:[.,]?(?P<fraction>\d{{3,9}})(?!\d))?{_ZONE}(?!\d)"
+            rf"(?P<minute>[0-5]\d)(?P<second>[0-5]\d)(?:[.,]?(?P<fraction>\d{{3,9}})(?!\d))?{ZONE}(?!\d)"
         ),
     )
 )
 _EPOCH: Final = re.compile(r"(?:^|(?<=[\[(={ ]))([12]\d{9}(?:[.,]\d{1,9}|\d{3}|\d{6}|\d{9})?)(?![\w.,:-])", re.ASCII)
 _BEGIN, _END = (datetime(year, 1, 1, tzinfo=UTC) for year in (2000, 2100))
 _ZERO: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_SEARCHED: Final = 1024
+SEARCHED: Final = 1024
 """Characters before a request in which its time may be."""
 _MONTHS_A_YEAR: Final = 12
 _NOON: Final = 12
@@ -63,7 +64,7 @@ class LineTime(NamedTuple):
 
 def last_time(text: str) -> LineTime | None:
     """Return the last time with a date in a text; None without any."""
-    text = text[-_SEARCHED:]
+    text = text[-SEARCHED:]
     found = [match for pattern in _FORMATS for match in pattern.finditer(text)]
     if not found:
         seconds = _EPOCH.findall(text)

@@ -211,8 +211,9 @@ _NAME_BROKERS: Final = (
 
 
 _OTHER_LAYOUT: Final = (
-    f"Layouts of lines that are read: {LAYOUTS}. Log a time with a date before each request, look at the table "
-    "'quarantine', and read such logs for another --cluster."
+    f"Layouts of lines that are read: {LAYOUTS}. Look at the table 'quarantine'. Where its lines have a date, "
+    "'featuregate fleet replay --layout FORMAT' says how that is written. Otherwise log a time with a date before each "
+    "request, and read such logs for another --cluster."
 )
 _CUT_LINES: Final = "Look at the table 'quarantine', and collect whole lines: shippers and runtimes cut long ones."
 _ADVICE: Final = {
