@@ -57,7 +57,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.Capt
     logs.mkdir(parents=True)
     good = f"{line_of(document())}\n"
     (logs / "good.log").write_text(good)
-    (logs / "cut.log.gz").write_bytes(gzip.compress(good.encode() * 50 + os.urandom(999))[:-99])
+    (logs / "cut.log.gz").write_bytes(gzip.compress(good.encode() * 50 + os.urandom(999).hex().encode())[:-99])
     (logs / "empty.log.gz").write_bytes(gzip.compress(good.encode())[:9])
     (logs / "packed.log").write_bytes(b"(\xb5/\xfd")
     run = ["--tables", str(tmp_path / "tables"), "--cluster", "c", "--once", "--logs", str(tmp_path / "logs")]
@@ -91,7 +91,7 @@ def test_lines_are_read_with_a_layout(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "0 lines and files tried again" in capsys.readouterr().out
     assert main(["fleet", "readiness", "--drop-api", "Fetch<4", "--output", "json", *place]) == 3
     (row,) = [row for row in json.loads(capsys.readouterr().out)["rows"] if row["client_id"] == "audit"]
-    assert (row["count"], row["first_seen"], row["last_seen"]) == (9, "2026-11-05T21:08:39Z", "2026-11-05T21:08:39Z")
+    assert (row["count"], row["first_seen"], row["last_seen"]) == (9, *["2026-11-05T21:08:39+00:00"] * 2)
 
 
 @pytest.mark.usefixtures("jvm")
