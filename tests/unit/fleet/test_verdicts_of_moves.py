@@ -34,7 +34,7 @@ FIELDS = (
 
 def tables_hold(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the command find this evidence without Spark."""
-    monkeypatch.setattr("featuregate_fleet.stream.session.local_session", nullcontext)
+    monkeypatch.setattr("featuregate_fleet.stream.session.local_session", lambda *_, **__: nullcontext())
     monkeypatch.setattr("featuregate_fleet.tables.delta.DeltaTables", lambda *_: None)
     monkeypatch.setattr("featuregate_fleet.tables.reader.read_evidence", lambda _: evidence)
 
