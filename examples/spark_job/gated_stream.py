@@ -48,10 +48,8 @@ class Writer:
         )
         rows = df.select(col("key"), formatted(col("value")).alias("value"))
         rows.write.format("kafka").options(**options).save()
-        print(
-            f"{batch_id} by epoch {pin.epoch}: {pin.opened}, by the latch: {pin.held}",
-            flush=True,
-        )
+        opened = f"{pin.opened}, by the latch: {pin.held}"
+        print(f"batch {batch_id} by epoch {pin.epoch}: {opened}", flush=True)
 
 
 def arguments() -> argparse.Namespace:

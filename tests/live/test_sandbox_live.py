@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from reserving import two_ports_in_a_row
 
 import featuregate as fg
@@ -64,5 +68,25 @@ def test_the_sandbox_rolls_real_brokers_one_after_the_other() -> None:
         view = fg.discover(f"localhost:{port}")
         assert len(view.answering) == 2
         assert fg.evaluate(view, fg.Release("4.3")).open
+        process.send_signal(signal.SIGINT)
+        assert process.wait(BOUND) == 0
+
+
+def test_the_sandbox_has_the_topics_and_records_that_the_user_chose() -> None:
+    """And says where its logs are."""
+    options = ("--topic", "orders:2", "--records", "orders=20", "--records", "orders=5", "--topic", "copies")
+    with sandbox(*options) as (process, port):
+        assert process.stdout is not None
+        said = "".join(itertools.takewhile(lambda line: "Ctrl-C ends it" not in line, process.stdout))
+        assert "topic orders: partitions: 2, records: 25" in said
+        assert "topic copies: partitions: 1, records: 0" in said
+        log = re.search(r"log of broker 1: (\S+)", said)
+        assert log
+        assert Path(log[1]).is_file()
+        config = {"bootstrap.servers": f"localhost:{port}", "group.id": "g"}
+        with closing(Consumer(config)) as consumer:
+            parts = [TopicPartition("orders", number) for number in (0, 1)]
+            assert sum(consumer.get_watermark_offsets(part, timeout=60)[1] for part in parts) == 25
+            assert len(consumer.list_topics("copies", timeout=60).topics["copies"].partitions) == 1
         process.send_signal(signal.SIGINT)
         assert process.wait(BOUND) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -10,6 +11,9 @@ from featuregate.cli.arguments.options import add_gates, positive_seconds
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
+
+
+_TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
 
 class Command(NamedTuple):
@@ -109,8 +113,42 @@ def _sandbox(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="levels to begin with, in place of those of the release; may be repeated",
     )
+    parser.add_argument(
+        "--topic",
+        metavar="NAME[:PARTITIONS]",
+        type=_topic,
+        action="append",
+        default=[],
+        help="create a topic (one partition by default); may be repeated; needs the extra 'confluent'",
+    )
+    parser.add_argument(
+        "--records",
+        metavar="TOPIC=COUNT",
+        type=_records,
+        action="append",
+        default=[],
+        help="write so many records into a topic, with the keys 1, 2 ...; may be repeated",
+    )
     parser.add_argument("--roll-to", metavar="VERSION", help="then upgrade one broker after the other to this release")
     parser.add_argument("--fake", action="store_true", help="fake brokers, which need no Java and start at once")
+
+
+def _topic(text: str) -> tuple[str, int]:
+    name, colon, partitions = text.partition(":")
+    return _topic_name(name), _whole(partitions, 1, 1000) if colon else 1
+
+
+def _records(text: str) -> tuple[str, int]:
+    name, equals, count = text.partition("=")
+    if not equals:
+        raise ArgumentTypeError(f"{text!r} is no topic with a number of records, such as orders=100")
+    return _topic_name(name), _whole(count, 1, 1_000_000)
+
+
+def _topic_name(text: str) -> str:
+    if not _TOPIC.fullmatch(text):
+        raise ArgumentTypeError(f"{text!r} is no name of a topic")
+    return text
 
 
 def _count(text: str) -> int:

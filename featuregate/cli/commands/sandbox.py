@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +17,7 @@ from featuregate.cli.output import print_message
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
 
 class _Sandbox(NamedTuple):
@@ -25,6 +27,8 @@ class _Sandbox(NamedTuple):
     nodes: tuple[int, ...]
     roll: Callable[[int, str], None]
     """Restarts one broker with another release."""
+    logs: Mapping[int, Path]
+    """The log of each real broker."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,9 +37,13 @@ def run(args: argparse.Namespace) -> int:
         levels = dict(name_and_level(text, newer=True) for text in ",".join(args.features).split(",") if text)
     except CommandError as error:
         raise CommandError(f"--features: {error}", USAGE) from error
+    topics = {name: 1 for name, _ in args.records} | dict(args.topic)
+    if args.fake and topics:
+        raise CommandError("--topic and --records need real Kafka: leave out --fake", USAGE)
     try:
         with _interruptible(), (_fake if args.fake else _real)(args, levels) as sandbox:
-            print(_welcome(args, sandbox), flush=True)
+            _fill(args, topics, sandbox)
+            print(_welcome(args, sandbox, topics), flush=True)
             if args.roll_to is not None:
                 _roll(sandbox, args.roll_to)
             _wait_for_a_signal()
@@ -80,10 +88,29 @@ def _real(args: argparse.Namespace, levels: Mapping[str, int]) -> Iterator[_Sand
             kafka.prepare(args.roll_to)
         print_message(f"starting {_brokers(args.nodes)} of Kafka {args.version}; the first time, jars are downloaded")
         with kafka:
-            yield _Sandbox(kafka.bootstrap, kafka.nodes, kafka.roll)
+            yield _Sandbox(
+                kafka.bootstrap, kafka.nodes, kafka.roll, {node: kafka.node(node).log for node in kafka.nodes}
+            )
     except ImportError as error:
         problem = f"a sandbox of real Kafka needs the extra 'testing' ({error.name} is missing); --fake needs nothing"
         raise CommandError(problem, USAGE) from error
+
+
+def _fill(args: argparse.Namespace, topics: Mapping[str, int], sandbox: _Sandbox) -> None:
+    """Create the topics and write the records that the options name."""
+    if not topics:
+        return
+    try:
+        from featuregate.testing.local_kafka.topics import create_topics, write_records  # noqa: PLC0415 - an extra
+
+        config = {"bootstrap.servers": sandbox.bootstrap}
+        create_topics(config, topics, brokers=len(sandbox.nodes))
+        for name, count in args.records:
+            write_records(config, name, count)
+    except ImportError as error:
+        raise CommandError(
+            f"--topic and --records need the extra 'confluent' ({error.name} is missing)", USAGE
+        ) from error
 
 
 @contextmanager
@@ -108,19 +135,24 @@ def _fake(args: argparse.Namespace, levels: Mapping[str, int]) -> Iterator[_Sand
             broker.upgrade(release_of(version))
             broker.start()
 
-        yield _Sandbox(cluster.bootstrap, tuple(broker.node_id for broker in cluster.brokers), roll)
+        yield _Sandbox(cluster.bootstrap, tuple(broker.node_id for broker in cluster.brokers), roll, {})
 
 
 def _brokers(count: int) -> str:
     return f"{count} broker{'s' if count > 1 else ''}"
 
 
-def _welcome(args: argparse.Namespace, sandbox: _Sandbox) -> str:
+def _welcome(args: argparse.Namespace, sandbox: _Sandbox, topics: Mapping[str, int]) -> str:
     address = f"localhost:{args.port}"
+    counts = Counter[str]()
+    for name, count in args.records:
+        counts[name] += count
+    made = [f"topic {name}: partitions: {parts}, records: {counts[name]}" for name, parts in topics.items()]
+    made += [f"log of broker {node}: {log}" for node, log in sandbox.logs.items()]
     kind = "fake brokers: they tell what they can do, and take no records and no updates" if args.fake else "real Kafka"
     return f"""\
 {_brokers(args.nodes)} of {args.version} ({kind}) at {sandbox.bootstrap}
-
+{"".join(f"{line}{chr(10)}" for line in made)}
 Try, in another terminal:
   featuregate describe --bootstrap-server {address}
   featuregate check kip848 --bootstrap-server {address}

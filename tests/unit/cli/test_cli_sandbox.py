@@ -149,3 +149,24 @@ def test_ctrl_d_ends_it_before_the_roll(port: int) -> None:
     os.close(theirs)
     assert (process.returncode, err) == (0, "")
     assert "stops, and starts" not in out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--topic", "a b"], "'a b' is no name of a topic"),
+        (["--topic", ".."], "'..' is no name of a topic"),
+        (["--topic", "orders:0"], "'0' is no number from 1 to 1000"),
+        (["--topic", "orders:"], "'' is no number from 1 to 1000"),
+        (["--records", "orders"], "'orders' is no topic with a number of records, such as orders=100"),
+        (["--records", "orders=-1"], "'-1' is no number from 1 to 1000000"),
+        (["--fake", "--topic", "orders"], "--topic and --records need real Kafka: leave out --fake"),
+        (["--fake", "--records", "orders=1"], "--topic and --records need real Kafka: leave out --fake"),
+    ],
+)
+def test_a_topic_that_cannot_be_made_is_one_line(
+    options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is started."""
+    assert main(["sandbox", *options]) == 64
+    assert said in capsys.readouterr().err
