@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "BURN_IN",
     "FRESH",
+    "HOLD",
     "Decision",
     "Reason",
     "Staleness",
@@ -47,6 +49,9 @@ __all__ = [
     "usable_versions",
 ]
 
+HOLD: Final = "hold"
+BURN_IN: Final = "burn-in"
+"""Conditions that are no part of a requirement, and keep a gate closed that has not latched."""
 _LINES: Final = 20
 
 
@@ -98,6 +103,11 @@ class Decision:
     def open(self) -> bool:
         """Whether the behaviour may be on."""
         return self.held is not None or self.verdict == "open"
+
+    @property
+    def waits(self) -> Reason | None:
+        """The hold or the burn-in that keeps it closed; None where neither does."""
+        return next((reason for reason in self.reasons[:1] if reason.condition in (HOLD, BURN_IN)), None)
 
     @property
     def sorted_reasons(self) -> tuple[Reason, ...]:

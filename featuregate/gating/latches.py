@@ -10,7 +10,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis
-from featuregate.gating.decisions import FRESH, Decision, Staleness, as_closed, as_unknown, evaluate
+from featuregate.gating.decisions import (
+    BURN_IN,
+    FRESH,
+    HOLD,
+    Decision,
+    Reason,
+    Staleness,
+    as_closed,
+    as_unknown,
+    evaluate,
+)
 from featuregate.requirements import ApiAtLeast, ApiBetween, Requirement, conditions_in, features_in
 
 if TYPE_CHECKING:
@@ -134,6 +144,8 @@ class Waits(NamedTuple):
 
     burn_in: str | None = None
     """The requirement has not held for long enough. Said only where it holds."""
+    hold: str | None = None
+    """An operator holds the gate closed."""
 
 
 NOTHING_WAITS: Final = Waits()
@@ -153,27 +165,40 @@ def decide(
     """Say whether a gate is open: what a fresh view proves, and for a sticky gate what was proved before."""
     decision = replace(evaluate(view, requirement, staleness, exclude_apis=exclude_apis), policy=policy)
     if policy == "live":
-        return decision
+        return decision if waits.hold is None else as_closed(decision, HOLD, waits.hold)
     latched = state.gates.get(LatchKey(name, str(requirement))) if state.cluster_id == view.cluster_id else None
+    if latched is None and waits.hold is not None:
+        return as_closed(decision, HOLD, waits.hold)
     if latched is None and decision.open and waits.burn_in is not None:
-        return as_closed(decision, "burn-in", waits.burn_in)
+        return as_closed(decision, BURN_IN, waits.burn_in)
     if latched is None:
         # Proved, but not durable: a restart would forget it, so the app must not rely on it now.
         return as_unknown(decision, "the latch is durable", "it is not") if decision.open else decision
+    if waits.hold is not None:
+        decision = replace(decision, reasons=(*decision.reasons, _too_late(latched, waits.hold)))
     held = _why_held(state, view, requirement, latched, staleness)
     if not decision.open and (unused := _excluded_in(requirement, exclude_apis)):
         held = f"{held}; versions of what it needs are excluded by configuration ({unused})"
     return decision if decision.open else replace(decision, held=held)
 
 
-def decide_unseen(state: LatchState, *, name: str, requirement: Requirement, policy: Policy) -> Decision:
+def decide_unseen(
+    state: LatchState, *, name: str, requirement: Requirement, policy: Policy, waits: Waits = NOTHING_WAITS
+) -> Decision:
     """Say whether a gate is open before the first answer: only a sticky gate that is latched in this state is."""
     unseen = Decision.unseen(requirement, policy=policy)
     latched = state.gates.get(LatchKey(name, str(requirement))) if policy == "sticky" else None
     if latched is None:
-        return unseen
+        return unseen if waits.hold is None else as_closed(unseen, HOLD, waits.hold)
+    if waits.hold is not None:
+        unseen = replace(unseen, reasons=(*unseen.reasons, _too_late(latched, waits.hold)))
     held = f"held open: latched at epoch {latched.epoch}, and no broker has answered since the start"
     return replace(unseen, cluster_id=state.cluster_id, held=held)
+
+
+def _too_late(latched: LatchedGate, hold: str) -> Reason:
+    text = f"comes too late, because the gate latched at epoch {latched.epoch}: {hold}"
+    return Reason(HOLD, None, None, "open", text)
 
 
 def _excluded_in(requirement: Requirement, exclude_apis: ExcludedApis) -> ExcludedApis:

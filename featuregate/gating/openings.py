@@ -1,14 +1,16 @@
-"""What one poll adds to the latches of a cluster: gates that open, and the burn-in of those that wait. Pure."""
+"""What one poll adds to the latches of a cluster: gates that open, and the burn-in of those that wait."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from featuregate.gating.burn_in import Count, count_poll, why_waiting
+from featuregate.gating.decisions import HOLD
+from featuregate.gating.holds import NO_HOLDS, Holds
 from featuregate.gating.latches import BurnIn, LatchedGate, LatchKey, LatchState, Waits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from featuregate.gating.gates import Gate
     from featuregate.gating.verdicts import Verdict
@@ -29,19 +31,41 @@ class Openings:
         Seconds of a monotonic clock.
     longest_gap
         The most seconds between two polls that count for a burn-in.
+    read_holds
+        Returns the holds that count now.
     """
 
-    def __init__(self, *, wall: Callable[[], float], clock: Callable[[], float], longest_gap: float) -> None:
+    def __init__(
+        self,
+        *,
+        wall: Callable[[], float],
+        clock: Callable[[], float] = lambda: 0.0,
+        longest_gap: float = 0.0,
+        read_holds: Callable[[], Holds] = lambda: NO_HOLDS,
+    ) -> None:
         self._wall = wall
         self._clock = clock
         self._longest_gap = longest_gap
+        self._read_holds = read_holds
+        self._elsewhere = NO_HOLDS
+        self.holds = NO_HOLDS
+        """Those that counted for the last decisions."""
         self._counts: dict[LatchKey, Count] = {}
         self._cluster_id: str | None = None
+
+    def read_holds(self, elsewhere: Holds | None = None) -> None:
+        """Read the holds that count now; ``elsewhere`` are those that came with the view, None where none came."""
+        self.holds = self._read_holds()
+        self._elsewhere = self._elsewhere if elsewhere is None else elsewhere
+        self.holds += self._elsewhere
 
     def find(
         self, seen: View, gates: Iterable[Gate], verdict: Callable[[Gate], Verdict], state: LatchState, *, polled: bool
     ) -> LatchState:
-        """Return what a view adds to the state of its cluster; only a view that was just polled counts for burn-ins."""
+        """Return what a view adds to the state of its cluster; only a view that was just polled counts for burn-ins.
+
+        A hold keeps a gate from opening. It does not stop the burn-in, which counts what the cluster does.
+        """
         if seen.cluster_id != self._cluster_id:
             self._counts, self._cluster_id = {}, seen.cluster_id
         opened, burn_ins = [], []
@@ -55,7 +79,8 @@ class Openings:
                 if _is_worth_writing(kept, counted, gate.open_after):
                     burn_ins.append(counted)
                 kept = counted
-            if found == "open" and why_waiting(kept, gate.open_after, 0.0) is None:
+            waits = why_waiting(kept, gate.open_after, 0.0) is not None or self.holds.why(gate.name) is not None
+            if found == "open" and not waits:
                 opened.append(self.opening(key, seen.epoch))
         return LatchState(
             cluster_id=seen.cluster_id,
@@ -70,7 +95,14 @@ class Openings:
     def waits(self, gate: Gate, state: LatchState) -> Waits:
         """Say what a gate that has not latched waits for."""
         kept = state.burn_ins.get(LatchKey(gate.name, str(gate.requirement)))
-        return Waits(burn_in=why_waiting(kept, gate.open_after, self._wall()))
+        return Waits(burn_in=why_waiting(kept, gate.open_after, self._wall()), hold=self.holds.why(gate.name))
+
+    def troubles(self, gates: Collection[Gate]) -> Iterator[str]:
+        """Yield the holds that do not do what an operator expects of them."""
+        for gate in gates:
+            late = (reason for reason in gate.decision.reasons if reason.condition == HOLD and reason.verdict == "open")
+            yield from (f"gate {gate.name}: a hold {reason.text}" for reason in late)
+        yield from self.holds.misspelt([gate.name for gate in gates])
 
     def _count(self, key: LatchKey, kept: BurnIn | None, verdict: Verdict) -> BurnIn | None:
         counted, count = count_poll(

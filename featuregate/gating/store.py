@@ -18,6 +18,7 @@ from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis
 from featuregate.gating.decisions import FRESH, Decision, Staleness, evaluate
 from featuregate.gating.durable_latches import FROM_ANSWERS, DurableLatches, Start
 from featuregate.gating.events import Changed, Event, GateMoved, MetricsHook
+from featuregate.gating.holds import NO_HOLDS, Holds
 from featuregate.gating.hooks import Hooks
 from featuregate.gating.latches import LatchKey, LatchState, advance, decide, decide_unseen, join
 from featuregate.gating.misspelt import listed_features, misspelt
@@ -62,8 +63,8 @@ class Store:
         API versions that do not count as served.
     start
         Of which cluster the durable latches count before the first answer.
-    clock, longest_gap
-        What counts the burn-in of gates: see :class:`~featuregate.gating.openings.Openings`.
+    clock, longest_gap, read_holds
+        What delays the opening of gates: see :class:`~featuregate.gating.openings.Openings`.
     """
 
     def __init__(
@@ -77,13 +78,14 @@ class Store:
         start: Start = FROM_ANSWERS,
         clock: Callable[[], float] = lambda: 0.0,
         longest_gap: float = 0.0,
+        read_holds: Callable[[], Holds] = lambda: NO_HOLDS,
     ) -> None:
         self.view: View | None = None
         self.latch_state = LatchState()
         self._durable = None if latch_store is None else DurableLatches(latch_store, start)
         self._started = False
         self._taken_back: str | None = None
-        self._openings = Openings(wall=wall, clock=clock, longest_gap=longest_gap)
+        self._openings = Openings(wall=wall, clock=clock, longest_gap=longest_gap, read_holds=read_holds)
         self._staleness = staleness
         self._exclude_apis = exclude_apis
         self._latch_states: dict[str | None, LatchState] = {}
@@ -126,7 +128,13 @@ class Store:
         ]
         unknown = [found for gate in self.gates() for found in misspelt(gate)]
         listed = listed_features(self.view) if unknown else frozenset()
-        return troubles + [text for name, text in unknown if name not in listed]
+        troubles += [text for name, text in unknown if name not in listed]
+        return troubles + list(self._openings.troubles(self.gates()))
+
+    @property
+    def holds(self) -> Holds:
+        """The holds that counted for the last decisions."""
+        return self._openings.holds
 
     def last(self, cluster_id: str | None) -> View | None:
         """Return what was last seen of this cluster, also where another one was seen since."""
@@ -138,10 +146,11 @@ class Store:
         self.notify(*events)
         return any(isinstance(event, Changed) for event in events)
 
-    def commit(self, seen: View, latched: Collection[LatchKey] = ()) -> list[Event]:
+    def commit(self, seen: View, latched: Collection[LatchKey] = (), holds: Holds | None = None) -> list[Event]:
         """Take a view in and update every gate; return the events, of which the caller notifies the hooks.
 
-        ``latched`` are gates that another process has latched for this cluster: they are latched here, too.
+        ``latched`` are gates that another process has latched for this cluster: they are latched here, too. ``holds``
+        are those that came with the view; None: those of the view before go on.
         The store refuses a view of the same cluster with a lower epoch: a broker that fell behind sent it late.
         """
         with self.writing:
@@ -154,6 +163,7 @@ class Store:
                 self._take_back(seen.cluster_id)
             if self._durable is not None:
                 self._durable.expire(seen.cluster_id)
+            self._openings.read_holds(holds)
             state = self._latch(seen, latched, polled=True)
             self._remember(seen)
             with self.changing():
@@ -166,6 +176,7 @@ class Store:
 
     def reevaluate(self) -> None:
         """Decide every gate again by the view at hand, which has grown stale."""
+        self._openings.read_holds()
         with self.changing():
             events = [] if self.view is None else self._update_gates(self.view, self.gates())
         self.notify(*events)
@@ -197,6 +208,7 @@ class Store:
             self._keep(gate)
             for _, text in misspelt(gate):
                 logger.warning("%s", text)
+            self._openings.read_holds()
             state = self._first_state() if self.view is None else self._latch(self.view, polled=False)
             with self.changing():
                 self.latch_state = state
@@ -261,8 +273,11 @@ class Store:
         return True
 
     def _decide(self, gate: Gate, view: View | None) -> Decision:
+        waits = self._openings.waits(gate, self.latch_state)
         if view is None:
-            return decide_unseen(self.latch_state, name=gate.name, requirement=gate.requirement, policy=gate.policy)
+            return decide_unseen(
+                self.latch_state, name=gate.name, requirement=gate.requirement, policy=gate.policy, waits=waits
+            )
         return decide(
             self.latch_state,
             view,
@@ -271,7 +286,7 @@ class Store:
             policy=gate.policy,
             staleness=self._staleness(),
             exclude_apis=self._exclude_apis,
-            waits=self._openings.waits(gate, self.latch_state),
+            waits=waits,
         )
 
     def _keep(self, gate: Gate) -> None:

@@ -19,6 +19,7 @@ from featuregate.gating.durable_latches import Start, StartFrom
 from featuregate.gating.latch_store import FileLatchStore, LatchStore, StartingLatchStore
 from featuregate.gating.store import Store
 from featuregate.polling.features import Features
+from featuregate.polling.hold_sources import HoldSources
 from featuregate.polling.lifecycle import Lifecycle
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
@@ -80,6 +81,10 @@ class Discoverer(Features):
         once, as for the cluster that the config or the source led to last; if a broker of another cluster answers,
         these gates close. The ``latch_store`` must know that cluster, as a folder does. Where ``cluster_id`` names the
         cluster, latched gates are open at once in any case.
+    hold
+        Gates to hold closed until they have latched: the path of a file with lines such as ``eos-v2: reason``, which is
+        read at each poll, or a mapping of names to reasons. The environment variables ``FEATUREGATE_HOLD`` (names that
+        commas separate) and ``FEATUREGATE_HOLD_FILE`` hold more gates. ``*`` is every gate.
     metrics
         Called with each :data:`~featuregate.gating.events.Event`.
     broker_list
@@ -125,6 +130,7 @@ class Discoverer(Features):
         forget_after: float = FORGET_SECONDS,
         latch_store: LatchStore | str | os.PathLike[str] | None = None,
         start_from: StartFrom = "answers",
+        hold: Mapping[str, str] | str | os.PathLike[str] | None = None,
         metrics: MetricsHook | None = None,
         broker_list: BrokerListSource = "cluster",
         cluster_id: str | None = None,
@@ -159,6 +165,7 @@ class Discoverer(Features):
             exclude_apis=excluded,
             clock=clock,
             longest_gap=state.stale_after,
+            read_holds=HoldSources(os.environ, hold).read,
         )
         self._updater = ViewUpdater(self._store, state, clock)
         self._poller = Poller(source, self._updater, chance=chance)
@@ -292,11 +299,14 @@ class Discoverer(Features):
         """Return the state of discovery for a periodic health check, as plain JSON-able values.
 
         ``status`` is ``starting``, ``ok``, ``degraded``, ``stale``, ``failing`` or ``closed``; ``reasons`` says why, in
-        sentences. ``gates`` maps each gate to whether it is open. ``usage`` counts reports, where there are some.
+        sentences. ``gates`` maps each gate to whether it is open, and ``waits`` each one that a hold or its burn-in
+        keeps closed to which of them it is, and why. ``usage`` counts reports, where there are some.
         """
         found = self._updater.health()
         found["polling"] = self._life.polling
         found["gates"] = {gate.name: gate.open for gate in self._store.gates()}
+        waiting = {gate.name: waits for gate in self._store.gates() if (waits := gate.decision.waits) is not None}
+        found["waits"] = {name: {"for": waits.condition, "why": waits.text} for name, waits in waiting.items()}
         found["usage"] = None if self._reporting is None else self._reporting.health()
         return found
 

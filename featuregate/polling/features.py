@@ -123,6 +123,11 @@ class Features(ABC):
         """
         return self._store.evaluate(as_requirement(requirement))
 
+    @property
+    def holds(self) -> Mapping[str, str]:
+        """The gates that are held, by name, of this app and of others, with the place and the reason of the hold."""
+        return self._store.holds.texts()
+
     def pin(self) -> dict[str, Pin]:
         """Freeze all gates at one instant, by name: for a unit of work that asks more than one."""
         return self._store.pin()

@@ -14,9 +14,8 @@ from featuregate.gating.events import Event, PollFailed
 from featuregate.sources.source import BrokerAnswers, MergedView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
-    from featuregate.gating.latches import LatchKey
     from featuregate.gating.store import Store
     from featuregate.polling.poll_state import PollState
     from featuregate.view.cluster_view import View
@@ -78,8 +77,7 @@ class ViewUpdater:
             view, answered_at = self._with_newest_levels(fetched.view), self._answered_at(fetched, now)
         with self.store.writing:  # a gate that is made meanwhile must not take the view before for a fresh one
             self.state.succeed(self.store.view, view, answered_at)
-            latched = frozenset() if isinstance(fetched, BrokerAnswers) else fetched.latched
-            events = self._commit(view, answered_at, latched)
+            events = self._commit(view, answered_at, None if isinstance(fetched, BrokerAnswers) else fetched)
         self.store.notify(*events)
         return view
 
@@ -110,8 +108,8 @@ class ViewUpdater:
         """Return the state of polling as plain JSON-able values."""
         return self.state.health(self.store.view, self.clock(), troubles=self.store.troubles())
 
-    def _commit(self, view: View, answered_at: float, latched: Collection[LatchKey] = ()) -> list[Event]:
-        events = self.store.commit(view, latched)
+    def _commit(self, view: View, answered_at: float, merged: MergedView | None = None) -> list[Event]:
+        events = self.store.commit(view) if merged is None else self.store.commit(view, merged.latched, merged.holds)
         if self.store.view is not None:
             self._shown = self.store.view, answered_at
         return events

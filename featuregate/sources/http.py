@@ -154,7 +154,13 @@ class HttpSource:
         self._known = fetched
         answered_at = self._clock() - (fetched.age - fetched.transit)
         self._seen = _Seen(fetched.view.cluster_id, fetched.view.epoch, answered_at, fetched.view.seen_at)
-        return MergedView(view=fetched.view, age=fetched.age, transit=fetched.transit, latched=fetched.latched)
+        return MergedView(
+            view=fetched.view,
+            age=fetched.age,
+            transit=fetched.transit,
+            latched=fetched.latched,
+            holds=fetched.holds,
+        )
 
     async def changed(self, within: float) -> None:
         """Return as soon as the relay has other content than the last view, within so many seconds or never.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 from featuregate.budgets import MOST_RELAY_BYTES
 from featuregate.errors import RelayError, ViewJsonError
 from featuregate.printable import shown
-from featuregate.sources.latched_json import latched_from_json
+from featuregate.sources.latched_json import holds_from_json, latched_from_json
 from featuregate.sources.relay_responses import (
     AGE_HEADER,
     EPOCH_HEADER,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import requests
 
     from featuregate.config.secrets import Secret
+    from featuregate.gating.holds import Holds
     from featuregate.gating.latches import LatchKey
     from featuregate.sources.abortable import AbortableAdapter
     from featuregate.sources.floor import Floor
@@ -68,6 +69,8 @@ class KnownView:
     view: View
     latched: frozenset[LatchKey]
     """The gates that the relay has latched."""
+    holds: Holds
+    """The gates that the relay holds."""
     etag: str | None
     revision: str | None
     """Of the content; None where the relay does not say, and so cannot be asked to wait for another one."""
@@ -264,7 +267,7 @@ class RelayConnection:
         floor: Floor | None,
         began: float,
     ) -> KnownView:
-        view, latched = self._view_of(response, known)
+        view, latched, holds = self._view_of(response, known)
         said = age_of(response)
         if said is None:
             raise RelayError(self.url, f"the response has no usable {AGE_HEADER}: is this a featuregate relay?")
@@ -275,25 +278,27 @@ class RelayConnection:
         return KnownView(
             view=view,
             latched=latched,
+            holds=holds,
             etag=response.headers.get("ETag"),
             revision=response.headers.get(REVISION_HEADER),
             age=said + transit,
             transit=transit,
         )
 
-    def _view_of(self, response: requests.Response, known: KnownView | None) -> tuple[View, frozenset[LatchKey]]:
+    def _view_of(self, response: requests.Response, known: KnownView | None) -> tuple[View, frozenset[LatchKey], Holds]:
         if response.status_code == _NOT_MODIFIED and known is not None:
-            return self._renewed(known.view, response), known.latched
+            return self._renewed(known.view, response), known.latched, known.holds
         body = self._body(response)
         if response.status_code != _OK:
             self._rests_until = self._clock() + retry_after(response) * (1 + self._chance())
             raise RelayError(self.url, f"the relay answered {response.status_code}: {error_of(body)}")
         try:
-            view, latched = with_printable_texts(View.from_json(body)), latched_from_json(body)
+            view = with_printable_texts(View.from_json(body))
+            latched, holds = latched_from_json(body), holds_from_json(body)
         except ViewJsonError as error:
             raise RelayError(self.url, f"the response is not a view: {error}") from error
         # A cache on the way may send an earlier body with the current headers.
-        return self._renewed(view, response) if EPOCH_HEADER in response.headers else view, latched
+        return self._renewed(view, response) if EPOCH_HEADER in response.headers else view, latched, holds
 
     def _renewed(self, view: View, response: requests.Response) -> View:
         try:

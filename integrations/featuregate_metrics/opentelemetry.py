@@ -81,6 +81,12 @@ class FeatureTelemetry:
         meter.create_observable_gauge(
             "featuregate.gate.open", [self._observe_gates], unit="1", description="1 if the gate is open."
         )
+        meter.create_observable_gauge(
+            "featuregate.gate.waits",
+            [self._observe_waits],
+            unit="1",
+            description="1 if a hold or the burn-in keeps the gate closed.",
+        )
         self._off = features.on_event(self._report)
         self._stopped = False
 
@@ -138,6 +144,13 @@ class FeatureTelemetry:
         gates: dict[str, bool] = {} if self._stopped else self._features.health()["gates"]
         return [
             Observation(int(is_open), {**self._labels, "feature_flag.key": name}) for name, is_open in gates.items()
+        ]
+
+    def _observe_waits(self, _: CallbackOptions) -> Iterable[Observation]:
+        waits: dict[str, dict[str, str]] = {} if self._stopped else self._features.health()["waits"]
+        return [
+            Observation(1, {**self._labels, "feature_flag.key": name, "featuregate.waits.for": waiting["for"]})
+            for name, waiting in waits.items()
         ]
 
 

@@ -56,6 +56,14 @@ class FeatureCollector(Collector):
         for name, is_open in health["gates"].items():
             gates.add_metric([self._cluster, name], is_open)
         yield gates
+        waits = GaugeMetricFamily(
+            "featuregate_gate_waits",
+            "1 if a hold or the burn-in keeps the gate closed.",
+            labels=["cluster", "gate", "for"],
+        )
+        for name, waiting in health["waits"].items():
+            waits.add_metric([self._cluster, name, waiting["for"]], 1)
+        yield waits
         yield self._counter("polls", "Polls that have ended.", {(): health["polls"]})
         yield self._counter("failed_polls", "Polls that no broker answered.", {(): self._counts.failed_polls})
         changes: dict[tuple[str, ...], int] = {(kind,): count for kind, count in self._counts.changes.items()}

@@ -96,6 +96,12 @@ def _health(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _hold(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("list",), help="print the gates that are held")
+    parser.add_argument("--file", metavar="FILE", help="a file of holds, beside that of FEATUREGATE_HOLD_FILE")
+    parser.add_argument("--latches", metavar="FOLDER", help="a latch store: say which holds come too late")
+
+
 def _sandbox(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "version", metavar="VERSION", nargs="?", default="4.2.0", help="the release, such as 3.9.2 (default: 4.2.0)"
@@ -298,6 +304,7 @@ COMMANDS: Final = {
     "version-mapping": Command("lookup", _version_mapping, _KAFKA_FEATURES),
     "feature-dependencies": Command("lookup", _feature_dependencies, "the text of kafka-features, or a JSON array"),
     "health": Command("health", _health, None),
+    "hold": Command("hold", _hold, None),
     "sandbox": Command("sandbox", _sandbox, None),
     "completion": Command("completion", _completion, None),
 }

@@ -34,7 +34,7 @@ TASKS: Final = {
     "look at a cluster": ("describe", "matrix", "check", "explain", "watch", "doctor"),
     "change its levels": ("plan", "upgrade", "downgrade", "disable", "upgrade-all", "downgrade-all"),
     "before its brokers move": ("fleet", "version-mapping", "feature-dependencies"),
-    "run apps": ("health", "group", "serve"),
+    "run apps": ("health", "hold", "group", "serve"),
     "try it": ("sandbox", "completion"),
 }
 """What somebody wants to do, with the commands for it, in the order of ``featuregate --help``."""
@@ -240,6 +240,17 @@ With the URL of a health app, or of a relay, ask that instead: for images withou
             "health http://127.0.0.1:8080/readyz",
         ),
         "0 ready, 1 not ready, 2 the file cannot be read or the URL cannot be reached, 64 wrong usage",
+    ),
+    "hold": CommandHelp(
+        "list the gates that operators hold closed",
+        """List the gates that an app with this environment holds closed, where each hold is and why: run it in the
+container of the app. A hold keeps a gate from opening; for a gate that has latched it comes too late. No broker is
+asked.""",
+        (
+            "hold list",
+            "hold list --file /etc/featuregate/holds --latches /var/lib/app/latches",
+        ),
+        "0 done, 2 a latch store cannot be read, 64 wrong usage",
     ),
     "sandbox": CommandHelp(
         "start a cluster on this machine to try things on",

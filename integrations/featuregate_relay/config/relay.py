@@ -91,6 +91,8 @@ class ClusterConfig(Table):
     broker_list: Literal["cluster", "bootstrap"] = "cluster"
     cluster_id: str | None = None
     keep_connections: bool = True
+    hold: dict[str, str] = Field(default_factory=dict)
+    """Gates of the relay and of its clients that are held closed, and why."""
     latches: FilePath | None = None
     """A folder that keeps latches and the timeline over restarts."""
 
@@ -108,6 +110,7 @@ class ClusterConfig(Table):
             broker_list=self.broker_list,
             cluster_id=self.cluster_id,
             latch_store=self.latches,
+            hold=self.hold,
             keep_connections=self.keep_connections,
         )
 

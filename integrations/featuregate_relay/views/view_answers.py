@@ -134,10 +134,12 @@ class ViewPath:
 
     def _known(self, cluster: ServedCluster, view: View) -> ViewBody | None:
         body = self._bodies.get(cluster.name)
-        return body if body is not None and body.view is view and body.latched == cluster.latched() else None
+        if body is None or body.view is not view:
+            return None
+        return body if (body.latched, body.holds) == (cluster.latched(), cluster.features.holds) else None
 
     def _make(self, cluster: ServedCluster, view: View) -> ViewBody:
-        body = ViewBody(view, cluster.latched(), before=self._bodies.get(cluster.name))
+        body = ViewBody(view, cluster.latched(), cluster.features.holds, before=self._bodies.get(cluster.name))
         self._bodies[cluster.name] = body
         return body
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.sources.latched_json import with_latched
@@ -12,6 +13,8 @@ from featuregate_relay.entity_tags import weak_tag
 from featuregate_relay.states import revision_of, size_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from featuregate import View
     from featuregate.gating.latches import LatchKey
 
@@ -30,15 +33,23 @@ class EncodedBody(NamedTuple):
 
 
 class ViewBody:
-    """A view and the latched gates as JSON, the entity tag, the revision of the content, and the same compressed.
+    """A view, latched gates and holds as JSON, the entity tag, the revision of the content, and the same compressed.
 
     The entity tag is that of the content: each replica has the same one, and a poll that finds nothing new leaves it.
     Headers say of which poll the view is.
     """
 
-    def __init__(self, view: View, latched: tuple[LatchKey, ...] = (), *, before: ViewBody | None = None) -> None:
+    def __init__(
+        self,
+        view: View,
+        latched: tuple[LatchKey, ...] = (),
+        holds: Mapping[str, str] = MappingProxyType({}),
+        *,
+        before: ViewBody | None = None,
+    ) -> None:
         self.view = view
         self.latched = latched
+        self.holds = holds
         same = before is not None and before.view.same_content(view)
         self.revision: str = before.revision if before is not None and same else revision_of(view)
         # Where no broker reports the epoch of the view any more, levels age: the client must see these answers.
@@ -50,7 +61,7 @@ class ViewBody:
             else f"the brokers have answered with {size} API ranges and features, and a relay sends {MOST_ELEMENTS}"
         )
         """Why the view is not sent."""
-        self.tag = weak_tag([self.revision, reported, *sorted(latched)])
+        self.tag = weak_tag([self.revision, reported, *sorted(latched), *sorted(holds.items())])
 
     def encoded(self, accept_encoding: str) -> EncodedBody:
         """Return the body in a coding that the client accepts."""
@@ -77,7 +88,7 @@ class ViewBody:
     @cached_property
     def _identity(self) -> EncodedBody:
         """The body; not made before a client needs it, as few do while nothing changes."""
-        return EncodedBody(with_latched(self.view.to_json(), self.latched).encode(), [])
+        return EncodedBody(with_latched(self.view.to_json(), self.latched, self.holds).encode(), [])
 
     @cached_property
     def _compressed(self) -> EncodedBody:

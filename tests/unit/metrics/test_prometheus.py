@@ -49,9 +49,11 @@ def test_gates_brokers_and_changes_are_numbers() -> None:
     assert b"# HELP featuregate_gate_open 1 if the gate is open." in generate_latest(registry)
 
 
-def test_the_page_names_each_metric_with_its_labels() -> None:
+def test_the_page_names_each_metric_with_its_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     """No other is there: each alert on a metric of the page finds it."""
+    monkeypatch.setenv("FEATUREGATE_HOLD", "held")
     features = StaticFeatures(release_view("3.9", epoch=5))
+    features.gate("held", fg.presets.kip848)
     features.gate("groups", fg.presets.kip848)
     registry, _ = scrape(features)
     features.show(release_view("4.2", epoch=9))

@@ -64,6 +64,20 @@ def test_a_file_names_clusters_with_connections_gates_and_latches(tmp_path: Path
     assert list(config.discoverers()) == ["orders", "payments"]
 
 
+def test_a_cluster_holds_gates_of_the_relay_and_of_its_clients(tmp_path: Path) -> None:
+    """Each with its reason."""
+    file = tmp_path / "relay.toml"
+    file.write_text("""
+        [clusters.orders]
+        properties.bootstrap.servers = "a:1"
+        [clusters.orders.hold]
+        eos-v2 = "INC-12"
+    """)
+    features = read_config(file).discoverers()["orders"]
+    features._store.add_gate("eos-v2", lambda: fg.Gate("eos-v2", fg.presets.kip447, policy="sticky", owner=features))
+    assert features.holds == {"eos-v2": "the configuration: INC-12"}
+
+
 def test_a_cluster_need_not_keep_the_connections_of_its_polls(tmp_path: Path) -> None:
     """Where a limit on connections matters more than the processors of brokers."""
     file = tmp_path / "relay.toml"

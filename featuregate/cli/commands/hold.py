@@ -1,0 +1,43 @@
+"""``hold list``: the gates that an app with this environment would hold, and those for which that comes too late."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from featuregate.cli.exit_codes import OK
+from featuregate.cli.tables import aligned
+from featuregate.gating.holds import ALL_GATES
+from featuregate.gating.latch_store import read_latch_file
+from featuregate.polling.hold_sources import HOLD, HOLD_FILE, HoldSources
+from featuregate.printable import printable, some
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a line for each hold."""
+    holds = HoldSources(os.environ, args.file).read().texts()
+    latched = _latched(args.latches)
+    rows = [[gate, f"held by {text}", _too_late(gate, latched)] for gate, text in holds.items()]
+    nothing = f"no gate is held: {HOLD} and {HOLD_FILE} name none, nor does --file"
+    print("\n".join(map(printable, aligned(rows))) if rows else nothing)
+    return OK
+
+
+def _latched(folder: str | None) -> dict[str, list[str]]:
+    """Return the clusters of a latch store in which each gate has latched, by the name of the gate."""
+    found: dict[str, list[str]] = {}
+    for file in sorted(Path(folder).glob("*.json")) if folder else ():
+        state = read_latch_file(file)
+        for gate in {key.gate for key in state.gates}:
+            found.setdefault(gate, []).append(str(state.cluster_id))
+    return found
+
+
+def _too_late(gate: str, latched: dict[str, list[str]]) -> str:
+    if gate == ALL_GATES:
+        return f"too late for {some(sorted(latched))}, which have latched" if latched else ""
+    return f"too late: latched in cluster {some(latched[gate])}" if gate in latched else ""

@@ -1,0 +1,51 @@
+"""Where holds come from: the environment of the process, and a file that is read before each decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from featuregate.files import local_path, read_file
+from featuregate.gating.holds import ALL_GATES, Hold, Holds, explained_holds, named_holds, written_holds
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+HOLD: Final = "FEATUREGATE_HOLD"
+"""The environment variable with the names of gates to hold, separated by commas."""
+HOLD_FILE: Final = "FEATUREGATE_HOLD_FILE"
+"""The environment variable with the path of a file of holds."""
+
+
+class HoldSources:
+    """Reads the holds of one process: those of its environment once, those of the file each time."""
+
+    def __init__(
+        self, environment: Mapping[str, str], hold: Mapping[str, str] | str | os.PathLike[str] | None = None
+    ) -> None:
+        self._named = named_holds(environment.get(HOLD, ""), f"{HOLD} in the environment")
+        files: list[str | os.PathLike[str] | None] = [environment.get(HOLD_FILE)]
+        if isinstance(hold, Mapping):
+            self._named += explained_holds(hold, "the configuration")
+        else:
+            files.append(hold)
+        self._files = tuple(dict.fromkeys(local_path("hold", file) for file in files if file))
+
+    def read(self) -> Holds:
+        """Return the holds that count now. A file that cannot be read holds every gate: it might name each of them."""
+        found = self._named
+        for file in self._files:
+            found += _read(file)
+        return found
+
+
+def _read(file: Path) -> Holds:
+    try:
+        return written_holds(read_file(file).decode(), str(file))
+    except OSError as error:
+        problem = error.strerror or str(error)
+    except ValueError as error:
+        problem = str(error)
+    advice = f"the file cannot be read ({problem}), so every gate is held; an empty file holds none"
+    return Holds((Hold(ALL_GATES, advice, str(file)),))

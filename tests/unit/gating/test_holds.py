@@ -1,0 +1,161 @@
+"""Holds: a gate that has not latched stays closed as long as an operator holds it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from builders import broker, view
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate.gating.durable_latches import Start
+from featuregate.gating.gates import Gate
+from featuregate.gating.holds import NO_HOLDS, Hold, Holds, explained_holds, named_holds, written_holds
+from featuregate.gating.latch_store import FileLatchStore, LatchStore
+from featuregate.gating.store import Store
+from featuregate.requirements import Api
+from featuregate.testing import StaticFeatures
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from featuregate.gating.latches import Policy
+
+TXN = Api("TxnOffsetCommit") >= 3
+OPEN, CLOSED = view(broker(txn=3)), view(broker(txn=2))
+HELD = named_holds("eos", "the test")
+
+
+class Operator:
+    """An app with one gate, and what its operator holds."""
+
+    def __init__(
+        self, *, policy: Policy = "sticky", open_after: float = 0.0, latches: LatchStore | None = None
+    ) -> None:
+        self.holds, self.now = NO_HOLDS, 0.0
+        self.store = Store(
+            latch_store=latches,
+            wall=lambda: 7.0,
+            clock=lambda: self.now,
+            longest_gap=30.0,
+            read_holds=lambda: self.holds,
+            start=Start(cluster_id="c"),
+        )
+        self.gate = self.store.add_gate(
+            "eos", lambda: Gate("eos", TXN, policy=policy, owner=StaticFeatures(), open_after=open_after)
+        )
+
+    def poll(self, *, holds: Holds) -> bool:
+        self.holds = holds
+        self.store.update(OPEN)
+        return self.gate.open
+
+
+@pytest.mark.parametrize("policy", ["sticky", "live"])
+def test_a_gate_that_is_held_stays_closed_until_it_is_released(policy: Policy) -> None:
+    """The decision says where the hold is."""
+    operator = Operator(policy=policy)
+    assert not operator.poll(holds=HELD)
+    assert operator.gate.decision.summary == "closed: hold: held by the test"
+    assert operator.gate.decision.waits is not None
+    assert operator.store.troubles() == []
+    assert operator.poll(holds=NO_HOLDS)
+    assert operator.gate.decision.waits is None
+
+
+def test_a_hold_comes_too_late_for_a_gate_that_has_latched() -> None:
+    """It stays open; decision and health say that the hold does nothing."""
+    operator = Operator()
+    assert operator.poll(holds=NO_HOLDS)
+    assert operator.poll(holds=HELD)
+    said = "comes too late, because the gate latched at epoch 10: held by the test"
+    assert said in str(operator.gate.decision)
+    assert operator.store.troubles() == [f"gate eos: a hold {said}"]
+    operator.store.update(CLOSED)
+    assert operator.gate.decision.held is not None
+    assert operator.store.troubles() == [f"gate eos: a hold {said}"]
+
+
+def test_a_live_gate_closes_again_when_it_is_held() -> None:
+    """It has nothing that would be too late."""
+    operator = Operator(policy="live")
+    assert operator.poll(holds=NO_HOLDS)
+    assert not operator.poll(holds=HELD)
+
+
+def test_a_hold_counts_before_the_first_answer_too(tmp_path: Path) -> None:
+    """A gate that has latched is open, and one that has not is held."""
+    latches = FileLatchStore(tmp_path)
+    fresh = Operator(latches=latches)
+    fresh.holds = HELD
+    assert fresh.poll(holds=NO_HOLDS)
+    again = Operator(latches=latches)
+    assert again.gate.open
+    store = Store(latch_store=latches, wall=lambda: 7.0, read_holds=lambda: HELD + named_holds("*", "all"))
+    other = store.add_gate("other", lambda: Gate("other", TXN, policy="sticky", owner=StaticFeatures()))
+    assert other.decision.summary == "closed: hold: held by all"
+    store = Store(latch_store=latches, wall=lambda: 7.0, read_holds=lambda: HELD, start=Start(cluster_id="c"))
+    late = store.add_gate("eos", lambda: Gate("eos", TXN, policy="sticky", owner=StaticFeatures()))
+    assert late.open
+    assert "comes too late" in str(late.decision)
+
+
+def test_a_hold_does_not_stop_the_burn_in() -> None:
+    """The burn-in is about the cluster: a gate that is released afterwards opens at once."""
+    operator = Operator(open_after=50.0)
+    for _ in range(4):
+        assert not operator.poll(holds=HELD)
+        operator.now += 20
+    assert operator.poll(holds=NO_HOLDS)
+
+
+def test_a_hold_of_the_view_lasts_until_the_next_one_that_brings_holds() -> None:
+    """A poll of brokers brings none: those of the relay before go on."""
+    operator = Operator()
+    operator.store.notify(*operator.store.commit(OPEN, holds=HELD))
+    assert not operator.gate.open
+    assert not operator.poll(holds=NO_HOLDS)
+    operator.store.commit(OPEN, holds=NO_HOLDS)
+    assert operator.gate.open
+
+
+def test_a_misspelt_hold_is_a_trouble() -> None:
+    """The operator believes that the gate is held."""
+    operator = Operator()
+    operator.poll(holds=named_holds("eoss, unlike", "the test"))
+    assert operator.store.troubles() == ["the test holds eoss, and no gate has this name; did you mean eos?"]
+
+
+def test_the_first_hold_of_a_gate_gives_the_reason() -> None:
+    """Of several places."""
+    holds = named_holds("a, ,b,", "here") + explained_holds({"a": "later", "c": "why"}, "there")
+    assert (holds.why("a"), holds.why("c"), holds.why("d")) == ("held by here", "held by there: why", None)
+    assert holds.texts() == {"a": "here", "b": "here", "c": "there: why"}
+
+
+def test_a_file_has_a_gate_in_each_line() -> None:
+    """With a reason or without; the rest is skipped."""
+    text = "# comment\n\n  eos-v2 :  wait: INC-12 \nkip848\n*: freeze\n"
+    assert written_holds(text, "f").found == (
+        Hold("eos-v2", "wait: INC-12", "f"),
+        Hold("kip848", "", "f"),
+        Hold("*", "freeze", "f"),
+    )
+    with pytest.raises(ValueError, match="line 2 names no gate"):
+        written_holds("a\n: why", "f")
+
+
+@given(st.lists(st.sampled_from(["hold", "release", "open", "closed"])))
+def test_a_hold_wins_until_the_gate_has_latched(script: list[str]) -> None:
+    """In any order of holds and views: the gate opens at a view that proves it while it is not held, and stays so."""
+    operator = Operator()
+    held = latched = False
+    for event in script:
+        if event in ("hold", "release"):
+            held = event == "hold"
+            operator.holds = HELD if held else NO_HOLDS
+            continue
+        latched = latched or (event == "open" and not held)
+        operator.store.update(OPEN if event == "open" else CLOSED)
+        assert operator.gate.open is latched

@@ -1,0 +1,114 @@
+"""Where holds come from, and what a discoverer does with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from relay_on_socket import serving
+
+import featuregate as fg
+from featuregate.errors import ConfigError, ViewJsonError
+from featuregate.polling.hold_sources import HoldSources
+from featuregate.sources.latched_json import holds_from_json
+from featuregate.testing import FakeCluster, StaticFeatures, release_view
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BOUND = 30.0
+HOUR = 3600.0
+TXN = "TxnOffsetCommit>=3"
+
+
+def test_the_environment_and_the_file_hold_gates(tmp_path: Path) -> None:
+    """The file that the environment names and that of the app, once if they are the same."""
+    file = tmp_path / "holds"
+    file.write_text("c: why")
+    sources = HoldSources({"FEATUREGATE_HOLD": "a,b", "FEATUREGATE_HOLD_FILE": str(file)}, file)
+    assert sources.read().texts() == {
+        "c": f"{file}: why",
+        "b": "FEATUREGATE_HOLD in the environment",
+        "a": "FEATUREGATE_HOLD in the environment",
+    }
+    assert len(sources.read().found) == 3
+    file.write_text("")
+    assert sources.read().why("c") is None
+    assert HoldSources({}, {"d": "x"}).read().why("d") == "held by the configuration: x"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(None, "No such file"), (b"\xff", "can't decode"), (b"a\n:b", "line 2 names no gate")],
+    ids=["missing", "not UTF-8", "no name"],
+)
+def test_a_file_that_cannot_be_read_holds_every_gate(tmp_path: Path, content: bytes | None, problem: str) -> None:
+    """It might name each of them."""
+    file = tmp_path / "holds"
+    if content is not None:
+        file.write_bytes(content)
+    why = HoldSources({}, file).read().why("any")
+    assert why is not None
+    assert problem in why
+    assert "every gate is held; an empty file holds none" in why
+
+
+def test_a_file_of_another_machine_is_refused() -> None:
+    """As a latch store is."""
+    with pytest.raises(ConfigError, match="hold: is a URI"):
+        fg.Discoverer("localhost:9092", hold="s3://bucket/holds")
+
+
+def test_a_gate_is_held_and_released_without_a_restart(tmp_path: Path) -> None:
+    """The next poll reads the file; health says what waits."""
+    file = tmp_path / "holds"
+    file.write_text("txn: INC-12")
+    with FakeCluster(1) as cluster, fg.Discoverer(cluster.bootstrap, interval=HOUR, hold=file) as features:
+        gate = features.gate("txn", TXN)
+        features.refresh(BOUND)
+        assert not gate.open
+        assert features.holds == {"txn": f"{file}: INC-12"}
+        health = features.health()
+        assert health["waits"] == {"txn": {"for": "hold", "why": f"held by {file}: INC-12"}}
+        assert health["status"] == "ok"
+        file.write_text("")
+        features.refresh(BOUND)
+        assert gate.open
+        assert features.health()["waits"] == {}
+
+
+def test_a_gate_is_held_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a container whose image stays the same."""
+    monkeypatch.setenv("FEATUREGATE_HOLD", "eos-v2,kip848")
+    features = StaticFeatures(release_view("4.2"))
+    assert not features.gate("eos-v2", TXN).open
+    assert features.gate("other", TXN).open
+
+
+def test_what_a_relay_holds_its_clients_hold_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also gates that the relay does not have, until the relay releases them."""
+    file = tmp_path / "holds"
+    file.write_text("mine: INC-12")
+    with monkeypatch.context() as relay_only:
+        relay_only.setenv("FEATUREGATE_HOLD_FILE", str(file))
+        relay = StaticFeatures(release_view("4.2"))
+    with serving({"default": relay}) as url, fg.Discoverer(source=fg.HttpSource(url), interval=HOUR) as features:
+        mine, other = features.gate("mine", TXN), features.gate("other", TXN)
+        features.refresh(BOUND)
+        features.refresh(BOUND)  # 304, or the same again
+        assert (mine.open, other.open) == (False, True)
+        assert f"held by the relay: {file}: INC-12" in mine.decision.summary
+        file.write_text("")
+        relay.show(release_view("4.2"))
+        features.refresh(BOUND)
+        assert mine.open
+
+
+@pytest.mark.parametrize(
+    ("holds", "where"),
+    [("1", "view.holds: expected an object"), ('{"a": 1}', "view.holds.a: expected a string")],
+)
+def test_other_values_in_a_view_are_refused(holds: str, where: str) -> None:
+    """And the poll fails, as for any body that is no view."""
+    with pytest.raises(ViewJsonError, match=where):
+        holds_from_json(f'{{"holds": {holds}}}')
