@@ -114,7 +114,10 @@ class FileLatchStore:
             there = _read_or_set_aside(path, state.cluster_id)
             joined = state if there is None else join(there, state)
             if joined != there:
-                replace_file(path, _to_text(joined))
+                text = _to_text(joined)
+                replace_file(path, text)
+                if read_file(path) != text.encode():  # some file systems report a rename that they have not made
+                    raise LatchStoreError(path, "the file system reports that it replaced the file, and did not")
         return joined
 
     def last_cluster(self, source: str) -> str | None:

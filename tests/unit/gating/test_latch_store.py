@@ -3,6 +3,9 @@
 import json
 import multiprocessing
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -279,3 +282,45 @@ def test_a_full_disk_leaves_the_old_file_whole(latch_store: FileLatchStore, monk
 def test_it_shows_its_folder() -> None:
     """Logs and debuggers show the repr."""
     assert repr(FileLatchStore("latches")) == "FileLatchStore('latches')"
+
+
+LIES = """
+#include <stdio.h>
+int rename(const char *from, const char *to) { (void)to; return %s; }
+"""
+LATCH = """
+import sys
+from featuregate.errors import LatchStoreError
+from featuregate.gating.latch_store import FileLatchStore
+from featuregate.gating.latches import LatchState
+try:
+    FileLatchStore(sys.argv[1]).save(LatchState(cluster_id="c", levels={"group.version": 2}))
+except LatchStoreError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler for a file system that lies")
+@pytest.mark.parametrize("lie", ["0", "remove(from)"])
+@pytest.mark.parametrize("before", [True, False])
+def test_invariant_2_a_rename_that_is_reported_and_not_made_is_an_error(
+    tmp_path: Path,
+    lie: str,
+    before: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """Whether the old file is there still, or none: a gate would open, and be closed after a restart."""
+    (tmp_path / "lies.c").write_text(LIES % lie)
+    library = tmp_path / "lies.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "lies.c"], check=True)
+    folder = tmp_path / "latches"
+    if before:
+        FileLatchStore(folder).save(kept("a", cluster_id="c"))
+    run = subprocess.run(
+        [sys.executable, "-c", LATCH, folder],
+        env={**os.environ, "LD_PRELOAD": str(library)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert str(FileLatchStore(folder).path("c")) in run.stdout, run.stderr
+    assert ("and did not" if before else "No such file") in run.stdout
