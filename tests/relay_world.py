@@ -14,7 +14,7 @@ from featuregate.errors import FeatureGateError
 from featuregate.gating.gates import Gate
 from featuregate.gating.store import Store
 from featuregate.polling.poll_state import PollState
-from featuregate.polling.view_updater import ViewUpdater
+from featuregate.polling.poller import Poller
 from featuregate.requirements import parse
 from featuregate_relay.app import Cluster, make_app
 
@@ -49,17 +49,17 @@ class Participant:
     def __init__(self, clock) -> None:
         state = PollState(interval=1.0, stale_after=float("inf"), forget_after=1.0)
         self.store = Store(wall=clock, staleness=lambda: state.staleness(clock()))
-        self.updater = ViewUpdater(self.store, state, clock)
+        self.poller = Poller(None, self.store, state, clock)  # type: ignore[arg-type]  # the schedule brings the views
 
     @property
     def view(self) -> View | None:
         return self.store.view
 
     def view_and_age(self):
-        return self.updater.view_and_age()
+        return self.poller.view_and_age()
 
     def health(self):
-        return self.updater.health()
+        return self.poller.health()
 
     def ensure_polling(self) -> None:
         """A gate asks for it; the schedule polls."""
@@ -142,7 +142,7 @@ class World:
     def poll(self, replica: int, how: int) -> None:
         """Let a replica ask brokers; ``how`` chooses what they answer."""
         self.now += 0.001
-        self.replicas[replica].updater.apply(self.answers(replica, how))
+        self.replicas[replica].poller.apply(self.answers(replica, how))
 
     def answers(self, replica: int, how: int) -> BrokerAnswers:
         """Return what brokers answer to a replica now."""
@@ -161,7 +161,7 @@ class World:
         try:
             fetched = asyncio.run(self.sources[client].fetch())
             self.note(client, revision(fetched.view))
-            self.clients[client].updater.apply(fetched)
+            self.clients[client].poller.apply(fetched)
         except FeatureGateError:
             pass
         after = self.clients[client].view

@@ -24,7 +24,6 @@ from featuregate.polling.lifecycle import Lifecycle
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
 from featuregate.polling.source_choice import choose_source
-from featuregate.polling.view_updater import ViewUpdater
 from featuregate.polling.worker import Worker
 from featuregate.sources.source import ConfigSource, Source
 
@@ -167,8 +166,7 @@ class Discoverer(Features):
             longest_gap=state.stale_after,
             read_holds=HoldSources(os.environ, hold).read,
         )
-        self._updater = ViewUpdater(self._store, state, clock)
-        self._poller = Poller(source, self._updater, chance=chance)
+        self._poller = Poller(source, self._store, state, clock, chance=chance)
         self._reporting: Reporting | None = None
         if usage is not None:
             from featuregate.usage.reporting import Reporting  # noqa: PLC0415 - apps that do not report do not pay
@@ -237,7 +235,7 @@ class Discoverer(Features):
         """In a forked child no thread polls: locks may be held for ever, and gates must notice at their first check."""
         self._life.forked()
         self._store.renew_locks()
-        if not self._poller.closed:
+        if not self._poller.state.closed:
             for gate in self._store.gates():
                 gate.forked()
 
@@ -254,10 +252,10 @@ class Discoverer(Features):
         worker = self._life.worker  # once: another thread may close it between two looks
         if worker is not None and worker.is_here():
             raise RuntimeError("this would block the loop that polls: await asyncio.to_thread(...) on it instead")
-        if not self._poller.closed:
+        if not self._poller.state.closed:
             self.ensure_polling()
-        self._store.wait_for(lambda: done() or self._poller.closed, timeout)
-        if self._poller.closed and not done():
+        self._store.wait_for(lambda: done() or self._poller.state.closed, timeout)
+        if self._poller.state.closed and not done():
             raise ClosedError("this discoverer has been closed, so that no poll can end; make a new one")
         return done()
 
@@ -278,9 +276,9 @@ class Discoverer(Features):
         """
         bound = 2 * self._poller.source.timeout if timeout is None else timeout
         number = self.poll_soon()
-        if not self.wait_until(lambda: self._poller.finished >= number, bound):
+        if not self.wait_until(lambda: self._poller.state.finished >= number, bound):
             raise RefreshTimedOut(bound)
-        error = self._poller.last_error
+        error = self._poller.state.last_error
         if error is not None:
             raise error
         assert self._store.view is not None
@@ -302,7 +300,7 @@ class Discoverer(Features):
         sentences. ``gates`` maps each gate to whether it is open, and ``waits`` each one that a hold or its burn-in
         keeps closed to which of them it is, and why. ``usage`` counts reports, where there are some.
         """
-        found = self._updater.health()
+        found = self._poller.health()
         found["polling"] = self._life.polling
         found["gates"] = {gate.name: gate.open for gate in self._store.gates()}
         waiting = {gate.name: waits for gate in self._store.gates() if (waits := gate.decision.waits) is not None}

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from featuregate.gating.events import MetricsHook, OnChange
     from featuregate.gating.latches import Policy
     from featuregate.gating.store import Store
-    from featuregate.polling.view_updater import ViewUpdater
+    from featuregate.polling.poller import Poller
     from featuregate.view.cluster_view import View
 
 
 class Features(ABC):
-    """Answers from one store, and from the updater that writes it."""
+    """Answers from one store, and from the poller that writes it."""
 
     _store: Store
-    _updater: ViewUpdater
+    _poller: Poller
 
     @abstractmethod
     def ensure_polling(self) -> None:
@@ -52,7 +52,7 @@ class Features(ABC):
 
         :meth:`health` has an age, too; a poll that ends between that call and the look at :attr:`view` has another.
         """
-        return self._updater.view_and_age()
+        return self._poller.view_and_age()
 
     @property
     def latched(self) -> Mapping[str, int]:

@@ -37,12 +37,12 @@ class Lifecycle:
         Raises `ClosedError` after the end.
         """
         with self._lock:
-            if not self._poller.closed and not self.polling:
+            if not self._poller.state.closed and not self.polling:
                 self.worker = begin(self._poller)
                 if self._reporting is not None:
                     self._reporting.start()
             # Perhaps just now: this lock lets the signal handlers of its own thread through.
-            closed = self._poller.closed
+            closed = self._poller.state.closed
         if closed:
             self.close()
             raise ClosedError("this discoverer has been closed; make a new one")
@@ -53,7 +53,7 @@ class Lifecycle:
             self._reporting.close()
         with self._lock:
             worker, self.worker = self.worker, None
-            self._poller.close()
+            self._poller.state.closed = True  # from now on the view proves nothing new
         if worker is not None:
             worker.stop()
 

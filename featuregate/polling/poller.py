@@ -1,63 +1,65 @@
-"""Polls a source: fetch, update the view, and say when the next poll is due."""
+"""Polls a source: fetch, take in the view that comes of it, and say when the next poll is due.
+
+Features for tests take in their views here, too, without a poll.
+"""
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from functools import partial
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
-from featuregate.errors import RefreshTimedOut, RelayError
-from featuregate.gating.events import Event, Polled
+from featuregate.errors import DiscoveryError, FeatureGateError, OlderAnswers, OtherCluster, RefreshTimedOut, RelayError
+from featuregate.gating.events import Event, Polled, PollFailed
 from featuregate.polling.schedule import least_delay, next_delay
 from featuregate.sources.source import BrokerAnswers, ConfigSource, MergedView, NotifyingSource, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
 
-    from featuregate.polling.view_updater import ViewUpdater
+    from featuregate.gating.store import Store
+    from featuregate.polling.poll_state import PollState
     from featuregate.view.cluster_view import View
+
+logger = logging.getLogger("featuregate")
 
 _RANDOM = SystemRandom()
 
 
 class Poller:
-    """Polls one source, and writes what it learns through a view updater.
+    """Polls one source, and writes what it learns into a store and a poll state. No other object commits views.
 
     Parameters
     ----------
+    clock
+        Seconds of a monotonic clock.
     chance
         Returns a random number from 0 to 1, for the jitter between polls. The default is the system's generator: an app
         may seed Python's, and forked processes continue that of their parent, so that all would poll at once.
     """
 
-    def __init__(self, source: Source, updater: ViewUpdater, *, chance: Callable[[], float] = _RANDOM.random) -> None:
+    def __init__(
+        self,
+        source: Source,
+        store: Store,
+        state: PollState,
+        clock: Callable[[], float],
+        *,
+        chance: Callable[[], float] = _RANDOM.random,
+    ) -> None:
         self.source = source
-        self._updater = updater
+        self.state = state
+        self._store = store
+        self._clock = clock
         self._chance = chance
+        self._shown: tuple[View, float] | None = None
 
     @property
     def next_number(self) -> int:
         """The number of the poll that begins next; the first is 1."""
-        return self._updater.state.started + 1
-
-    @property
-    def finished(self) -> int:
-        """The number of the last poll that has ended; 0 before the first."""
-        return self._updater.state.finished
-
-    @property
-    def last_error(self) -> Exception | None:
-        """Why the last poll failed; None where it did not."""
-        return self._updater.state.last_error
-
-    @property
-    def closed(self) -> bool:
-        """Whether polling has ended for good."""
-        return self._updater.state.closed
-
-    def close(self) -> None:
-        """End polling for good: from now on the view proves nothing new."""
-        self._updater.close()
+        return self.state.started + 1
 
     def news(self) -> Callable[[float], Coroutine[Any, Any, None]] | None:
         """Return what waits until a poll may find something new, for so many seconds; None where there is no such wait.
@@ -65,31 +67,33 @@ class Poller:
         It refers to the source and not to this poller, and returns after the least time between two polls. After a poll
         that has failed, nothing shortens the wait.
         """
-        if self._updater.state.failures or not isinstance(self.source, NotifyingSource):
+        if self.state.failures or not isinstance(self.source, NotifyingSource):
             return None
-        return partial(_changed, self.source, least_delay(self._updater.state.interval))
+        return partial(_changed, self.source, least_delay(self.state.interval))
 
     async def poll(self) -> float:
         """Poll once, and return the seconds until the next poll. Never raises."""
-        updater, state, store = self._updater, self._updater.state, self._updater.store
-        began, number = updater.clock(), updater.begin()
-        updater.expire()  # a process that was stopped, or a machine that slept, wakes here
+        state, began = self.state, self._clock()
+        number = state.begin()
+        self.expire()  # a process that was stopped, or a machine that slept, wakes here
         try:
-            view = updater.apply(await self._fetch())
+            view = self.apply(await self._fetch())
         except Exception as error:  # noqa: BLE001 - whatever goes wrong, the next poll may go right
-            event: Event = updater.fail(error, seconds=updater.clock() - began)
+            event: Event = self._failed(error, seconds=self._clock() - began)
         else:
-            event = _polled(view, seconds=updater.clock() - began)
-        updater.expire()
-        updater.end(number)
-        store.notify(event)
-        if not state.failures and self._lacks_configs():
-            return 0.0
-        now = updater.clock()
+            event = _polled(view, seconds=self._clock() - began)
+        self.expire()
+        with self._store.changing():  # wakes those that wait for this poll
+            state.end(number)
+        self._store.notify(event)
+        return 0.0 if not state.failures and self._lacks_configs() else self._delay()
+
+    def _delay(self) -> float:
+        state, now = self.state, self._clock()
         return next_delay(
             state.interval,
             failures=state.failures,
-            rolling=state.rolling(store.view, now),
+            rolling=state.rolling(self._store.view, now),
             chance=self._chance(),
             rest=state.last_error.rest if isinstance(state.last_error, RelayError) else 0.0,
             fresh_for=state.fresh_for(now),
@@ -98,7 +102,7 @@ class Poller:
     def _lacks_configs(self) -> bool:
         """Say whether a gate was made during the poll that depends on a config for which the poll did not ask."""
         source = self.source
-        return isinstance(source, ConfigSource) and not self._updater.store.wanted_configs() <= set(source.configs)
+        return isinstance(source, ConfigSource) and not self._store.wanted_configs() <= set(source.configs)
 
     async def _fetch(self) -> BrokerAnswers | MergedView:
         """Fetch with a bound: gates learn that a view is stale between polls, so a poll must end."""
@@ -107,7 +111,7 @@ class Poller:
         bound = 2 * self.source.timeout  # a source bounds itself; this is for one that does not
         within = asyncio.timeout(bound)
         if isinstance(self.source, ConfigSource):
-            self.source.configs = self._updater.store.wanted_configs()
+            self.source.configs = self._store.wanted_configs()
         try:
             async with within:
                 return await self.source.fetch()
@@ -115,6 +119,94 @@ class Poller:
             if not within.expired():  # the source's own, which says what took too long
                 raise
             raise RefreshTimedOut(bound) from None
+
+    def restore(self, view: View, *, answered_at: float, levels_at: float, unlisted_since: Mapping[int, float]) -> None:
+        """Continue from the view of an earlier process; see :meth:`.PollState.restore`."""
+        with self._store.writing:
+            self.state.restore(view, answered_at=answered_at, levels_at=levels_at, unlisted_since=unlisted_since)
+            events = self._commit(view, answered_at)
+        self._store.notify(*events)
+
+    def apply(self, fetched: BrokerAnswers | MergedView) -> View:
+        """Take in what a source returned, and return the view that comes of it.
+
+        Answers of brokers are merged with the last view of their cluster and with its brokers that have vanished. A
+        view that was merged elsewhere is as old as the brokers' answers in it. It keeps the finalized levels of the
+        last view where these have a higher epoch, so that they age as they do where brokers fall behind.
+
+        Raises
+        ------
+        OlderAnswers
+            A view that was merged elsewhere is older than the view at hand: nothing has changed.
+        """
+        now = self._clock()
+        if isinstance(fetched, BrokerAnswers):
+            view, answered_at = self._merge(fetched, now), now
+        else:
+            view, answered_at = self._with_newest_levels(fetched.view), self._answered_at(fetched, now)
+        with self._store.writing:  # a gate that is made meanwhile must not take the view before for a fresh one
+            self.state.succeed(self._store.view, view, answered_at)
+            events = self._commit(view, answered_at, None if isinstance(fetched, BrokerAnswers) else fetched)
+        self._store.notify(*events)
+        return view
+
+    def view_and_age(self) -> tuple[View | None, float]:
+        """Return the view and the seconds since the brokers answered, of one poll: other polls may end meanwhile."""
+        shown = self._shown
+        return (None, 0.0) if shown is None else (shown[0], max(0.0, self._clock() - shown[1]))
+
+    def _failed(self, error: Exception, *, seconds: float) -> PollFailed:
+        """Note that a source returned nothing; ``seconds`` is how long that took."""
+        if not isinstance(error, FeatureGateError):
+            logger.error("a poll failed in a way that it should not", exc_info=error)
+        elif not self.state.failures:
+            logger.warning("a poll failed: %s", error)
+        self.state.fail(error)
+        causes = [cause for _, cause in error.causes] if isinstance(error, DiscoveryError) else [error]
+        for other in causes:
+            if isinstance(other, OtherCluster):
+                self._store.answered_by(other.found)
+        return PollFailed(error=str(error), failures=self.state.failures, seconds=seconds)
+
+    def expire(self) -> None:
+        """Decide every gate again where the view has grown stale."""
+        if self.state.stale(self._clock()):
+            self._store.reevaluate()
+
+    def health(self) -> dict[str, Any]:
+        """Return the state of polling as plain JSON-able values."""
+        return self.state.health(self._store.view, self._clock(), troubles=self._store.troubles())
+
+    def _commit(self, view: View, answered_at: float, merged: MergedView | None = None) -> list[Event]:
+        events = self._store.commit(view) if merged is None else self._store.commit(view, merged.latched, merged.holds)
+        if self._store.view is not None:
+            self._shown = self._store.view, answered_at
+        return events
+
+    def _answered_at(self, fetched: MergedView, now: float) -> float:
+        """Return when the brokers answered, on the clock of this process, if that is not before the view at hand.
+
+        The same answers have the age that the source says now: this machine may have slept. The view of another cluster
+        is not compared.
+        """
+        answered_at, last, known = now - fetched.age, self.state.succeeded_at, self._store.view
+        if last is not None and known is not None and known.cluster_id == fetched.view.cluster_id:
+            behind = last - answered_at - fetched.transit
+            if behind > 0 and known.seen_at != fetched.view.seen_at:
+                raise OlderAnswers(behind)
+        return answered_at
+
+    def _with_newest_levels(self, view: View) -> View:
+        last = self._store.last(view.cluster_id)
+        if last is None or last.epoch <= view.epoch:
+            return view
+        return replace(view, epoch=last.epoch, finalized=last.finalized, finalized_min=last.finalized_min)
+
+    def _merge(self, fetched: BrokerAnswers, now: float) -> View:
+        last = self._store.last(fetched.cluster_id)
+        listed = {answer.node_id for answer in fetched.answers}
+        vanished = self.state.vanished(last, fetched.cluster_id, listed, now, registered=fetched.registered)
+        return fetched.merge(previous=last, unlisted=vanished)
 
 
 async def _changed(source: NotifyingSource, least: float, within: float) -> None:

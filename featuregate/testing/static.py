@@ -65,7 +65,7 @@ class StaticFeatures(Discoverer):
         """
         if not isinstance(view, View):
             raise TypeError(f"a view is shown, such as release_view('4.2'), and not {view!r}")
-        self._updater.apply(MergedView(view=view))
+        self._poller.apply(MergedView(view=view))
 
     def force_open(self, *gates: str) -> None:
         """Keep the gates with these names open whatever the view is, including gates that are created later."""
@@ -77,7 +77,7 @@ class StaticFeatures(Discoverer):
 
     def start(self) -> Self:
         """Return the features. There is nothing to start."""
-        if self._poller.closed:
+        if self._poller.state.closed:
             raise ClosedError("these features have been closed; make new ones")
         return self
 

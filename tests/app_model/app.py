@@ -73,14 +73,14 @@ class Unstarted(Discoverer):
     def poll(self) -> None:
         """Poll once; raises an error that is none of the brokers'."""
         run_blocking(self._poller.poll)
-        error = self._poller.last_error
+        error = self._poller.state.last_error
         if error is not None and not isinstance(error, DiscoveryError):
             raise error
 
     @property
     def failed(self) -> bool:
         """Whether no broker answered the last poll."""
-        return self._poller.last_error is not None
+        return self._poller.state.last_error is not None
 
 
 class App:
@@ -132,7 +132,7 @@ class App:
     def pass_time(self, seconds: float) -> None:
         """Let time pass. Gates learn that the view is stale, as they do from a discoverer between two polls."""
         self.elapsed += seconds
-        self.features._updater.expire()
+        self.features._poller.expire()
 
     def poll(self, cluster: Cluster, *, cut: Mapping[int, int] | None = None) -> View | None:
         """Probe every listed broker on a new connection. The connection to a node in ``cut`` ends after some bytes.

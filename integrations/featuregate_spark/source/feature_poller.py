@@ -11,7 +11,6 @@ from featuregate.errors import DiscoveryError, RefreshTimedOut
 from featuregate.gating.store import Store
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
-from featuregate.polling.view_updater import ViewUpdater
 from featuregate_spark.source.feature_state import Ages, FeatureState, next_state, reports_levels
 
 if TYPE_CHECKING:
@@ -55,10 +54,9 @@ class FeaturePoller:
             interval=options.interval, stale_after=options.seconds_to_stale, forget_after=options.forget_after
         )
         self._store = Store(wall=wall)
-        self._updater = ViewUpdater(self._store, self._polls, clock)
+        self._poller = Poller(source, self._store, self._polls, clock)
         if before is not None:
             self._restore(before)
-        self._poller = Poller(source, self._updater)
 
     def poll(self) -> None:
         """Poll once. If no broker answers, the view stays, and ages.
@@ -69,7 +67,7 @@ class FeaturePoller:
             A property of the cluster has a value that cannot be used.
         """
         run_blocking(self._poller.poll)
-        error = self._poller.last_error
+        error = self._polls.last_error
         if error is not None and not isinstance(error, DiscoveryError | RefreshTimedOut):
             raise error
         view = self._store.view
@@ -83,7 +81,7 @@ class FeaturePoller:
         from now on, and the view ages from the time of that offset.
         """
         view, ages = before.view, before.ages
-        self._updater.restore(
+        self._poller.restore(
             view,
             answered_at=self._clock_at(view.seen_at),
             levels_at=self._clock() if reports_levels(view) else self._clock_at(ages.levels_at),

@@ -840,7 +840,7 @@ def test_invariant_8_a_forked_child_starts_again_at_its_first_check(new: FakeClu
 def test_a_poll_that_was_cut_off_is_not_waited_for(new: FakeCluster) -> None:
     """As a fork in the middle of a poll cuts it off: refresh() waits for the poll that it asked for, and no more."""
     features = fg.Discoverer(new.bootstrap, interval=HOUR)
-    features._updater.state.started = 1
+    features._poller.state.started = 1
     with features:
         assert features.refresh(BOUND).cluster_id == new.cluster_id
         assert features.refresh(BOUND).cluster_id == new.cluster_id

@@ -20,7 +20,6 @@ from featuregate.gating.events import Changed, Polled
 from featuregate.gating.store import Store
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
-from featuregate.polling.view_updater import ViewUpdater
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.app import Cluster, make_app
 
@@ -201,7 +200,7 @@ class News:
 
 def poller(source: object) -> tuple[Poller, PollState]:
     state = PollState(interval=0.2, stale_after=60, forget_after=60)
-    return Poller(source, ViewUpdater(Store(wall=lambda: 0.0), state, lambda: 0.0)), state
+    return Poller(source, Store(wall=lambda: 0.0), state, lambda: 0.0), state
 
 
 async def test_news_come_no_faster_than_a_second_after_a_poll() -> None:

@@ -20,7 +20,6 @@ from featuregate.gating.store import Store
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
 from featuregate.polling.schedule import AT_ONCE
-from featuregate.polling.view_updater import ViewUpdater
 from featuregate.sources.relay_responses import freshness_of
 from featuregate.sources.source import BrokerAnswers, MergedView
 from featuregate.testing import FakeCluster, release_view
@@ -350,7 +349,7 @@ def test_the_next_poll_comes_when_a_relay_may_be_asked_again(relay, urls):
     clock = Clock()
     source = HttpSource(urls, clock=clock, chance=lambda: 0.4)
     state = PollState(interval=60, stale_after=600, forget_after=60)
-    poller = Poller(source, ViewUpdater(Store(wall=clock), state, clock), chance=lambda: 0.0)
+    poller = Poller(source, Store(wall=clock), state, clock, chance=lambda: 0.0)
     relay.get(PATH, status=503, headers={"Retry-After": "2"})
     if urls != URL:
         relay.get(OTHER_PATH, status=503, headers={"Retry-After": "5"})
