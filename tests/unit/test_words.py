@@ -156,6 +156,11 @@ def test_each_word_is_explained_once() -> None:
     assert sorted({term for term in single if single.count(term) > 1}) == ["downgrade", "upgrade"]  # also commands
 
 
+def test_the_page_has_few_words() -> None:
+    """A reader learns these; what Kafka, Python and English say by themselves is below the tables."""
+    assert len(re.findall(r"^\| (?!word \|)", PAGE.read_text(), re.MULTILINE)) <= 150
+
+
 def public_names(tree: ast.Module) -> Iterator[str]:
     """Yield what a module defines: classes, functions, constants, attributes, and parameters of public callables."""
     for node in ast.walk(tree):
