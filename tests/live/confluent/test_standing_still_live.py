@@ -1,0 +1,109 @@
+"""Real brokers that take no records for a while, and what a member says of itself meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from eos.ledger import Ledger
+from eos.pipes import BOUND, SHORT_GROUPS, Pipe
+from eos.processors import Copier, Running
+from waiting import eventually
+
+from featuregate.testing import LocalKafka
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.proof("switch")]
+
+RELEASE = "4.2.0"
+INPUTS = 1_500
+OUTAGE = 40.0
+"""Seconds."""
+OK_AT_MOST = 15.0
+"""Seconds for which a member without a commit may be ok: a commit may take five, and there is work before it."""
+SPACE = 96 * 1024**2
+SMALL = {"log.segment.bytes": 2**20, "log.index.size.max.bytes": 2**16, "offsets.topic.num.partitions": 1}
+
+
+@contextmanager
+def at_work(kafka: LocalKafka) -> Iterator[tuple[Running, Ledger, Copier]]:
+    """Run a member that has begun to copy, and has more to copy than it can for the whole test."""
+    pipe = Pipe.on(kafka)
+    slow = Copier(pipe.sink, seconds=0.3)
+    with Ledger(pipe) as ledger, Running(pipe, transform=slow, batch_size=20, event_loop=False) as member:
+        ledger.feed(INPUTS).join(BOUND)
+        ledger.wait_for(100)
+        assert member.health["status"] == "ok"
+        yield member, ledger, slow
+
+
+def longest_ok(member: Running) -> float:
+    """Watch a member for the time of an outage, and return for how long it was ok without a commit."""
+    begin, longest = time.monotonic(), 0.0
+
+    def watched() -> bool:
+        nonlocal longest
+        health = member.health
+        assert member.alive, member.failure
+        if health["status"] == "ok":
+            longest = max(longest, min(health["seconds_since_commit"], time.monotonic() - begin))
+        return time.monotonic() - begin > OUTAGE
+
+    eventually(watched, "the outage is over", 2 * OUTAGE)
+    return longest
+
+
+def goes_on(member: Running, ledger: Ledger, slow: Copier) -> None:
+    """Wait until it is ok again, and has copied each input once."""
+    eventually(lambda: member.health["status"] == "ok", "it is not ok again")
+    slow.seconds = 0.0
+    ledger.wait_for(INPUTS)
+    ledger.settled().assert_exactly_once()
+
+
+def test_two_brokers_of_three_that_are_down_are_not_ok() -> None:
+    """Too few replicas are in sync: the last broker takes no records."""
+    with (
+        LocalKafka(RELEASE, nodes=3, controllers=1, properties=SHORT_GROUPS) as kafka,
+        at_work(kafka) as (member, ledger, slow),
+    ):
+        kafka.kill(2, 3)
+        assert longest_ok(member) < OK_AT_MOST
+        assert member.health["status"] != "ok"
+        kafka.start(2, 3)
+        goes_on(member, ledger, slow)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a small file system."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={SPACE}", "tmpfs", str(folder)]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"this user may not mount: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_is_not_ok(disk: Path) -> None:
+    """The broker ends at its first write, and serves again once there is space."""
+    properties = {**SHORT_GROUPS, **SMALL, "log.dirs": disk / "data"}
+    with LocalKafka(RELEASE, properties=properties) as kafka, at_work(kafka) as (member, ledger, slow):
+        filler = disk / "filler"
+        with filler.open("wb") as file:
+            file.write(bytes(shutil.disk_usage(disk).free))
+        assert longest_ok(member) < OK_AT_MOST
+        assert member.health["status"] != "ok"
+        filler.unlink()
+        kafka.kill(1)
+        kafka.start(1)
+        goes_on(member, ledger, slow)
