@@ -5,8 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
+import socketserver
 import ssl
+import subprocess
+import sys
+import threading
 import warnings
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +24,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 from java_stores import SCRAM, java_client, key_store, trust_store
-from kerberos_realm import NAME, Realm, realm, why_no_kerberos
-from waiting import eventually
+from kerberos_realm import CLIENTS, NAME, Realm, realm, why_no_kerberos
+from waiting import BOUND, eventually
 
 import featuregate
 from featuregate.testing import LocalKafka
@@ -135,6 +141,69 @@ def test_kerberos(secured: LocalKafka, kerberos: Realm | None) -> None:
     cache = kerberos.environment["KRB5CCNAME"]
     options = f'useTicketCache=true ticketCache="{cache}"'
     assert discovered({**config, "sasl.jaas.config": f"{KERBEROS} required {options};"}) == secured.cluster_id
+
+
+DISCOVER = """
+import json, resource, sys
+import featuregate
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    featuregate.discover(json.loads(sys.argv[1]), timeout=5)
+except featuregate.FeatureGateError as error:
+    print(str(error).count(chr(10)), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before >> 10, error)
+"""
+"""Prints the line breaks in the error, the MiB that it took, and the error."""
+
+
+@contextmanager
+def hostile_kdc(answer: bytes) -> Iterator[int]:
+    """Send this to each client over and over, and nothing where it is empty; yield the port."""
+
+    class Client(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                while answer:
+                    self.request.sendall(answer)
+                self.request.recv(1)
+                ended.wait(BOUND)
+
+    ended = threading.Event()
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Client) as server:
+        threading.Thread(target=server.serve_forever, name="kdc").start()
+        try:
+            yield server.server_address[1]
+        finally:
+            ended.set()
+            server.shutdown()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"HTTP/1.1 200 OK\r\n\r\n", b"\x7f\xff\xff\xff" + bytes(65536), b"\x00\x00\x00\x20" + b"~" * 32],
+    ids=["silent", "garbage", "a huge length", "no message of Kerberos"],
+)
+def test_a_hostile_kdc_costs_an_error(
+    secured: LocalKafka, kerberos: Realm | None, tmp_path: Path, answer: bytes
+) -> None:
+    """In one line, within the timeout of the poll, and little memory."""
+    if kerberos is None:
+        pytest.skip(str(why_no_kerberos()))
+    names = {"service.name": "kafka", "principal": f"hostile@{NAME}", "keytab": str(kerberos.keytab("hostile"))}
+    config = tls(secured) | {"sasl.mechanism": "GSSAPI"} | {f"sasl.kerberos.{name}": names[name] for name in names}
+    with hostile_kdc(answer) as port:
+        (tmp_path / "krb5.conf").write_text(CLIENTS.format(name=NAME, port=port))
+        run = subprocess.run(
+            [sys.executable, "-c", DISCOVER, json.dumps(config)],
+            env={**os.environ, "KRB5_CONFIG": str(tmp_path / "krb5.conf"), "KRB5CCNAME": str(tmp_path / "none")},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=BOUND,
+        )
+    breaks, mib, error = run.stdout.split(" ", 2)
+    assert ("Kerberos" if answer else "timed out") in error
+    assert int(breaks) <= 1
+    assert int(mib) < 100
 
 
 def test_a_delegation_token(secured: LocalKafka, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import socket
 from dataclasses import replace
+from itertools import cycle
 
 import pytest
 
@@ -42,6 +43,30 @@ async def test_nothing_is_sent_to_a_host_that_is_not_listed(serve, fake_node, se
     connection = await Connection.open(address, settings)
     assert connection.peer == ("127.0.0.1", address.port)
     connection.close()
+
+
+async def test_another_answer_of_the_resolver_changes_nothing(serve, fake_node, settings_for, monkeypatch):
+    """Each name leads here first, and then to another host (DNS rebinding), which gets no connection."""
+    address = Address("broker.example", (await serve(fake_node())).port)
+    settings = replace(settings_for(address), allowed_hosts=allowed_hosts("127.0.0.1"))
+    answers = cycle(["127.0.0.1", "127.0.0.9"])
+    real = socket.getaddrinfo
+
+    def resolve(host, port, *rest, **more):
+        named = next(answers) if host == b"broker.example" else host
+        return real(named, port, *rest, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with socket.create_server(("127.0.0.9", address.port)) as elsewhere:
+        elsewhere.settimeout(0)
+        for _ in range(3):
+            connection = await Connection.open(address, settings)
+            assert connection.peer == ("127.0.0.1", address.port)
+            connection.close()
+            with pytest.raises(HostNotAllowed):
+                await Connection.open(address, settings)
+        with pytest.raises(BlockingIOError):
+            elsewhere.accept()
 
 
 async def test_a_literal_is_compared_with_networks(serve, fake_node, settings_for):

@@ -480,6 +480,42 @@ def handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> ssl.SSLObject:
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("steps", range(8))
+def test_a_certificate_is_renewed_amid_handshakes(tmp_path: Path, version: ssl.TLSVersion, steps: int) -> None:
+    """Wherever the handshake is then, it ends with one of the two certificates, and the connection works."""
+    files = tmp_path / "relay.pem", tmp_path / "relay.key"
+    authority = trustme.CA()
+    old, new = (authority.issue_cert("127.0.0.1") for _ in range(2))
+
+    def write(issued: trustme.LeafCert, at: int) -> None:
+        issued.cert_chain_pems[0].write_to_path(files[0])
+        issued.private_key_pem.write_to_path(files[1])
+        for file in files:
+            os.utime(file, (at, at))
+
+    write(old, 1)
+    certificates = Certificates(*files)
+    trusting = ssl.create_default_context()
+    trusting.maximum_version = version
+    authority.configure_trust(trusting)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    asking = trusting.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+    answering = certificates.context.wrap_bio(outgoing, incoming, server_side=True)
+    for step in range(12):
+        if step == steps:
+            write(new, 2)
+            certificates.renew()
+        with suppress(ssl.SSLWantReadError):
+            (answering if step % 2 else asking).do_handshake()
+    seen = asking.getpeercert(binary_form=True)
+    assert seen is not None
+    shown = ssl.DER_cert_to_PEM_cert(seen).encode()
+    assert shown == (new if steps <= 1 else old).cert_chain_pems[0].bytes()
+    asking.write(b"GET")
+    assert answering.read(3) == b"GET"
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_the_authority_of_clients_is_renewed_without_a_restart(tmp_path: Path, version: ssl.TLSVersion) -> None:
     """The old one is trusted no more. A file that cannot be read changes nothing."""
     relay, old, new = trustme.CA(), trustme.CA(), trustme.CA()

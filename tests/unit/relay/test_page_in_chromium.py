@@ -205,9 +205,21 @@ def test_nothing_is_cut_and_axe_finds_no_violation(browser: Browser, brokers: in
             assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_text_from_the_network_runs_nothing(browser: Browser) -> None:
+@pytest.mark.parametrize(
+    "evil",
+    [
+        "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>",
+        '" onfocus="document.title=\'owned\'" autofocus tabindex="1',
+        "' onmouseover='document.title=1' '",
+        "</script></style></textarea></title><svg onload=\"document.title='owned'\">",
+        "javascript:document.title='owned'",
+        "{{ 7 * 7 }}{% raw %}${document.title='owned'}",
+        "\N{RIGHT-TO-LEFT OVERRIDE}\N{ZERO WIDTH SPACE}\x00\x1b[2J\N{LINE SEPARATOR}\r\n\r\ndata: x",
+        "\N{COMBINING LATIN SMALL LETTER A}" * 500,
+    ],
+)
+def test_text_from_the_network_runs_nothing(browser: Browser, evil: str) -> None:
     """Neither at first nor where the page takes over a change, and long names stay within a phone's width."""
-    evil = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
     strange = [
         replace(
             broker(number), host=evil, supported={evil: SupportedRange(1, number), "f" * 3000: SupportedRange(1, 1)}
@@ -220,7 +232,10 @@ def test_text_from_the_network_runs_nothing(browser: Browser) -> None:
         says(page, "#live", "Live")
         features.show(view(*strange, cluster_id=evil))
         says(page, "#roll h3", "broker 2")
-        assert page.locator("img, main script").count() == 0
+        assert (
+            page.locator("img, svg[onload], main script, [onfocus], [onmouseover], [href^='javascript']").count() == 0
+        )
+        assert "49" not in page.locator("dd").first.inner_text()
         assert page.title() == "orders: ok"
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
