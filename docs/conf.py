@@ -19,6 +19,7 @@ from featuregate.wire.update_features import (
 sys.path.insert(0, str(Path(__file__).parent))
 from tables import (  # Sphinx does not look here by itself
     action_table,
+    client_table,
     configuration_keys,
     coordinator_table,
     field_table,
@@ -61,6 +62,7 @@ copybutton_selector = ", ".join(
 
 myst_enable_extensions = ["colon_fence", "substitution"]
 myst_substitutions = {
+    "client_table": client_table(),
     "configuration_keys": configuration_keys(),
     "coordinator_table": coordinator_table(),
     "field_table": field_table(),

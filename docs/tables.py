@@ -6,6 +6,7 @@ import dataclasses
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
+from featuregate.catalog.clients import client_rows, measured_clients
 from featuregate.config import KEYS
 from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from featuregate.records.classic_groups import GroupMetadataValue, MemberMetadata
@@ -18,7 +19,9 @@ from featuregate.wire.schema import Scalar, Tag, Versions
 from featuregate_confluent.error_actions import BY_FLAG, BY_NAME, ErrorAction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+    from featuregate.catalog.clients import ClientRow
 
 VALUES = (
     OffsetCommitValue,
@@ -173,6 +176,46 @@ def flag_table() -> str:
         for flag, row in BY_FLAG.items()
     )
     return _table(("flag", "action", "why"), rows)
+
+
+def client_table() -> str:
+    """Return every measured client: what it reports, what fails on which release of Kafka, and when it was seen."""
+    rows = (
+        (
+            f"{client} {row.version}",
+            ", ".join(f"{name} {version}" for name, version in row.bundles.items()),
+            ", ".join(f"`{name}` `{version}`" for name, version in row.software),
+            "; ".join(_failures(row))
+            or ("nothing" if row.brokers else "see the library"),
+            f"{row.seen}, {row.how}",
+        )
+        for client in measured_clients()
+        for row in client_rows(client)
+    )
+    return _table(("client", "library", "reports (KIP-511)", "fails", "seen"), rows)
+
+
+def _failures(row: ClientRow) -> Iterator[str]:
+    """Yield the steps that fail where they worked on an older release, with the releases."""
+    for step in dict.fromkeys(
+        step for found in row.brokers.values() for step in found.steps
+    ):
+        fates = {
+            release: found.steps[step].fate
+            for release, found in row.brokers.items()
+            if step in found.steps
+        }
+        first = next(
+            (release for release, fate in fates.items() if fate == "works"), None
+        )
+        failed = [release for release, fate in fates.items() if fate == "fails"]
+        after = [
+            release
+            for release in failed
+            if first and list(fates).index(release) > list(fates).index(first)
+        ]
+        if after:
+            yield f"{step} on {', '.join(after)}"
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

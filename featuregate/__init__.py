@@ -11,6 +11,7 @@ from featuregate.version import __version__
 
 TYPE_CHECKING = False  # typing takes most of the time before a command can catch Ctrl-C
 if TYPE_CHECKING:
+    from featuregate import clients
     from featuregate.admin import updates
     from featuregate.admin.client import Admin
     from featuregate.errors import DiscoveryError, FeatureGateError, GateClosed
@@ -46,6 +47,7 @@ __all__ = [
     "View",
     "__version__",
     "adiscover",
+    "clients",
     "discover",
     "evaluate",
     "parse",
@@ -53,7 +55,7 @@ __all__ = [
     "updates",
 ]
 
-_MODULES = {"presets": "requirements.presets", "updates": "admin.updates"}
+_MODULES = {"clients": "clients", "presets": "requirements.presets", "updates": "admin.updates"}
 _ROOMS = {
     "admin.client": ("Admin",),
     "errors": ("DiscoveryError", "FeatureGateError", "GateClosed"),

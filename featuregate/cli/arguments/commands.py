@@ -6,7 +6,7 @@ import re
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from featuregate.cli.arguments.options import add_gates, positive_seconds
+from featuregate.cli.arguments.options import add_gates, local_path_argument, positive_seconds
 
 if TYPE_CHECKING:
     import argparse
@@ -76,6 +76,40 @@ def _watch(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--for", metavar="SECONDS", dest="duration", type=positive_seconds, help="stop after so long (default: never)"
+    )
+
+
+def _fit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--to", metavar="RELEASE", help="the release that the brokers run, such as 4.2")
+    parser.add_argument(
+        "--python",
+        metavar="PATH",
+        type=local_path_argument,
+        help="look into the environment of this interpreter (default: featuregate's own)",
+    )
+    parser.add_argument(
+        "--requirements",
+        metavar="FILE",
+        type=local_path_argument,
+        action="append",
+        default=[],
+        help="the clients that a requirements file pins; may be repeated",
+    )
+    parser.add_argument(
+        "--declared",
+        metavar="FILE",
+        type=local_path_argument,
+        action="append",
+        default=[],
+        help="the clients of a go.mod, a pom, the output of 'npm ls --json' as .json, or of a kafka-clients jar by its "
+        "name; may be repeated",
+    )
+    parser.add_argument("--spark", metavar="VERSION", help="the client in this release of Spark, such as 4.0.0")
+    parser.add_argument(
+        "--sasl",
+        metavar="MECHANISM",
+        choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+        help="the clients log in with this mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512",
     )
 
 
@@ -295,6 +329,7 @@ COMMANDS: Final = {
     "explain": Command("explain", _explain, _SENTENCES),
     "watch": Command("watch", _watch, "one line for each change, or one JSON object on a line"),
     "doctor": Command("doctor", _doctor, _SENTENCES),
+    "fit": Command("fit", _fit, "a line for each client, or a JSON array"),
     "plan": Command("plan", _plan, _SENTENCES),
     "upgrade": Command("change", _upgrade, _KAFKA_FEATURES),
     "downgrade": Command("change", _downgrade, _KAFKA_FEATURES),

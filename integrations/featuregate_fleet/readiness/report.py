@@ -10,6 +10,7 @@ from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.checks import api_checks as checks
 from featuregate_fleet.readiness.checks import coverage_checks, gate_checks, level_checks, record_checks
 from featuregate_fleet.readiness.checks.cut_checks import cut_requests
+from featuregate_fleet.readiness.checks.software_checks import client_software
 from featuregate_fleet.readiness.evidence import AppUsage, Evidence
 from featuregate_fleet.readiness.hours import logged_hours
 from featuregate_fleet.readiness.inter_broker import tell_apart
@@ -126,6 +127,7 @@ def _findings(
     if move.apis:
         yield from checks.api_versions(evidence, move.apis)
         yield from cut_requests(evidence, move.apis)
+        yield from client_software(evidence, move.apis) if isinstance(move.apis, ReleaseApis) else ()
         yield from checks.inter_broker(evidence, move.apis)
         yield from checks.refused_requests(evidence, move.apis)
         yield from coverage_checks.quarantine(evidence)

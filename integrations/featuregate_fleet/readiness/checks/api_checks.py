@@ -5,12 +5,12 @@ A block stands on requests that were seen, and an ok on the absence of others: s
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import METADATA_VERSION, CapturedRelease, api_name, captured
 from featuregate_fleet.readiness.api_ranges import API_VERSIONS, OLDER_API, ServedApis
+from featuregate_fleet.readiness.checks.negotiating import Negotiating
 from featuregate_fleet.readiness.checks.newest_served import NewestServed
 from featuregate_fleet.readiness.evidence import Evidence, Refused, Usage
 from featuregate_fleet.readiness.rows import Row, Verdict
@@ -42,23 +42,16 @@ def api_versions(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     seen = evidence.usage + evidence.node_usage if apis.among_nodes else evidence.usage
     completed = [usage for usage in seen if usage.outcome == "completed"]
     newest = NewestServed.of(evidence, completed, apis)
-    negotiating = {
-        _client_key(usage)
-        for usage in completed
-        # Clients without any name may be several: that one of them negotiates says nothing of the others.
-        if usage.software_name or ((usage.principal or usage.client_id) and usage.api_key == API_VERSIONS)
-    }
-    for (*names, text_log), of_client in grouped(completed, _client_key):
-        negotiates = (*names, False) in negotiating or (*names, text_log) in negotiating
-        software = ", ".join(sorted({usage.software for usage in of_client} - {""})) or None
+    negotiates = Negotiating.of(completed)
+    for _, of_client in grouped(completed, _client_key):
         used = [usage for usage in of_client if apis.concerns(usage.api_key)]
         findings = [
-            client_row(apis, key, same, verdict, software)
+            client_row(apis, key, same, verdict, softwares(same))
             for key, of_api in grouped(used, lambda usage: usage.api_key)
-            for verdict, same in grouped(of_api, partial(judge, apis, newest, negotiates))
+            for verdict, same in grouped(of_api, lambda usage: judge(apis, newest, negotiates.does(usage), usage))
             if verdict is not Verdict.OK
         ]
-        yield from findings or ([_ok_row(apis, used, software)] if used else [])
+        yield from findings or ([_ok_row(apis, used, softwares(of_client))] if used else [])
 
 
 def _client_key(usage: Usage) -> tuple[str, str, str, bool]:
@@ -267,6 +260,11 @@ def who_and_when(used: list[Usage]) -> dict[str, Any]:
         "first_seen": min(usage.first_seen for usage in used),
         "last_seen": max(usage.last_seen for usage in used),
     }
+
+
+def softwares(used: Iterable[Usage]) -> str | None:
+    """Return the software of requests; None where none of them names it."""
+    return ", ".join(sorted({usage.software for usage in used} - {""})) or None
 
 
 def client_name(usage: Usage) -> str:

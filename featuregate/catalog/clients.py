@@ -1,0 +1,134 @@
+"""What releases of Kafka clients were seen to do on real brokers. The table is loaded at the first lookup. Pure.
+
+``scripts/clients.py`` measures the table: nothing in it is written by hand. A release that is not in it stands between
+two that are (`ClientRow.version` orders them), and is known where both agree.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from featuregate.catalog.load import load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LIBRDKAFKA: Final = "librdkafka"
+_BUNDLED: Final = re.compile(r"(?:^|-)(?:lib)?rdkafka-v?(\d[\w.]*)")
+"""As confluent-kafka reports it: ``2.16.1-rdkafka-2.16.0`` in Python, ``1.4.2-librdkafka-1.4.2`` in Go."""
+
+
+class Step(NamedTuple):
+    """What became of one step of a client on one broker."""
+
+    fate: str
+    """``works``, ``fails``, or ``absent`` where the release of the client does not have it."""
+    why: str = ""
+    """What the client said where it failed, without addresses."""
+    refused: tuple[tuple[int, int], ...] = ()
+    """API key and version of the requests that brokers of this release refuse."""
+
+
+class OnBroker(NamedTuple):
+    """What one release of a client did on one release of Kafka."""
+
+    sends: Mapping[int, tuple[int, ...]]
+    """API key to the versions that it sent in all steps."""
+    steps: Mapping[str, Step]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientRow:
+    """One measured release of a client."""
+
+    client: str
+    version: str
+    seen: str
+    """The day, in ISO 8601."""
+    how: str
+    """How it was installed."""
+    bundles: Mapping[str, str]
+    """The libraries in it that speak the protocol, by name, such as librdkafka."""
+    software: tuple[tuple[str, str], ...]
+    """The names and versions that it reported to brokers (KIP-511); none where it reports none."""
+    brokers: Mapping[str, OnBroker]
+    """By the release of Kafka, oldest first."""
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version for comparisons: ``2.6.1`` is (2, 6, 1). A suffix does not count."""
+    found = re.match(r"v?(\d+(?:\.\d+)*)", version)
+    return tuple(int(part) for part in found.group(1).split(".")) if found else ()
+
+
+@functools.cache
+def client_rows(client: str) -> tuple[ClientRow, ...]:
+    """Return the measured releases of a client, oldest first; none for a client that was not measured.
+
+    ``librdkafka`` has those of the clients that bring it along.
+    """
+    table = _table()
+    if client == LIBRDKAFKA:
+        bringing = [row for rows in table.values() for row in rows if LIBRDKAFKA in row.bundles]
+        first = {row.bundles[LIBRDKAFKA]: row for row in reversed(bringing)}
+        found = [replace(row, client=LIBRDKAFKA, version=version) for version, row in first.items()]
+        return tuple(sorted(found, key=lambda row: version_numbers(row.version)))
+    return table.get(client, ())
+
+
+def measured_clients() -> tuple[str, ...]:
+    """Return the names of the clients in the table."""
+    return tuple(_table())
+
+
+@functools.cache
+def client_of_software(name: str, version: str) -> tuple[str, str] | None:
+    """Return client and release for the software that a client reported to a broker; None for unknown software.
+
+    The release may be one that was not measured. Of software with librdkafka in it, the release is that of librdkafka.
+    """
+    if found := _BUNDLED.search(version):
+        return LIBRDKAFKA, found.group(1)
+    if name == LIBRDKAFKA:
+        return LIBRDKAFKA, version
+    for client, rows in _table().items():
+        if any(name == known for row in rows for known, _ in row.software):
+            return client, version
+    return None
+
+
+@functools.cache
+def _table() -> Mapping[str, tuple[ClientRow, ...]]:
+    clients = (load("clients") or {"clients": {}})["clients"]
+    return MappingProxyType(
+        {client: tuple(_row(client, version, row) for version, row in rows.items()) for client, rows in clients.items()}
+    )
+
+
+def _row(client: str, version: str, row: Mapping[str, Any]) -> ClientRow:
+    return ClientRow(
+        client=client,
+        version=version,
+        seen=row["seen"],
+        how=row["how"],
+        bundles=row["bundles"],
+        software=tuple((name, said) for name, said in row["software"]),
+        brokers={release: _on_broker(found) for release, found in row["brokers"].items()},
+    )
+
+
+def _on_broker(found: Mapping[str, Any]) -> OnBroker:
+    return OnBroker(
+        sends={int(key): tuple(versions) for key, versions in found["sends"].items()},
+        steps={name: _step(step) for name, step in found["steps"].items()},
+    )
+
+
+def _step(step: str | Mapping[str, Any]) -> Step:
+    if isinstance(step, str):
+        return Step(step)
+    return Step("fails", step["why"], tuple((key, version) for key, version in step.get("refused", ())))

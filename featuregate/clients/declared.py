@@ -1,0 +1,110 @@
+"""Reads clients from what declares them: requirements, ``npm ls --json``, go.mod, a pom, the name of a jar. Pure.
+
+Only clients of Kafka are read. A client without one exact version has an empty version.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from featuregate.catalog.clients import client_rows
+from featuregate.clients.fit import Client, neighbours
+from featuregate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+PYTHON: Final = ("confluent-kafka", "kafka-python", "aiokafka", "pyspark")
+"""The packages of PyPI that are clients of Kafka, or bring one."""
+NODE: Final = ("kafkajs", "node-rdkafka", "kafka-node", "@confluentinc/kafka-javascript")
+GO: Final = {
+    "github.com/twmb/franz-go": "franz-go",
+    "github.com/IBM/sarama": "sarama",
+    "github.com/Shopify/sarama": "sarama",
+    "github.com/segmentio/kafka-go": "kafka-go",
+    "github.com/confluentinc/confluent-kafka-go": "confluent-kafka-go",
+}
+JAVA: Final = "kafka-clients"
+_PINNED: Final = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?\s*(?:(===?)\s*([^\s;,#\\]+))?")
+_REQUIRED: Final = re.compile(r"^\s*(?:require\s+)?(github\.com/[\w./-]+?)(?:/v\d+)?\s+v(\d\S*)", re.MULTILINE)
+_DEPENDENCY: Final = re.compile(r"<dependency>(.*?)</dependency>", re.DOTALL)
+_JAR: Final = re.compile(r"(?:^|/)kafka-clients-(\d[\w.]*?)\.jar$")
+_DEEPEST: Final = 100
+
+
+def client(name: str, version: str, found_in: str = "") -> Client:
+    """Return a client with the library in it, as measured of this release or of both around it."""
+    around = neighbours(client_rows(name), version, lambda row: row.version)
+    libraries = {library for row in around for library in row.bundles.items()}
+    return Client(
+        name=name, version=version, found_in=found_in, library=libraries.pop() if len(libraries) == 1 else None
+    )
+
+
+def python_packages(versions: Mapping[str, str], found_in: str) -> tuple[Client, ...]:
+    """Return the clients among Python packages, by name and version."""
+    by_name = {normalized(name): version for name, version in versions.items()}
+    return tuple(client(name, by_name[name], found_in) for name in PYTHON if name in by_name)
+
+
+def normalized(name: str) -> str:
+    """Return the name of a Python package as PyPI compares names."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def requirements(text: str, found_in: str) -> tuple[Client, ...]:
+    """Return the clients of a requirements file. One that is not pinned with ``==`` has no version."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        match = _PINNED.match(line.partition("#")[0])
+        if match and not line.lstrip().startswith("-"):
+            found[normalized(match.group(1))] = match.group(3) or ""
+    return python_packages(found, found_in)
+
+
+def declared(name: str, read: Callable[[], str]) -> tuple[Client, ...]:
+    """Return the clients that a file declares, by its name; the content is read where the name does not suffice.
+
+    Raises
+    ------
+    ConfigError
+        Files of this name are not read, or the content is not what the name promises.
+    """
+    if jar := _JAR.search(name):
+        return (client(JAVA, jar.group(1), name),)
+    if name.endswith("go.mod"):
+        return tuple(client(GO[module], version, name) for module, version in _REQUIRED.findall(read()) if module in GO)
+    if name.endswith((".pom", "pom.xml")):
+        return tuple(_of_pom(read(), name))
+    if name.endswith(".json"):
+        return tuple(dict.fromkeys(_of_npm(_json(name, read()), name, 0)))
+    raise ConfigError(name, "expected go.mod, a pom, the output of 'npm ls --json' as .json, or a kafka-clients jar")
+
+
+def _json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(name, f"this is not the output of 'npm ls --json': {error}") from error
+
+
+def _of_npm(tree: Any, found_in: str, depth: int) -> Iterator[Client]:
+    packages = tree.get("dependencies") if isinstance(tree, dict) else None
+    if not isinstance(packages, dict) or depth > _DEEPEST:
+        return
+    for name, package in packages.items():
+        version = package.get("version") if isinstance(package, dict) else None
+        if name in NODE:
+            yield client(name, version if isinstance(version, str) else "", found_in)
+        yield from _of_npm(package, found_in, depth + 1)
+
+
+def _of_pom(text: str, found_in: str) -> Iterator[Client]:
+    properties = dict(re.findall(r"<([\w.-]+)>\s*([^<\s]+)\s*</\1>", text))
+    for dependency in _DEPENDENCY.findall(text):
+        fields = dict(re.findall(r"<(\w+)>\s*([^<\s]+)\s*</\1>", dependency))
+        if fields.get("artifactId") == JAVA:
+            version = re.sub(r"^\$\{(.+)\}$", lambda name: properties.get(name.group(1), ""), fields.get("version", ""))
+            yield client(JAVA, version, found_in)

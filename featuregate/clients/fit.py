@@ -1,0 +1,263 @@
+"""Decides whether one release of a client works on one release of Kafka, from the table of clients. Pure.
+
+Nothing is guessed. Between two measured releases that agree, of the client or of Kafka, a release is what both are; in
+any other case it is unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+from featuregate.catalog.apis import api_name
+from featuregate.catalog.clients import Step, client_rows, version_numbers
+from featuregate.catalog.releases import captured_as, release_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from featuregate.catalog.clients import ClientRow, OnBroker
+
+CORE: Final = ("produce", "consume", "commit", "offsets", "rebalance")
+"""What every client does, sooner or later."""
+OPTIONAL: Final = ("admin", "zstd", "transactions", "kip848", "share")
+SASL: Final = ("sasl-PLAIN", "sasl-SCRAM-SHA-256", "sasl-SCRAM-SHA-512")
+RELEASE: Final = "release"
+"""The step of a finding about all steps: the release of the client was not measured."""
+TITLES: Final = {
+    RELEASE: "release",
+    "produce": "produce",
+    "consume": "consume without a committed offset",
+    "commit": "commit offsets",
+    "offsets": "look up offsets",
+    "rebalance": "rebalance",
+    "admin": "admin calls",
+    "zstd": "zstd",
+    "transactions": "transactions",
+    "kip848": "group.protocol=consumer",
+    "share": "share groups",
+}
+"""What a step is called in texts."""
+
+_APIS: Final = {
+    "produce": (0,),
+    "consume": (1, 2, 9, 10, 11, 12, 14),
+    "commit": (8, 9, 10),
+    "offsets": (2,),
+    "rebalance": (10, 11, 12, 13, 14),
+    "admin": (19, 20, 32, 37),
+    "zstd": (0,),
+    "transactions": (22, 24, 25, 26, 28),
+}
+"""The APIs by which a step may fail."""
+
+Verdict = Literal["works", "depends", "breaks", "unknown"]
+_UNMEASURED: Final = Step("unmeasured")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """A release of a client, as it is installed or declared somewhere."""
+
+    name: str
+    """As in its package registry: ``confluent-kafka``, ``kafka-clients``."""
+    version: str
+    found_in: str = ""
+    """Where it was found."""
+    library: tuple[str, str] | None = None
+    """The library that speaks the protocol for it, and its release: librdkafka, or kafka-clients in Spark."""
+
+    def __str__(self) -> str:
+        inside = f" ({self.library[0]} {self.library[1]})" if self.library else ""
+        return f"{self.name} {self.version}{inside}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that a client cannot do, or of which it is not known."""
+
+    step: str
+    fate: Literal["fails", "unknown"]
+    why: str
+    api: int | None = None
+    """The key of an API by which it fails: older brokers were sent a version that these do not serve."""
+    versions: tuple[int, ...] = ()
+    """These versions."""
+    works_from: str | None = None
+    """The oldest measured release from which on it works."""
+
+    @property
+    def optional(self) -> bool:
+        """Whether only some apps do it, or the setting of another SASL mechanism avoids it."""
+        return self.step not in CORE
+
+    @property
+    def title(self) -> str:
+        """What the finding is about, for people."""
+        return TITLES.get(self.step) or f"SASL {self.step.removeprefix('sasl-')}"
+
+    def __str__(self) -> str:
+        upgrade = f" (works from {self.works_from} on)" if self.works_from else ""
+        return self.why if self.step == RELEASE else f"{self.title}: {self.why}{upgrade}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """What was measured of a client on a release of Kafka."""
+
+    client: Client
+    release: str
+    verdict: Verdict
+    """``depends``: it works as long as the app does not use what a finding names."""
+    findings: tuple[Finding, ...]
+    basis: str
+    """The measured releases that the verdict is from."""
+
+    def __str__(self) -> str:
+        about = "; ".join(map(str, self.findings))
+        if self.verdict == "depends":
+            return f"{self.client}: works on {self.release}, but not {about}"
+        return f"{self.client}: {self.verdict} on {self.release}" + (f": {about}" if about else "")
+
+
+def fit_of(client: Client, release: str, *, sasl: str | None = None) -> Fit:
+    """Return whether a client works on brokers of a release, such as ``4.2``.
+
+    ``sasl`` is the mechanism that it logs in with. Without it, a mechanism that fails is a finding on which the verdict
+    depends.
+    """
+    name, version = _measured_as(client)
+    rows = client_rows(name)
+    between = neighbours(rows, version, lambda row: row.version)
+    if not between:
+        return _unknown(client, release, rows)
+    needed = [*CORE, *([f"sasl-{sasl}"] if sasl else [])]
+    findings = [found for step in needed if (found := _finding(rows, between, step, release))]
+    for step in [*OPTIONAL, *([] if sasl else SASL)]:
+        if step_of(between, step, release).fate == "fails" and _worked_before(between, step, release):
+            findings += filter(None, [_finding(rows, between, step, release)])
+    return Fit(
+        client=client,
+        release=release,
+        verdict=_verdict(findings, needed),
+        findings=tuple(findings),
+        basis=", ".join(f"{row.client} {row.version}" for row in between),
+    )
+
+
+def _verdict(findings: Sequence[Finding], needed: Sequence[str]) -> Verdict:
+    fates = {each.fate for each in findings if each.step in needed}
+    if "fails" in fates:
+        return "breaks"
+    if "unknown" in fates:
+        return "unknown"
+    return "depends" if findings else "works"
+
+
+def _unknown(client: Client, release: str, rows: Sequence[ClientRow]) -> Fit:
+    known = f"measured are {rows[0].version} to {rows[-1].version}" if rows else "no release of it was measured"
+    return Fit(
+        client=client,
+        release=release,
+        verdict="unknown",
+        findings=(Finding(step=RELEASE, fate="unknown", why=f"this release was not measured: {known}"),),
+        basis="",
+    )
+
+
+def _measured_as(client: Client) -> tuple[str, str]:
+    """Return the client by whose rows a client is judged: itself if it was measured, otherwise the library in it."""
+    own = any(row.version == client.version and row.brokers for row in client_rows(client.name))
+    if client.library and not own:
+        return client.library
+    return client.name, client.version
+
+
+def step_of(rows: Sequence[ClientRow], step: str, release: str) -> Step:
+    """Return what became of a step on a release of Kafka: what all measured neighbours agree on, or ``unknown``."""
+    on = [_brokers(row, release) for row in rows]
+    found = [broker.steps.get(step, _UNMEASURED) for brokers in on for broker in brokers]
+    agree = len({each.fate for each in found}) == 1
+    return found[0] if agree and all(on) else Step("unknown")
+
+
+def _brokers(row: ClientRow, release: str) -> tuple[OnBroker, ...]:
+    """Return what a client did on a release, or on the two around it. A release without a patch is its first one."""
+    whole = release if release_of(release) != release else f"{release}.0"
+    known = [(measured, found) for measured, found in row.brokers.items() if release_of(measured) == release]
+    if known:
+        return (known[0][1],)
+    return tuple(found for _, found in neighbours(list(row.brokers.items()), whole, lambda one: one[0]))
+
+
+def _finding(rows: Sequence[ClientRow], between: Sequence[ClientRow], step: str, release: str) -> Finding | None:
+    found = step_of(between, step, release)
+    if found.fate == "works":
+        return None
+    if found.fate in ("unknown", "unmeasured"):
+        of = " and ".join(f"{row.client} {row.version}" for row in between)
+        return Finding(step=step, fate="unknown", why=f"not measured of {of}, or they differ")
+    works_from = _from(rows, between, step, release)
+    if found.fate == "absent":
+        return Finding(
+            step=step, fate="fails", why="this release of the client does not have it", works_from=works_from
+        )
+    for key, versions in _not_served(between[-1], step, release):
+        sent = ", ".join(map(str, versions))
+        why = f"it sends {api_name(key)} {sent}, and Kafka {release} {_serves(release, key)}"
+        return Finding(step=step, fate="fails", why=why, api=key, versions=versions, works_from=works_from)
+    return Finding(step=step, fate="fails", why=found.why or "it fails", works_from=works_from)
+
+
+def _serves(release: str, key: int) -> str:
+    found = captured_as(release)
+    if found is None or key not in found.apis:
+        return "does not have it"
+    lowest, highest = found.apis[key]
+    return f"serves {lowest}-{highest}"
+
+
+def _not_served(row: ClientRow, step: str, release: str) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield the APIs of a step, each with the versions that a release does not serve and older brokers were sent."""
+    served = captured_as(release)
+    worked = [found for found in row.brokers.values() if found.steps.get(step, _UNMEASURED).fate == "works"]
+    if served is None or not worked:
+        return
+    for key in _APIS.get(step, ()):
+        lowest, highest = served.apis.get(key, (0, -1))
+        versions = tuple(each for each in worked[-1].sends.get(key, ()) if not lowest <= each <= highest)
+        if versions:
+            yield key, versions
+
+
+def _from(rows: Sequence[ClientRow], between: Sequence[ClientRow], step: str, release: str) -> str | None:
+    """Return the oldest newer release from which on all measured releases do a step."""
+    at = rows.index(between[-1])
+    newer = rows[at if len(between) > 1 else at + 1 :]
+    oldest = None
+    for row in reversed(newer):
+        if step_of([row], step, release).fate != "works":
+            break
+        oldest = row.version
+    return oldest
+
+
+def _worked_before(between: Sequence[ClientRow], step: str, release: str) -> bool:
+    """Return whether a step works on an older release of Kafka, so that it is the newer one that breaks it."""
+    return any(
+        version_numbers(measured) < version_numbers(release) and found.steps.get(step, _UNMEASURED).fate == "works"
+        for row in between
+        for measured, found in row.brokers.items()
+    )
+
+
+def neighbours(known: Sequence[T], version: str, version_of: Callable[[T], str]) -> tuple[T, ...]:
+    """Return the measured one of this version, or the two around it; empty where it is not between two."""
+    wanted = version_numbers(version)
+    same = [each for each in known if version_numbers(version_of(each)) == wanted]
+    below = [each for each in known if version_numbers(version_of(each)) < wanted]
+    above = [each for each in known if version_numbers(version_of(each)) > wanted]
+    if same:
+        return (same[0],)
+    return (below[-1], above[0]) if below and above and wanted else ()

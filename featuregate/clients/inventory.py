@@ -1,0 +1,105 @@
+"""Which clients an environment has, and whether they work: what users call."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib import metadata
+from typing import TYPE_CHECKING, Final
+
+from featuregate.clients.declared import PYTHON, python_packages
+from featuregate.clients.fit import fit_of
+from featuregate.clients.releases import releases_of
+from featuregate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from featuregate.clients.fit import Client, Fit
+    from featuregate.view.cluster_view import View
+
+_LIMIT: Final = 30.0
+"""Seconds for another interpreter to list its packages."""
+_LIST: Final = f"""
+import json
+from importlib import metadata
+found = {{}}
+for name in {PYTHON!r}:
+    try:
+        found[name] = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        pass
+print(json.dumps(found))
+"""
+
+
+def installed(python: str | None = None) -> tuple[Client, ...]:
+    """Return the clients of Kafka that are installed here, or in the environment of another interpreter.
+
+    Nothing is imported but the metadata of packages.
+
+    Parameters
+    ----------
+    python
+        The path of the other interpreter, which must be Python 3.8 or newer.
+
+    Raises
+    ------
+    ConfigError
+        The other interpreter does not start, or does not list its packages.
+    """
+    if python is not None:
+        return python_packages(_packages_of(python), python)
+    found = {}
+    for name in PYTHON:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return python_packages(found, sys.prefix)
+
+
+def fit(
+    view_or_release: View | str, clients: Iterable[Client] | None = None, *, sasl: str | None = None
+) -> tuple[Fit, ...]:
+    """Say of each client whether it works on a release of Kafka, or on the brokers of a view.
+
+    Where the brokers of a view run several releases, the result has the worst of each client.
+
+    Parameters
+    ----------
+    view_or_release
+        A view, or a release such as ``"4.2"``.
+    clients
+        By default those that are installed here.
+    sasl
+        The mechanism that the clients log in with, such as ``SCRAM-SHA-512``.
+
+    Raises
+    ------
+    ConfigError
+        No release was captured that is like this one, or no broker of the view answered.
+    """
+    releases = releases_of(view_or_release)
+    order = ("works", "depends", "unknown", "breaks")
+    found = installed() if clients is None else tuple(clients)
+    return tuple(
+        max((fit_of(client, release, sasl=sasl) for release in releases), key=lambda one: order.index(one.verdict))
+        for client in found
+    )
+
+
+def _packages_of(python: str) -> dict[str, str]:
+    try:
+        done = subprocess.run(  # noqa: S603 - the interpreter that the user names
+            [python, "-c", _LIST], capture_output=True, text=True, timeout=_LIMIT, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason = getattr(error, "strerror", None) or f"it did not end within {_LIMIT:.0f} s"
+        raise ConfigError("python", f"{python} does not start: {reason}") from error
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["it printed no error"])[-1]
+        raise ConfigError("python", f"{python} does not list its packages: {said}")
+    found: dict[str, str] = json.loads(done.stdout)
+    return found

@@ -1,0 +1,45 @@
+"""Which releases of Kafka the brokers of a view run, by the APIs that they serve. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from featuregate.catalog.releases import captured_as, captured_releases, needed_for
+from featuregate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from featuregate.view.answers import BrokerAnswer
+    from featuregate.view.cluster_view import View
+
+
+def releases_of(view_or_release: View | str) -> tuple[str, ...]:
+    """Return the release, or those of the brokers of a view, oldest first.
+
+    Raises
+    ------
+    ConfigError
+        The release is unknown, or a broker of the view did not answer: it may run any release.
+    """
+    if isinstance(view_or_release, str):
+        return (_known(view_or_release),)
+    if not view_or_release.answering:
+        raise ConfigError("view", "no broker answered, so that its release is not known")
+    found = {_newest_like(broker) for broker in view_or_release.answering}
+    return tuple(release for release in captured_releases() if release in found)
+
+
+def _known(release: str) -> str:
+    parts = release.split(".")
+    if not all(part.isascii() and part.isdigit() for part in parts) or captured_as(release) is None:
+        known = captured_releases()
+        raise ConfigError("release", f"{release!r} is not a known release of Kafka: {known[0]} to {known[-1]}")
+    return release
+
+
+def _newest_like(broker: BrokerAnswer) -> str:
+    """Return the newest release of which a broker has all APIs."""
+    for release in reversed(captured_releases()):
+        needed = needed_for(release).apis
+        if all((serves := broker.serves(key)) is not None and serves.max >= least for key, least in needed.items()):
+            return release
+    return captured_releases()[0]

@@ -1,0 +1,288 @@
+"""How each release of a client is installed into an environment of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from client_brokers import MECHANISMS
+
+from featuregate.jars.maven import Download, fetched
+from featuregate.jars.verified import verified_resolver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+UV = Path(sys.executable).parent / "uv"
+PROGRAMS = Path(__file__).parent / "client_programs"
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A release that can be run."""
+
+    client: str
+    version: str
+    command: tuple[str, ...]
+    how: str
+    """How it was installed, for the row."""
+    bundles: Mapping[str, str] = field(default_factory=dict)
+    """The libraries that speak the protocol in it."""
+    without: frozenset[str] = frozenset()
+    """Steps that its program does not have, because no release of the client has what they are about."""
+    environment: Mapping[str, str] | None = None
+
+    @property
+    def name(self) -> str:
+        """Client and release."""
+        return f"{self.client}=={self.version}"
+
+    @property
+    def run_id(self) -> str:
+        """The prefix of its topics and client ids."""
+        return f"{self.client}-{self.version}"
+
+    @property
+    def second_run_id(self) -> str:
+        """The same of what is run once more."""
+        return f"{self.run_id}-again"
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client, and how its releases are installed."""
+
+    releases: tuple[str, ...]
+    installer: Callable[[str, str, Path], Installed | None]
+
+
+def install(client: str, version: str, folder: Path) -> Installed | None:
+    """Install a release, or say on stderr why it cannot be had."""
+    try:
+        found = CLIENTS[client].installer(client, version, folder / f"{client}-{version}")
+    except (subprocess.CalledProcessError, OSError) as error:
+        said = getattr(error, "stderr", "") or str(error)
+        print(f"{client} {version} cannot be had here: {said.strip().splitlines()[-1:]}", file=sys.stderr)
+        return None
+    if found is None:
+        print(f"{client} {version} cannot be had here: no interpreter for it", file=sys.stderr)
+    return found
+
+
+def output(*command: object, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> str:
+    """Run a command and return what it prints."""
+    words = [str(word) for word in command]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=folder, env=environment)  # noqa: S603
+    return done.stdout
+
+
+# ---------------------------------------------------------------- Python
+
+
+def python(minor: str) -> str | None:
+    """Return an interpreter: on the path, or one of pyenv."""
+    homes = sorted(Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob(f"versions/{minor}.*/bin/python"))
+    return str(homes[-1]) if homes else shutil.which(f"python{minor}")
+
+
+def environment_of(folder: Path, minor: str, *packages: str) -> tuple[str, ...] | None:
+    """Create a virtual environment with packages; return the beginning of a command."""
+    interpreter = python(minor)
+    if interpreter is None:
+        return None
+    own = folder / "bin" / "python"
+    if not (folder / "installed").exists():
+        output(UV, "venv", "--quiet", "--clear", "--python", interpreter, folder)
+        output(UV, "pip", "install", "--quiet", "--python", own, *packages)
+        (folder / "installed").touch()
+    return (str(own),)
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return a version as numbers."""
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def confluent_kafka(client: str, version: str, folder: Path) -> Installed | None:
+    """Install a wheel, which has its librdkafka in it."""
+    minors = {(2, 0): "3.11", (1, 5): "3.8", (0, 0): "3.7"}
+    minor = next(minor for least, minor in minors.items() if numbers(version) >= least)
+    command = environment_of(folder, minor, "--only-binary=:all:", f"{client}=={version}")
+    if command is None:
+        return None
+    librdkafka = output(*command, "-c", "import confluent_kafka as c; print(c.libversion()[0])").strip()
+    how = f"wheel of PyPI on Python {minor}"
+    return Installed(client, version, (*command, str(PROGRAMS / "confluent.py")), how, {"librdkafka": librdkafka})
+
+
+def kafka_python(client: str, version: str, folder: Path) -> Installed | None:
+    """Install kafka-python with a library for zstd."""
+    command = environment_of(folder, "3.11", f"{client}=={version}", "zstandard")
+    if command is None:
+        return None
+    return Installed(client, version, (*command, str(PROGRAMS / "kafka_python.py")), "PyPI on Python 3.11")
+
+
+def aiokafka(client: str, version: str, folder: Path) -> Installed | None:
+    """Install aiokafka with the kafka-python of its time, which releases before 0.9 need."""
+    old = numbers(version) < (0, 9)
+    minor = "3.8" if old else "3.11"
+    beside = ("kafka-python==2.0.2", "python-snappy") if old else ("cramjam",)
+    command = environment_of(folder, minor, f"{client}=={version}", *beside)
+    if command is None:
+        return None
+    how = f"PyPI on Python {minor}" + (", with kafka-python 2.0.2" if old else "")
+    lacks = frozenset({"kip848", "share"} | ({"admin"} if numbers(version) < (0, 8) else set()))
+    return Installed(client, version, (*command, str(PROGRAMS / "aiokafka_steps.py")), how, without=lacks)
+
+
+# ---------------------------------------------------------------- Java
+
+
+JAXB = "javax.xml.bind:jaxb-api:2.3.1"
+"""Releases before 1.0 log in with it. Java 11 and newer do not contain it."""
+
+
+def kafka_clients(client: str, version: str, folder: Path) -> Installed | None:
+    """Compile the program against a release of the Java client."""
+    patches = (JAXB,) if numbers(version) < (1, 0) else ()
+    wanted = Download(f"{client} {version}", (f"org.apache.kafka:{client}:{version}",), lambda _: True, patches)
+    jars = fetched(wanted, folder)
+    sources = [
+        "Basic",
+        *(["Newer"] if numbers(version) >= (1, 0) else []),
+        *(["Shares"] if has_shares(version) else []),
+    ]
+    classes = folder.with_name(f"{folder.name}-classes")
+    if not classes.exists():
+        files = [PROGRAMS / "java" / f"{name}.java" for name in sources]
+        output("javac", "-nowarn", "-cp", f"{jars}/*", "-d", classes, *files)
+    options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.security.manager=allow")
+    command = ("java", *options, "-cp", f"{jars}/*:{classes}", "Basic")
+    lacks = set() if has_shares(version) else {"share"}
+    lacks |= set() if "Newer" in sources else {"admin", "transactions"}
+    lacks |= set() if numbers(version) >= (0, 10, 2) else {f"sasl-{mechanism}" for mechanism in MECHANISMS}
+    return Installed(client, version, command, "Maven, on Java 17", without=frozenset(lacks))
+
+
+def has_shares(version: str) -> bool:
+    """Return whether a release of the Java client has share groups without early access."""
+    return numbers(version) >= (4, 1)
+
+
+def pyspark(client: str, version: str, folder: Path) -> Installed | None:
+    """Read which Java client the Kafka connector of Spark depends on. Nothing is run: that client has its own row."""
+    from jgo.maven import MavenContext, Model  # noqa: PLC0415 - an extra
+
+    context = MavenContext(resolver=verified_resolver(), repo_cache=folder.with_name("poms"), timeout=60)
+    scala = {(4, 0): "2.13", (3, 0): "2.12", (0, 0): "2.11"}
+    binary = next(name for least, name in scala.items() if numbers(version) >= least)
+    connector = context.project("org.apache.spark", f"spark-sql-kafka-0-10_{binary}").at_version(version)
+    try:
+        dependencies = Model(connector.pom(), context).deps.values()
+    except RuntimeError as error:
+        raise OSError(str(error)) from error
+    (found,) = {str(each.version) for each in dependencies if each.artifactId == "kafka-clients"}
+    return Installed(client, version, (), "pom of its Kafka connector", {"kafka-clients": found})
+
+
+# ---------------------------------------------------------------- Node.js and Go
+
+
+def kafkajs(client: str, version: str, folder: Path) -> Installed:
+    """Install kafkajs with npm."""
+    if not (folder / "node_modules").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        output("npm", "install", "--silent", "--prefix", folder, f"{client}@{version}")
+    found = {**os.environ, "NODE_PATH": str(folder / "node_modules")}
+    command = ("node", str(PROGRAMS / "node" / "kafkajs.js"))
+    lacks = frozenset({"zstd", "kip848", "share"})
+    return Installed(client, version, command, "npm, on Node.js 20", without=lacks, environment=found)
+
+
+MODULES = {
+    "franz-go": ("franz", "github.com/twmb/franz-go", ("github.com/twmb/franz-go/pkg/kmsg",)),
+    "sarama": ("sarama", "github.com/IBM/sarama", ()),
+    "kafka-go": ("segmentio", "github.com/segmentio/kafka-go", ("github.com/xdg-go/scram",)),
+}
+"""By client: the folder of its program, its module, and others that the program imports."""
+SHOPIFY_UNTIL = (1, 38)
+"""sarama was a module of Shopify's up to here."""
+
+
+def go_module(client: str, version: str, folder: Path) -> Installed:
+    """Build the program against a release of a Go module."""
+    home, module, others = MODULES[client]
+    named = "github.com/Shopify/sarama" if client == "sarama" and numbers(version) <= SHOPIFY_UNTIL else module
+    if not (folder / "client").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "steps.go").write_text((PROGRAMS / "go" / "steps.go").read_text())
+        (folder / "main.go").write_text((PROGRAMS / "go" / home / "main.go").read_text().replace(module, named))
+        (folder / "go.mod").write_text("module client\n")
+        output("go", "get", f"{named}@v{version}", *others, folder=folder)
+        output("go", "mod", "tidy", folder=folder)
+        output("go", "build", "-o", "client", ".", folder=folder)
+    lacks = {"kip848", "share", *WITHOUT_IN_GO.get(client, ())}
+    return Installed(client, version, (str(folder / "client"),), "Go module proxy", without=frozenset(lacks))
+
+
+WITHOUT_IN_GO = {
+    "sarama": ("zstd", "transactions", "sasl-SCRAM-SHA-256", "sasl-SCRAM-SHA-512"),  # an app brings its own SCRAM
+    "kafka-go": ("transactions",),
+}
+"""What the programs leave out."""
+
+
+# ---------------------------------------------------------------- which
+
+
+CLIENTS = {
+    "confluent-kafka": Client(
+        (
+            *("0.11.6", "1.0.1", "1.1.0", "1.2.0", "1.3.0", "1.4.2", "1.5.0", "1.6.1", "1.7.0", "1.8.2", "1.9.2"),
+            *("2.0.2", "2.1.1", "2.2.0", "2.3.0", "2.4.0", "2.5.3", "2.6.0", "2.6.1", "2.7.0", "2.8.2", "2.9.0"),
+            *("2.10.1", "2.11.1", "2.12.2", "2.13.2", "2.14.2", "2.15.1", "2.16.1"),
+        ),
+        confluent_kafka,
+    ),
+    "kafka-python": Client(
+        ("1.4.7", "2.0.2", "2.0.6", "2.1.6", "2.2.21", "2.3.3", "3.0.0", "3.0.12"),
+        kafka_python,
+    ),
+    "aiokafka": Client(("0.7.2", "0.8.1", "0.9.0", "0.10.0", "0.11.0", "0.12.0", "0.13.0", "0.14.0"), aiokafka),
+    "kafka-clients": Client(
+        (
+            *("0.10.0.1", "0.10.1.1", "0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1"),
+            *("2.0.1", "2.1.1", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.3", "2.7.2", "2.8.2"),
+            *("3.0.2", "3.1.2", "3.2.3", "3.3.2", "3.4.1", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.0", "3.9.2"),
+            *("4.0.0", "4.1.1", "4.2.0", "4.3.1", "4.4.0"),
+        ),
+        kafka_clients,
+    ),
+    "pyspark": Client(
+        (
+            *("2.4.0", "2.4.8", "3.0.0", "3.0.3", "3.1.1", "3.1.3", "3.2.0", "3.2.4", "3.3.0", "3.3.4"),
+            *("3.4.0", "3.4.4", "3.5.0", "3.5.1", "3.5.4", "3.5.7", "4.0.0", "4.0.1", "4.1.0", "4.1.1", "4.2.0"),
+        ),
+        pyspark,
+    ),
+    "kafkajs": Client(("1.12.0", "1.15.0", "1.16.0", "2.0.2", "2.1.0", "2.2.4"), kafkajs),
+    "franz-go": Client(
+        ("1.0.0", "1.7.0", "1.14.0", "1.15.3", "1.16.1", "1.17.1", "1.18.1", "1.19.5", "1.20.7", "1.21.7", "1.22.3"),
+        go_module,
+    ),
+    "sarama": Client(
+        (
+            *("1.19.0", "1.23.1", "1.27.2", "1.30.0", "1.33.0", "1.37.2", "1.38.1", "1.40.1", "1.41.3", "1.42.1"),
+            *("1.43.3", "1.45.2", "1.46.3", "1.47.0", "1.48.2", "1.50.3", "1.60.2", "1.61.1"),
+        ),
+        go_module,
+    ),
+    "kafka-go": Client(("0.4.42", "0.4.47", "0.4.51"), go_module),
+}
+"""Each client with the releases to measure: the last of each minor release, and those before and after a change."""

@@ -1,0 +1,47 @@
+package main
+
+// What the programs in Go share: run steps by name, and print one line of JSON for each.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+const (
+	user, password = "featuregate", "featuregate-secret"
+	limit          = 20 * time.Second // clients retry for ever where a broker refuses what they send
+	wait           = 12 * time.Second
+)
+
+var errAbsent = errors.New("absent")
+
+type step func(bootstrap, topic, clientID, mechanism string) error
+
+func main() {
+	bootstrap, sasl, runID := os.Args[1], os.Args[2], os.Args[3]
+	for _, name := range os.Args[4:] {
+		found, address, mechanism := steps[name], bootstrap, ""
+		if strings.HasPrefix(name, "sasl-") {
+			found, address, mechanism = steps["sasl"], sasl, strings.TrimPrefix(name, "sasl-")
+		}
+		done := make(chan error, 1)
+		go func() { done <- found(address, runID, runID+"/"+name, mechanism) }()
+		fate, why := "works", ""
+		select {
+		case err := <-done:
+			if errors.Is(err, errAbsent) {
+				fate, why = "absent", err.Error()
+			} else if err != nil {
+				fate, why = "fails", err.Error()
+			}
+		case <-time.After(limit):
+			fate, why = "fails", "no end within 20 s"
+		}
+		text, _ := json.Marshal(why)
+		fmt.Printf("{\"step\": %q, \"fate\": %q, \"why\": %s}\n", name, fate, text)
+	}
+}

@@ -1,0 +1,53 @@
+"""What the programs in Python share: run steps by name, and print one line of JSON for each. Runs on Python 3.7."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import traceback
+
+USER, PASSWORD = "featuregate", "featuregate-secret"
+LIMIT = 20.0
+"""Seconds that a step may take: clients retry for ever where a broker refuses what they send."""
+
+
+class AbsentError(Exception):
+    """The release of the client does not have what the step is about."""
+
+
+def run(steps):
+    """Run the steps that the arguments name: PROGRAM BOOTSTRAP SASL_BOOTSTRAP RUN STEP..."""
+    bootstrap, sasl, run_id, *names = sys.argv[1:]
+    for name in names:
+        mechanism = name[5:] if name.startswith("sasl-") else None
+        step = steps["sasl" if mechanism else name]
+        arguments = (sasl if mechanism else bootstrap, run_id, f"{run_id}/{name}")
+        print(json.dumps({"step": name, **_outcome(step, arguments, mechanism)}), flush=True)
+    sys.stdout.flush()
+    _leave()
+
+
+def _outcome(step, arguments, mechanism):
+    result = {}
+
+    def body():
+        try:
+            step(*arguments, *([mechanism] if mechanism else []))
+            result["fate"] = "works"
+        except AbsentError as error:
+            result.update(fate="absent", why=str(error))
+        except BaseException as error:  # noqa: BLE001 - whatever a client raises is its fate
+            text = str(error).strip() or traceback.format_exc().strip().splitlines()[-1]
+            result.update(fate="fails", why=text)
+
+    thread = threading.Thread(target=body, daemon=True)
+    thread.start()
+    thread.join(LIMIT)
+    return result or {"fate": "fails", "why": f"no end within {LIMIT:.0f} s"}
+
+
+def _leave():
+    import os
+
+    os._exit(0)  # threads of clients that retry for ever would keep the process

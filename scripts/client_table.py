@@ -1,0 +1,148 @@
+"""The table of clients: rows from what was recorded, and the file that holds them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from featuregate.catalog import captured_as
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from client_brokers import RecordedBroker
+    from client_installers import Installed
+
+SCHEMA = 1
+LONGEST = 100
+"""Characters of an error that a row keeps."""
+PRODUCE, OLDEST_PRODUCE = 0, 3
+"""Brokers from 4.0 on advertise Produce from 0 on, and refuse versions below 3 (KAFKA-18659)."""
+
+Rows = dict[str, dict[str, Any]]
+
+
+def new_row(client: Installed, today: str) -> dict[str, Any]:
+    """Return a row without a broker."""
+    return {"seen": today, "how": client.how, "bundles": dict(client.bundles), "software": [], "brokers": {}}
+
+
+def add(
+    row: dict[str, Any], broker: RecordedBroker, client: Installed, outcomes: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Add what was recorded of a client on one broker."""
+    recorder = broker.recorder
+    sends: defaultdict[int, set[int]] = defaultdict(set)
+    steps: dict[str, Any] = {}
+    said: set[tuple[str, str]] = set()
+    for step, outcome in outcomes.items():
+        client_ids = [f"{run_id}/{step}" for run_id in (client.run_id, client.second_run_id)]
+        used = {request for each in client_ids for request in recorder.sent.get(each, ())}
+        said |= {software for each in client_ids for software in recorder.software.get(each, ())}
+        for key, version in used:
+            sends[key].add(version)
+        steps[step] = outcome["fate"]
+        if outcome["fate"] == "fails":
+            refused = sorted([key, version] for key, version in used if is_refused(broker.release, key, version))
+            steps[step] = {"why": shortened(outcome["why"]), **({"refused": refused} if refused else {})}
+    row["software"] = sorted({tuple(each) for each in row["software"]} | said)
+    row["brokers"][broker.release] = {
+        "sends": {str(key): sorted(versions) for key, versions in sorted(sends.items())},
+        "steps": steps,
+    }
+
+
+def is_refused(release: str, key: int, version: int) -> bool:
+    """Return whether brokers of a release refuse a version of an API."""
+    served = captured_as(release)
+    if served is None or key == 18:  # noqa: PLR2004 - ApiVersions, which brokers answer in any version
+        return False
+    lowest, highest = served.apis.get(key, (0, -1))
+    if key == PRODUCE and release.startswith("4"):
+        lowest = OLDEST_PRODUCE
+    return not lowest <= version <= highest
+
+
+def shortened(text: str) -> str:
+    """Return an error without what differs from run to run: addresses, ids and times."""
+    text = re.sub(r"[\w.-]+:\d{4,5}(/\d+|/bootstrap)?", "BROKER", " ".join(text.split()))
+    text = re.sub(r"\d+(\.\d+)?( ?)(ms|s|sec|seconds)\b", "N\\2\\3", text)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+# ---------------------------------------------------------------- the file
+
+
+def read(path: Path) -> Rows:
+    """Return the rows by client and release."""
+    if not path.exists():
+        return {}
+    table = json.loads(path.read_text())["clients"]
+    return {f"{client}=={version}": row for client, rows in table.items() for version, row in rows.items()}
+
+
+def merged(table: Rows, rows: Rows) -> Rows:
+    """Return the table with rows added; a row that was measured with some brokers alone keeps those of the others."""
+    for name, row in rows.items():
+        row["brokers"] = {**table.get(name, {}).get("brokers", {}), **row["brokers"]}
+        row["software"] = sorted({tuple(each) for each in [*table.get(name, {}).get("software", []), *row["software"]]})
+    return {**table, **rows}
+
+
+def write(path: Path, rows: Rows) -> None:
+    """Write the table: a line for each broker of a row, short enough for small diffs."""
+    by_client: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    for name, row in sorted(rows.items(), key=lambda one: order(one[0])):
+        client, _, version = name.partition("==")
+        by_client[client][version] = {
+            **row,
+            "brokers": dict(sorted(row["brokers"].items(), key=lambda one: order(f"=={one[0]}"))),
+        }
+    path.write_text(json_lines({"schema": SCHEMA, "clients": by_client}))
+
+
+def order(name: str) -> tuple[str, list[int]]:
+    """Return what rows are sorted by."""
+    client, _, version = name.partition("==")
+    return client, [int(part) for part in re.findall(r"\d+", version)]
+
+
+def json_lines(table: Mapping[str, Any]) -> str:
+    """Return JSON in which each release is a line, and each broker of it."""
+    clients = []
+    for client, rows in table["clients"].items():
+        lines = []
+        for version, row in rows.items():
+            head = json.dumps({key: value for key, value in row.items() if key != "brokers"}, separators=(",", ":"))
+            brokers = ",\n".join(
+                f"   {json.dumps(release)}:{json.dumps(of_broker, separators=(',', ':'))}"
+                for release, of_broker in row["brokers"].items()
+            )
+            lines.append(f'  {json.dumps(version)}:{head[:-1]},"brokers":{{\n{brokers}}}}}')
+        clients.append(f" {json.dumps(client)}:{{\n" + ",\n".join(lines) + "}")
+    return f'{{"schema":{table["schema"]},"clients":{{\n' + ",\n".join(clients) + "}}\n"
+
+
+def differences(table: Rows, rows: Rows) -> Iterator[str]:
+    """Say in which steps and versions rows differ from those of the table."""
+    for name, row in rows.items():
+        for release, found in row["brokers"].items():
+            known = table.get(name, {}).get("brokers", {}).get(release)
+            if known is None:
+                yield f"{name} on Kafka {release} is not in the table"
+                continue
+            for step in sorted({*found["steps"], *known["steps"]}):
+                now, before = (fate(one["steps"].get(step)) for one in (found, known))
+                if now != before:
+                    yield f"{name} on Kafka {release}: {step} {now}, in the table {before}"
+            for key, versions in found["sends"].items():
+                if versions != (before := known["sends"].get(key)):
+                    yield f"{name} on Kafka {release}: sends API {key} {versions}, in the table {before}"
+
+
+def fate(step: object) -> object:
+    """Return what became of a step, without the text of its error."""
+    return "fails" if isinstance(step, dict) else step

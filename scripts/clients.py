@@ -1,0 +1,118 @@
+"""Measure what releases of Kafka clients send, and where they work: the catalog's table of clients.
+
+Installs each release into an environment of its own below a temporary folder, starts a real broker of each release in
+`BROKERS` behind a recorder, and runs the client's program of ``scripts/client_programs`` against it: it produces,
+consumes, commits, looks up offsets, shares partitions, calls admin APIs, commits transactions and logs in. A row says
+what became of each of these steps and which API versions the client sent in all of them.
+
+``python scripts/clients.py`` measures all clients, ``python scripts/clients.py confluent-kafka==2.6.0`` one row of the
+table: rows of other clients stay. With ``--check`` the rows are compared with those in the table, and nothing is
+written. A release that cannot be installed here gets no row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import datetime as dt
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import client_table
+from client_brokers import MECHANISMS, RecordedBroker
+from client_installers import CLIENTS, Installed, install
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+TABLE = Path(__file__).parent.parent / "featuregate" / "catalog" / "data" / "clients.json"
+BROKERS = ("2.8.2", "3.9.2", "4.0.0", "4.2.0", "4.4.0")
+"""Before and after the APIs that 4.0 removed (KIP-896), and the newest release."""
+STEPS = (
+    *("produce", "consume", "commit", "offsets", "rebalance"),
+    *("admin", "zstd", "transactions", "kip848", "share"),
+    *(f"sasl-{mechanism}" for mechanism in MECHANISMS),
+)
+AT_A_TIME = 4
+RUN_LIMIT = 400.0
+"""Seconds; each step has its own limit, which is shorter."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, and write or compare the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("client", nargs="*", help=f"such as confluent-kafka==2.6.0; by default all of {list(CLIENTS)}")
+    parser.add_argument("--broker", action="append", help=f"by default {' '.join(BROKERS)}")
+    parser.add_argument("--check", action="store_true", help="compare with the table in place of writing it")
+    parser.add_argument("--environments", type=Path, help="keep the installed clients in this folder")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.environments or Path(temporary)
+        installed = [found for wanted in wanted_releases(options.client) if (found := install(*wanted, folder))]
+        rows = measure(installed, options.broker or BROKERS)
+    table = client_table.read(TABLE)
+    if options.check:
+        differences = list(client_table.differences(table, rows))
+        print("\n".join(differences) or "The table says the same.")
+        return 1 if differences else 0
+    client_table.write(TABLE, client_table.merged(table, rows))
+    return 0
+
+
+def wanted_releases(named: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the clients and releases to measure."""
+    found = []
+    for one in named or CLIENTS:
+        client, _, version = one.partition("==")
+        found += [(client, each) for each in ([version] if version else CLIENTS[client].releases)]
+    return found
+
+
+def measure(installed: Sequence[Installed], brokers: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return the rows by client and release."""
+    today = dt.datetime.now(dt.UTC).date().isoformat()
+    rows = {each.name: client_table.new_row(each, today) for each in installed}
+    installed = [each for each in installed if each.command]
+    for release in brokers if installed else ():
+        with RecordedBroker(release) as broker, concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
+            for each, outcomes in zip(installed, pool.map(lambda one: run(one, broker), installed), strict=True):
+                client_table.add(rows[each.name], broker, each, outcomes)
+                failed = [step for step, outcome in outcomes.items() if outcome["fate"] == "fails"]
+                print(f"Kafka {release}, {each.name}: {len(outcomes)} steps, failed: {failed}", file=sys.stderr)
+    return rows
+
+
+def run(client: Installed, broker: RecordedBroker) -> dict[str, dict[str, str]]:
+    """Run the program of a client; return what became of each step.
+
+    What failed is run once more: a step works that works on a busy machine at the second attempt.
+    """
+    steps = [step for step in STEPS if step not in client.without]
+    outcomes = attempt(client, broker, client.run_id, steps)
+    if failed := [step for step, outcome in outcomes.items() if outcome["fate"] == "fails"]:
+        outcomes |= attempt(client, broker, client.second_run_id, failed)
+    return outcomes
+
+
+def attempt(client: Installed, broker: RecordedBroker, run_id: str, steps: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Run some steps of a client with new topics and groups."""
+    broker.prepare(run_id)
+    command = [*client.command, broker.bootstrap, broker.sasl_bootstrap, run_id, *steps]
+    try:
+        done = subprocess.run(  # noqa: S603 - the programs of this folder
+            command, capture_output=True, text=True, timeout=RUN_LIMIT, check=False, env=client.environment
+        )
+    except subprocess.TimeoutExpired as late:
+        raise RuntimeError(f"{client.name} did not end: {late.stdout!r} {late.stderr!r}") from late
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"step"')]
+    if missing := set(steps) - {line["step"] for line in lines}:
+        raise RuntimeError(f"{client.name} on {broker.release} left out {sorted(missing)}: {done.stderr[-2000:]}")
+    return {line["step"]: {**line, "why": line.get("why", "").replace(run_id, "TOPIC")} for line in lines}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,21 @@
+"""A sample of the table of clients is measured again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.proof("clients"), pytest.mark.live, pytest.mark.slow]
+SCRIPT = Path(__file__).parents[2] / "scripts" / "clients.py"
+
+
+@pytest.mark.parametrize("broker", ["3.9.2", "4.2.0"])
+def test_the_table_says_what_clients_do(broker: str) -> None:
+    """Before and after the releases that look up offsets and log in by SCRAM on brokers from 4.0 on."""
+    clients = ["confluent-kafka==2.6.0", "confluent-kafka==2.6.1", "kafka-python==2.0.2", "kafka-clients==2.0.1"]
+    command = [sys.executable, str(SCRIPT), "--check", "--broker", broker, *clients]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "The table says the same.\n"), done.stderr

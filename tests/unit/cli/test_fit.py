@@ -1,0 +1,104 @@
+"""``featuregate fit``: a line for each client, and an exit code for the worst."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from featuregate.cli import main
+from featuregate.testing import FakeCluster
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def pinned(folder: Path, *lines: str) -> str:
+    """Write a requirements file."""
+    path = folder / "requirements.txt"
+    path.write_text("\n".join(lines))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "more", "code"),
+    [
+        ("confluent-kafka==2.16.1", [], 0),
+        ("confluent-kafka==2.6.0", [], 0),
+        ("confluent-kafka==2.6.0", ["--sasl", "SCRAM-SHA-256"], 1),
+        ("confluent-kafka==1.5.0", [], 1),
+        ("confluent-kafka==99.0", [], 3),
+        ("confluent-kafka>=2", [], 3),
+        ("confluent-kafka==99.0\nkafka-python==2.0.2", [], 3),
+        ("confluent-kafka==99.0\nconfluent-kafka==1.5.0", [], 1),
+    ],
+)
+def test_the_exit_code_is_that_of_the_worst(line: str, more: list[str], code: int, tmp_path: Path):
+    """As for readiness: 0 works, 1 breaks, 3 unknown."""
+    assert main(["fit", "--requirements", pinned(tmp_path, *line.split("\n")), "--to", "4.2", *more]) == code
+
+
+def test_a_line_names_what_does_not_work_and_the_release_that_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """The library that speaks the protocol is named as well."""
+    main(["fit", "--requirements", pinned(tmp_path, "confluent-kafka==2.6.0"), "--spark", "4.0.0", "--to", "4.2"])
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("confluent-kafka 2.6.0 (librdkafka 2.6.0): works on 4.2, but not SASL SCRAM-SHA-256: ")
+    assert "(works from 2.6.1 on)" in first
+    assert second == "pyspark 4.0.0 (kafka-clients 3.9.0): works on 4.2"
+
+
+def test_json_has_the_documented_fields(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """One object for each client."""
+    path = pinned(tmp_path, "confluent-kafka==1.5.0")
+    main(["fit", "--requirements", path, "--to", "4.2", "--output", "json"])
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["client"], found["version"], found["library"]) == (
+        "confluent-kafka",
+        "1.5.0",
+        ["librdkafka", "1.5.0"],
+    )
+    assert (found["found_in"], found["kafka"], found["verdict"]) == (path, "4.2", "breaks")
+    assert found["findings"][0].keys() == {"step", "fate", "why", "works_from"}
+
+
+def test_a_cluster_stands_for_the_releases_of_its_brokers(tmp_path: Path):
+    """A cluster that does not answer is no verdict."""
+    path = pinned(tmp_path, "confluent-kafka==1.5.0")
+    with FakeCluster(1, release="3.9") as cluster:
+        assert main(["fit", "--requirements", path, "--bootstrap-server", cluster.bootstrap]) == 0
+        cluster.broker(1).stop()
+        assert main(["fit", "--requirements", path, "--bootstrap-server", cluster.bootstrap, "--timeout", "1"]) == 2
+
+
+def test_the_environment_of_another_interpreter_is_listed(capsys: pytest.CaptureFixture[str]):
+    """Here it is the same one, so that it has the same clients."""
+    main(["fit", "--to", "4.2"])
+    own = capsys.readouterr().out
+    main(["fit", "--python", sys.executable, "--to", "4.2"])
+    assert capsys.readouterr().out == own
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "You must specify either --to or --bootstrap-server"),
+        (["--to", "4.2", "--bootstrap-server", "localhost:1"], "--to: not allowed with"),
+        (["--to", "newest"], "'newest' is not a known release of Kafka"),
+        (["--to", "4.2", "--requirements", "/nowhere"], "/nowhere cannot be read: No such file or directory"),
+        (["--to", "4.2", "--declared", "/dev/null"], "/dev/null: expected go.mod"),
+        (["--to", "4.2", "--python", "/nowhere"], "/nowhere does not start"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]):
+    """It says what to write."""
+    assert main(["fit", *arguments]) == 64
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+
+
+def test_a_file_without_a_client_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """No client is not a client that works."""
+    assert main(["fit", "--requirements", pinned(tmp_path, "requests==2.31"), "--to", "4.2"]) == 64
+    assert "has no client of Kafka that featuregate knows" in capsys.readouterr().err

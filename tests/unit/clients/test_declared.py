@@ -1,0 +1,83 @@
+"""Clients are read from what declares them, as text."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+import featuregate as fg
+from featuregate.clients.declared import declared, requirements
+from featuregate.errors import ConfigError
+
+
+def read(name: str, text: str) -> list[tuple[str, str]]:
+    """Return names and versions."""
+    return [(found.name, found.version) for found in declared(name, lambda: text)]
+
+
+def test_requirements_have_pinned_versions():
+    """A name may be spelled in any way that pip accepts; a client that is not pinned has no version."""
+    text = """
+    # confluent-kafka==0.1
+    Confluent_Kafka[avro] == 2.6.0 ; python_version > "3.8"  # the client
+    kafka-python>=2.0
+    aiokafka==0.10.0 --hash=sha256:00
+    -r other.txt
+    requests==2.31
+    """
+    found = [(each.name, each.version) for each in requirements(text, "requirements.txt")]
+    assert found == [("confluent-kafka", "2.6.0"), ("kafka-python", ""), ("aiokafka", "0.10.0")]
+
+
+def test_npm_lists_packages_at_any_depth():
+    """A client may be a dependency of a dependency."""
+    tree = {"dependencies": {"app": {"dependencies": {"kafkajs": {"version": "2.2.4"}}}, "node-rdkafka": {}}}
+    assert read("npm.json", json.dumps(tree)) == [("kafkajs", "2.2.4"), ("node-rdkafka", "")]
+
+
+def test_go_mod_names_modules_with_their_major_version():
+    """Modules that are no clients do not count."""
+    text = """module app
+require (
+	github.com/twmb/franz-go v1.17.0
+	github.com/confluentinc/confluent-kafka-go/v2 v2.6.1
+	github.com/x/y v1.0.0
+)
+require github.com/IBM/sarama v1.43.0
+"""
+    assert read("go.mod", text) == [("franz-go", "1.17.0"), ("confluent-kafka-go", "2.6.1"), ("sarama", "1.43.0")]
+
+
+def test_a_pom_may_have_its_version_in_a_property():
+    """The coordinates count in any order."""
+    pom = """<project><properties><kafka.version>3.9.0</kafka.version></properties><dependencies><dependency>
+    <groupId>org.apache.kafka</groupId><artifactId>kafka-clients</artifactId><version>${kafka.version}</version>
+    </dependency></dependencies></project>"""
+    assert read("app/pom.xml", pom) == [("kafka-clients", "3.9.0")]
+
+
+def test_a_jar_is_read_by_its_name_alone():
+    """The file need not be here."""
+    assert read("/opt/app/lib/kafka-clients-2.4.1.jar", "") == [("kafka-clients", "2.4.1")]
+
+
+@pytest.mark.parametrize(("name", "text"), [("Pipfile", ""), ("npm.json", "{"), ("npm.json", "[" * 100_000)])
+def test_what_cannot_be_read_is_an_error_that_says_what_is_expected(name: str, text: str):
+    """The error names the file."""
+    with pytest.raises(ConfigError, match=name):
+        read(name, text)
+
+
+def test_another_interpreter_lists_its_packages():
+    """Its environment counts, not that of this process."""
+    assert fg.clients.installed(sys.executable) == tuple(
+        fg.clients.declared.python_packages(
+            {each.name: each.version for each in fg.clients.installed()}, sys.executable
+        )
+    )
+    with pytest.raises(ConfigError, match="does not start: No such file"):
+        fg.clients.installed("/nowhere/python")
+    with pytest.raises(ConfigError, match="does not list its packages"):
+        fg.clients.installed("/bin/false")

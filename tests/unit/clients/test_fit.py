@@ -1,0 +1,119 @@
+"""What was measured of a client decides, and nothing else does."""
+
+from __future__ import annotations
+
+import pytest
+
+import featuregate as fg
+from featuregate.catalog import clients as table
+from featuregate.catalog.clients import ClientRow, OnBroker, Step
+from featuregate.clients import Client, Fit, fit_of
+from featuregate.clients.declared import client
+from featuregate.clients.fit import neighbours, step_of
+from featuregate.errors import ConfigError
+from featuregate.testing import FakeCluster
+
+
+def confluent(version: str, release: str = "4.2", sasl: str | None = None) -> Fit:
+    """Return the fit of confluent-kafka."""
+    return fit_of(client("confluent-kafka", version), release, sasl=sasl)
+
+
+def steps(fit: Fit) -> set[str]:
+    """Return what the findings are about."""
+    return {finding.step for finding in fit.findings}
+
+
+@pytest.mark.parametrize(
+    ("version", "release", "sasl", "verdict"),
+    [
+        ("2.16.1", "4.2", None, "works"),
+        ("2.16.1", "4.2", "SCRAM-SHA-512", "works"),
+        ("1.5.0", "2.8", "PLAIN", "works"),
+        ("1.5.0", "3.9", "PLAIN", "depends"),
+        ("1.5.0", "4.2", None, "breaks"),
+        ("1.0.1", "4.0", None, "breaks"),
+        ("2.6.0", "4.2", None, "depends"),
+        ("2.6.0", "4.2", "SCRAM-SHA-512", "breaks"),
+        ("2.6.0", "4.2", "PLAIN", "works"),
+        ("2.6.0", "3.9", "SCRAM-SHA-512", "works"),
+        ("2.6.1", "4.2", "SCRAM-SHA-512", "works"),
+        ("99.0", "4.2", None, "unknown"),
+        ("", "4.2", None, "unknown"),
+    ],
+)
+def test_the_verdict_is_the_measured_fate(version: str, release: str, sasl: str | None, verdict: str):
+    """Each was seen on real brokers, those of an unknown release aside."""
+    assert confluent(version, release, sasl).verdict == verdict
+
+
+def test_a_finding_names_the_api_and_the_release_that_has_it():
+    """The first offset of a group needs ListOffsets, of which this librdkafka has version 0 alone."""
+    (found,) = (each for each in confluent("1.5.0").findings if each.step == "consume")
+    assert (found.api, found.versions[-1], found.fate) == (2, 0, "fails")
+    assert str(found).startswith("consume without a committed offset: it sends ListOffsets 0, and Kafka 4.2 serves")
+    assert found.works_from is not None
+    assert confluent(found.works_from).verdict != "breaks"
+
+
+def test_scram_is_named_with_the_release_that_logs_in():
+    """librdkafka before 2.6.1 answers with a nonce that newer brokers refuse."""
+    assert str(confluent("2.6.0")).startswith(
+        "confluent-kafka 2.6.0 (librdkafka 2.6.0): works on 4.2, but not SASL SCRAM"
+    )
+    assert {found.works_from for found in confluent("2.6.0").findings} == {"2.6.1"}
+
+
+def row(version: str, fate: str, release: str = "4.2.0") -> ClientRow:
+    """Return a row with one step on one broker."""
+    on = {release: OnBroker({}, {"produce": Step(fate)})}
+    return ClientRow(client="c", version=version, seen="", how="", bundles={}, software=(), brokers=on)
+
+
+def test_neighbours_that_agree_stand_for_the_releases_between_them():
+    """Those that differ say nothing, and nothing stands for a release beyond the last one."""
+    both = neighbours([row("1.0", "works"), row("1.4", "works"), row("2.0", "fails")], "1.2", lambda one: one.version)
+    assert [each.version for each in both] == ["1.0", "1.4"]
+    assert step_of(both, "produce", "4.2").fate == "works"
+    assert step_of([row("1.4", "works"), row("2.0", "fails")], "produce", "4.2").fate == "unknown"
+    assert neighbours([row("1.0", "works")], "1.1", lambda one: one.version) == ()
+
+
+def test_a_release_of_kafka_stands_between_two_measured_ones():
+    """4.1 is between 4.0 and 4.2; a patch of 4.2 is between 4.2.0 and 4.4.0, and nothing is newer than the last."""
+    assert confluent("2.16.1", "4.1").verdict == "works"
+    assert confluent("1.5.0", "4.1").verdict == "breaks"
+    measured = table.client_rows("confluent-kafka")[-1].brokers
+    assert list(measured)[-1].startswith("4.4")
+    assert step_of([row("1.0", "works", "4.0.0")], "produce", "4.1").fate == "unknown"
+
+
+def test_a_client_that_was_not_measured_is_judged_by_the_library_in_it():
+    """confluent-kafka-go 1.5.2 has the librdkafka of the same number."""
+    other = Client(name="confluent-kafka-go", version="1.5.0", library=("librdkafka", "1.5.0"))
+    assert fit_of(other, "4.2").verdict == "breaks"
+    assert steps(fit_of(other, "4.2")) == steps(confluent("1.5.0"))
+    assert fit_of(Client(name="unheard-of", version="1.0"), "4.2").verdict == "unknown"
+
+
+def test_a_view_stands_for_the_releases_of_its_brokers():
+    """The worst counts where brokers differ."""
+    with FakeCluster(2, release="3.9") as cluster:
+        view = fg.discover(cluster.bootstrap)
+        assert fg.clients.fit(view, [client("confluent-kafka", "1.5.0")])[0].verdict == "depends"
+    with FakeCluster(1, release="4.2") as cluster:
+        (found,) = fg.clients.fit(fg.discover(cluster.bootstrap), [client("confluent-kafka", "1.5.0")])
+        assert (found.verdict, found.release) == ("breaks", "4.2")
+
+
+@pytest.mark.parametrize("release", ["9.9", "newest", ""])
+def test_a_release_that_nobody_knows_is_an_error(release: str):
+    """The error names those that are known."""
+    with pytest.raises(ConfigError, match=r"is not a known release of Kafka: 0\.10\.0 to 4\."):
+        fg.clients.fit(release)
+
+
+def test_the_clients_of_this_interpreter_are_found_without_importing_them():
+    """A version is metadata of a package."""
+    names = {found.name for found in fg.clients.installed()}
+    assert {"confluent-kafka", "kafka-python", "aiokafka", "pyspark"} <= names

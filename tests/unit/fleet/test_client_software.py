@@ -1,0 +1,101 @@
+"""A client is judged by all that its software calls, and not by the calls of a steady hour alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fleet_evidence import NOW, UPGRADED, WEEK, usage
+
+from featuregate.catalog import captured
+from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Move, ToRelease
+from featuregate_fleet.readiness.report import Report, assess
+from featuregate_fleet.readiness.rows import Verdict
+
+PRODUCE, FETCH, HEARTBEAT, COMMIT, METADATA, API_VERSIONS, CREATE_TOPICS = 0, 1, 12, 8, 3, 18, 19
+TO_4_2 = ToRelease(captured()["4.2"])
+LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
+
+
+def steady(version: str, *keys: int, name: str = "confluent-kafka-python", **changed: Any) -> list[Usage]:
+    """Return steady requests of a client, each of a version that every broker serves."""
+    versions = {PRODUCE: 7, FETCH: 11, HEARTBEAT: 3, COMMIT: 7, METADATA: 4, API_VERSIONS: 3, CREATE_TOPICS: 4}
+    said = {"software_name": name, "software_version": version, "principal": "User:ANONYMOUS", **changed}
+    return [usage(key, versions[key], **said) for key in keys or (FETCH, HEARTBEAT, COMMIT, METADATA)]
+
+
+def report(*used: Usage, move: Move = TO_4_2) -> Report:
+    """Assess usage that one broker logged."""
+    known = {"brokers": {"1": LOG}, "expected": frozenset({"1"}), "rows": 9, "read": 9, "view": UPGRADED}
+    return assess(Evidence(usage=used, **known), move, NOW, WEEK)
+
+
+def test_a_client_that_ran_steadily_blocks_where_it_cannot_look_up_offsets():
+    """Both releases serve its requests of that hour. Seen: it consumed 0 of 60 records after a partition was added."""
+    found = report(*steady("1.5.0-rdkafka-1.5.0"))
+    (row,) = [row for row in found.rows if row.check == "client-software"]
+    assert (found.verdict, row.verdict) == (Verdict.BLOCK, Verdict.BLOCK)
+    assert (row.api, row.versions[-1], row.software) == ("ListOffsets", 0, "confluent-kafka-python 1.5.0-rdkafka-1.5.0")
+    assert "consume without a committed offset: it sends ListOffsets 0" in row.why
+    assert "Upgrade client 'audit'" in row.do
+    assert " or newer, before the brokers move to 4.2." in row.do
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [("confluent-kafka-go", "1.4.2-librdkafka-1.4.2"), ("librdkafka", "1.3.0"), ("anything", "7-rdkafka-1.5.0")],
+)
+def test_librdkafka_counts_in_whatever_brings_it(name: str, version: str):
+    """Bindings report its version with their own."""
+    assert report(*steady(version, name=name)).verdict is Verdict.BLOCK
+
+
+def test_a_producer_does_not_need_what_consumers_call():
+    """It was seen to produce on 4.2."""
+    assert report(*steady("1.5.0-rdkafka-1.5.0", PRODUCE, METADATA)).verdict is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    ("version", "principal", "verdict"),
+    [
+        ("2.6.0-rdkafka-2.6.0", "User:app", Verdict.WARN),
+        ("2.6.0-rdkafka-2.6.0", "User:ANONYMOUS", Verdict.OK),
+        ("2.6.0-rdkafka-2.6.0", "User:CN=app,O=Example", Verdict.OK),
+        ("2.6.1-rdkafka-2.6.1", "User:app", Verdict.OK),
+    ],
+)
+def test_scram_of_an_old_librdkafka_is_a_warning_for_a_client_that_logs_in(
+    version: str, principal: str, verdict: Verdict
+):
+    """The log does not say which mechanism a client uses."""
+    found = report(*steady(version, principal=principal))
+    rows = [row for row in found.rows if row.check == "client-software"]
+    assert found.verdict is verdict
+    assert [row.verdict for row in rows] == ([Verdict.WARN] if verdict is Verdict.WARN else [])
+    assert all("2.6.1 or newer, if it uses this, before" in row.do for row in rows)
+
+
+def test_a_move_back_and_one_of_levels_are_not_blocked_by_what_newer_releases_lack():
+    """3.9 serves what 1.5.0 calls; a move of levels and one of a single API change nothing of that."""
+    moves = (DowngradeTo(captured()["3.9"], "3.9.2"), Deprecate("group.version", 0), DropApi(1, 4))
+    for move in moves:
+        assert not [
+            row for row in report(*steady("1.5.0-rdkafka-1.5.0"), move=move).rows if row.check == "client-software"
+        ]
+
+
+@pytest.mark.parametrize(("name", "version"), [("kgo", "v9"), ("confluent-kafka-python", "99-rdkafka-99.0"), ("x", "")])
+def test_software_that_was_not_measured_is_judged_by_its_requests_alone(name: str, version: str):
+    """Nothing is known of it beyond them."""
+    assert not [row for row in report(*steady(version, name=name)).rows if row.check == "client-software"]
+
+
+def test_apps_that_share_a_client_id_are_told_apart_by_their_software():
+    """A row names the software of its own requests, and only that software negotiates."""
+    modern = steady("2.16.1-rdkafka-2.16.0", FETCH, API_VERSIONS)
+    pinned = usage(PRODUCE, 1, principal="User:ANONYMOUS")
+    (row,) = [row for row in report(*modern, pinned).rows if row.verdict is Verdict.BLOCK]
+    assert (row.api, row.software) == ("Produce", None)
+    newer = usage(FETCH, 99, principal="User:ANONYMOUS")
+    assert report(*modern, newer).verdict is Verdict.BLOCK

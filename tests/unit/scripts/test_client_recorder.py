@@ -1,0 +1,55 @@
+"""The recorder of clients passes bytes on, and keeps what a client requested."""
+
+from __future__ import annotations
+
+import client_recorder
+import client_table
+
+import featuregate as fg
+from featuregate.testing import FakeCluster
+
+
+def test_the_recorder_keeps_requests_and_software_by_client_id():
+    """The broker sees the same connection as without it, and may name its own port in the metadata."""
+    recorder = client_recorder.Recorder()
+    try:
+        with FakeCluster(1, release="4.2") as cluster:
+            port = recorder.listen(lambda: int(cluster.bootstrap.rpartition(":")[2]))
+            view = fg.discover({"bootstrap.servers": f"127.0.0.1:{port}", "client.id": "recorded"})
+            assert view.api("Fetch") is not None
+        ((name, version),) = recorder.software["recorded"]
+        assert (name, version) == ("featuregate", fg.__version__)
+        assert 18 in {key for key, _ in recorder.sent["recorded"]}
+    finally:
+        recorder.close()
+
+
+def test_tokens_without_a_header_are_no_requests():
+    """After SaslHandshake 0 a token of SASL is a bare frame."""
+    recorder = client_recorder.Recorder()
+    for token in (b"\0user\0secret-password", b"n,,n=user,r=fyko+d2lbbFgONRv9qkxdawL", b""):
+        recorder._record(token)
+    assert not recorder.sent
+    recorder.close()
+
+
+def test_errors_lose_what_differs_from_run_to_run():
+    """So a run that sees the same writes the same table."""
+    text = "sasl_plaintext://127.0.0.1:45678/bootstrap: failed after 1023ms in state AUTH"
+    assert client_table.shortened(text) == "sasl_plaintext://BROKER: failed after Nms in state AUTH"
+    assert len(client_table.shortened("x" * 500)) == client_table.LONGEST
+
+
+def test_a_check_names_steps_and_versions_that_differ():
+    """The text of an error may change."""
+
+    def row(**changed):
+        steps = {"produce": "works", "consume": {"why": "timed out"}} | changed.pop("steps", {})
+        return {"c==1": {"brokers": {"4.2.0": {"sends": {"1": [11]} | changed, "steps": steps}}}}
+
+    assert list(client_table.differences(row(), row(steps={"consume": {"why": "no"}}))) == []
+    assert list(client_table.differences(row(), row(steps={"consume": "works"}))) == [
+        "c==1 on Kafka 4.2.0: consume works, in the table fails"
+    ]
+    assert list(client_table.differences({}, row())) == ["c==1 on Kafka 4.2.0 is not in the table"]
+    assert "sends API 1 [12], in the table [11]" in next(client_table.differences(row(), row(**{"1": [12]})))
