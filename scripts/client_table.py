@@ -8,6 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from featuregate.catalog import captured_as
+from featuregate.catalog.clients import inherited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 SCHEMA = 1
 LONGEST = 100
 """Characters of an error that a row keeps."""
-PRODUCE, OLDEST_PRODUCE = 0, 3
-"""Brokers from 4.0 on advertise Produce from 0 on, and refuse versions below 3 (KAFKA-18659)."""
 
 Rows = dict[str, dict[str, Any]]
 
@@ -60,10 +59,7 @@ def is_refused(release: str, key: int, version: int) -> bool:
     served = captured_as(release)
     if served is None or key == 18:  # noqa: PLR2004 - ApiVersions, which brokers answer in any version
         return False
-    lowest, highest = served.apis.get(key, (0, -1))
-    if key == PRODUCE and release.startswith("4"):
-        lowest = OLDEST_PRODUCE
-    return not lowest <= version <= highest
+    return not served.serves(key, version)
 
 
 def shortened(text: str) -> str:
@@ -81,7 +77,10 @@ def read(path: Path) -> Rows:
     if not path.exists():
         return {}
     table = json.loads(path.read_text())["clients"]
-    return {f"{client}=={version}": row for client, rows in table.items() for version, row in rows.items()}
+    found = {f"{client}=={version}": row for client, rows in table.items() for version, row in rows.items()}
+    for row in found.values():
+        row["brokers"] = inherited(row["brokers"])
+    return found
 
 
 def merged(table: Rows, rows: Rows) -> Rows:
@@ -97,11 +96,17 @@ def write(path: Path, rows: Rows) -> None:
     by_client: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for name, row in sorted(rows.items(), key=lambda one: order(one[0])):
         client, _, version = name.partition("==")
-        by_client[client][version] = {
-            **row,
-            "brokers": dict(sorted(row["brokers"].items(), key=lambda one: order(f"=={one[0]}"))),
-        }
+        brokers = dict(sorted(row["brokers"].items(), key=lambda one: order(f"=={one[0]}")))
+        by_client[client][version] = {**row, "brokers": dict(changes(brokers))}
     path.write_text(json_lines({"schema": SCHEMA, "clients": by_client}))
+
+
+def changes(brokers: Mapping[str, dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each broker with what differs from the older one before it."""
+    before: dict[str, Any] = {}
+    for release, found in brokers.items():
+        yield release, {part: value for part, value in found.items() if before.get(part) != value}
+        before = found
 
 
 def order(name: str) -> tuple[str, list[int]]:

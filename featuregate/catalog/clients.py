@@ -117,8 +117,17 @@ def _row(client: str, version: str, row: Mapping[str, Any]) -> ClientRow:
         how=row["how"],
         bundles=row["bundles"],
         software=tuple((name, said) for name, said in row["software"]),
-        brokers={release: _on_broker(found) for release, found in row["brokers"].items()},
+        brokers={release: _on_broker(found) for release, found in inherited(row["brokers"]).items()},
     )
+
+
+def inherited(brokers: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return all that was seen on each broker. In the file, a broker has only what differs from the one before it."""
+    found: dict[str, dict[str, Any]] = {}
+    before: dict[str, Any] = {}
+    for release, changed in brokers.items():
+        before = found[release] = {**before, **changed}
+    return found
 
 
 def _on_broker(found: Mapping[str, Any]) -> OnBroker:

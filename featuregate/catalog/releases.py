@@ -12,6 +12,9 @@ _KRAFT_ONLY: Final = frozenset({55, 64, 74, 75, 80, 81})
 """Advertised by brokers in KRaft, and not by those of the same release with ZooKeeper (``listeners`` in the request
 schemas of Apache Kafka 3.9.2). From 4.0 on there is only KRaft."""
 _KRAFT_FOR_ALL: Final = (4, 0)
+_PRODUCE: Final = 0
+_OLDEST_PRODUCE: Final = 3
+"""Brokers from 4.0 on advertise Produce from 0 on for librdkafka's sake, and refuse versions 0 to 2 (KAFKA-18659)."""
 _PATCHED: Final = {"4.0": (1, {11: (0, 9)})}
 """From which patch of a release on brokers serve other versions of an API than the captured one: 4.0.1 and newer have
 JoinGroup 0 and 1 again (KAFKA-19444)."""
@@ -25,6 +28,18 @@ class CapturedRelease(NamedTuple):
     features: Mapping[str, tuple[int, int]]
     captured_from: str
     """The build and the mode of the broker."""
+
+    def served(self, api_key: int) -> tuple[int, int] | None:
+        """Return the versions of an API that it really serves; None if it does not have the API."""
+        found = self.apis.get(api_key)
+        if found and api_key == _PRODUCE and _numbers(self.release) >= _KRAFT_FOR_ALL:
+            return max(found[0], _OLDEST_PRODUCE), found[1]
+        return found
+
+    def serves(self, api_key: int, version: int) -> bool:
+        """Return whether it serves a version of an API."""
+        lowest, highest = self.served(api_key) or (0, -1)
+        return lowest <= version <= highest
 
 
 class Needed(NamedTuple):

@@ -133,6 +133,8 @@ def fit_of(client: Client, release: str, *, sasl: str | None = None) -> Fit:
     if not between:
         return _unknown(client, release, rows)
     needed = [*CORE, *([f"sasl-{sasl}"] if sasl else [])]
+    if all(step_of(between, step, release).fate not in ("works", "fails", "absent") for step in CORE):
+        return _unknown(client, release, rows)
     findings = [found for step in needed if (found := _finding(rows, between, step, release))]
     for step in [*OPTIONAL, *([] if sasl else SASL)]:
         if step_of(between, step, release).fate == "fails" and _worked_before(between, step, release):
@@ -156,12 +158,14 @@ def _verdict(findings: Sequence[Finding], needed: Sequence[str]) -> Verdict:
 
 
 def _unknown(client: Client, release: str, rows: Sequence[ClientRow]) -> Fit:
-    known = f"measured are {rows[0].version} to {rows[-1].version}" if rows else "no release of it was measured"
+    known = f"measured are {rows[0].version} to {rows[-1].version}" if rows else "no release of the client was"
+    if rows and rows[0].brokers:
+        known += f" on Kafka {next(iter(rows[0].brokers))} to {list(rows[0].brokers)[-1]}"
     return Fit(
         client=client,
         release=release,
         verdict="unknown",
-        findings=(Finding(step=RELEASE, fate="unknown", why=f"this release was not measured: {known}"),),
+        findings=(Finding(step=RELEASE, fate="unknown", why=f"this was not measured: {known}"),),
         basis="",
     )
 
@@ -211,11 +215,9 @@ def _finding(rows: Sequence[ClientRow], between: Sequence[ClientRow], step: str,
 
 
 def _serves(release: str, key: int) -> str:
-    found = captured_as(release)
-    if found is None or key not in found.apis:
-        return "does not have it"
-    lowest, highest = found.apis[key]
-    return f"serves {lowest}-{highest}"
+    captured = captured_as(release)
+    served = captured.served(key) if captured else None
+    return f"serves {served[0]}-{served[1]}" if served else "does not have it"
 
 
 def _not_served(row: ClientRow, step: str, release: str) -> Iterator[tuple[int, tuple[int, ...]]]:
@@ -225,8 +227,7 @@ def _not_served(row: ClientRow, step: str, release: str) -> Iterator[tuple[int, 
     if served is None or not worked:
         return
     for key in _APIS.get(step, ()):
-        lowest, highest = served.apis.get(key, (0, -1))
-        versions = tuple(each for each in worked[-1].sends.get(key, ()) if not lowest <= each <= highest)
+        versions = tuple(each for each in worked[-1].sends.get(key, ()) if not served.serves(key, each))
         if versions:
             yield key, versions
 

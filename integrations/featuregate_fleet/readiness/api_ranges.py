@@ -26,11 +26,6 @@ _INTERNAL: Final = frozenset({4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70
 heartbeats and forwarding of brokers, and the state of share groups (``listeners`` in Kafka's request schemas, and the
 APIs that need CLUSTER_ACTION). Nodes use what the other node has, so that the check of clients does not apply."""
 
-_PRODUCE: Final = 0
-_OLDEST_PRODUCE: Final = 3
-"""Brokers from 4.0 on advertise Produce from 0 on for librdkafka's sake, and refuse versions 0 to 2 (KAFKA-18659)."""
-_PRODUCE_SINCE: Final = (4, 0)
-
 
 class Served(NamedTuple):
     """The versions of an API that a release serves."""
@@ -119,12 +114,9 @@ class ReleaseApis:
         """Return what the release serves to clients."""
         if api_key in _TELEMETRY:
             return Served(0, 2**15)
-        if (found := self.release.apis.get(api_key)) is None:
+        if (found := self.release.served(api_key)) is None:
             return None
-        lowest, highest = found
-        if api_key == _PRODUCE and _numbers(self.release.release) >= _PRODUCE_SINCE:
-            lowest = max(lowest, _OLDEST_PRODUCE)
-        return Served(0, 2**15) if api_key == API_VERSIONS else Served(lowest, highest)
+        return Served(0, 2**15) if api_key == API_VERSIONS else Served(*found)
 
     def describe(self, api_key: int, versions: tuple[int, ...]) -> str:
         """Say what the release serves, and since when it does not serve the oldest of some versions."""
