@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import CommandHelp
-from featuregate_fleet.commands import collect, readiness, replay, request_logging
+from featuregate_fleet.commands import collect, peek, readiness, replay, request_logging
 from featuregate_fleet.commands import run as reading
 from featuregate_fleet.commands.upkeep import compact, forget, retain
 
@@ -21,6 +21,7 @@ can move to another release. Needs the extra 'fleet', and Java 17 or newer.
 'run' reads log files into tables: DIR/<broker id>/ holds the files of one broker. 'readiness' reads the tables. Without
 evidence its verdict is unknown, never ok.""",
     (
+        "fleet peek kafka-request.log --to 4.2",
         "fleet logging on --bootstrap-server localhost:9092 --for 1h",
         "fleet collect --log /var/log/kafka/kafka-request.log --broker 1 --logs logs",
         "fleet run --once --logs logs --tables tables --cluster orders",
@@ -39,6 +40,7 @@ evidence its verdict is unknown, never ok.""",
 )
 
 _ACTIONS: Final = {
+    "peek": (peek, "look at one log: who in it breaks? Without Spark"),
     "logging": (request_logging, "turn the request logs of brokers on and off"),
     "collect": (collect, "cut a live log into files for 'run'"),
     "run": (reading, "read log files into tables"),

@@ -226,4 +226,5 @@ def test_no_option_of_the_command_line_holds_a_replaced_word() -> None:
     """What operators type has the same words."""
     found = list(options(build_parser(all_plugins())))
     assert "bootstrap-server" in found
-    assert comebacks("featuregate_confluent", iter(found)) == set()
+    # `fleet peek` looks at one log; in the switch the word stood for something else.
+    assert comebacks("featuregate_confluent", iter(found)) == {"peek"}

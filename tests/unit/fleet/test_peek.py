@@ -1,0 +1,114 @@
+"""``featuregate fleet peek``: a look at one log, without Spark."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from featuregate.cli import main
+
+LOGS = Path(__file__).parents[2] / "data" / "request_logs"
+OLD = LOGS / "2.4.1.log"
+
+
+def peek(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
+    """Run the command."""
+    code = main(["fleet", "peek", *map(str, arguments)])
+    return code, capsys.readouterr().out
+
+
+def test_it_names_who_breaks(capsys: pytest.CaptureFixture[str]):
+    """And says that it is no verdict."""
+    code, said = peek(capsys, OLD, "--to", "4.2")
+    assert code == 1
+    assert "and no verdict on a move to Kafka 4.2" in said
+    assert "39 requests of 5 clients, 2026-11-23 01:06:42 to 2026-11-23 01:06:42 UTC" in said
+    assert "block  client 'ancient' of User:ANONYMOUS  Kafka 4.2 serves Produce 3-13, and the client uses 2" in said
+    assert "Upgrade client 'ancient'" in said
+
+
+@pytest.mark.parametrize(("move", "code"), [(("--to", "3.9"), 0), (("--drop-api", "Produce<3"), 1)])
+def test_the_exit_code_says_whether_somebody_breaks(
+    move: tuple[str, str], code: int, capsys: pytest.CaptureFixture[str]
+):
+    """Of the moves of which requests say something."""
+    found, said = peek(capsys, OLD, *move)
+    assert found == code
+    assert ("block  " in said) is bool(code)
+
+
+@pytest.mark.parametrize("move", [("--finalize", "group.version=1"), ("--deprecate", "group.version=0")])
+def test_moves_of_levels_are_not_asked_of_a_log(move: tuple[str, str]):
+    """A log has no levels."""
+    assert main(["fleet", "peek", str(OLD), *move]) == 64
+
+
+def test_standard_input_and_gzip_say_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """As people have logs."""
+    packed = tmp_path / "old.log.gz"
+    packed.write_bytes(gzip.compress(OLD.read_bytes()))
+    rows = [json.loads(peek(capsys, name, "--to", "4.2", "--output", "json")[1])["rows"] for name in (OLD, packed)]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(OLD.read_bytes())))
+    rows.append(json.loads(peek(capsys, "-", "--to", "4.2", "--output", "json")[1])["rows"])
+    assert rows[0] == rows[1] == rows[2]
+    assert {row["verdict"] for row in rows[0]} >= {"block", "ok"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "it has no request that was understood"),
+        ("hello\n", "lines that say nothing: 1 no-request"),
+        (
+            OLD.read_text().splitlines()[-1].replace("2026-11-23", "03-04-2026").replace(",", "."),
+            "say how its times are written: --layout",
+        ),
+    ],
+)
+def test_a_log_that_is_not_understood_is_no_ok(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """The exit code is that of no verdict."""
+    log = tmp_path / "a.log"
+    log.write_text(text)
+    found = peek(capsys, log, "--to", "4.2")
+    assert found[0] == 3
+    assert said in found[1]
+    assert "nobody in it breaks" not in found[1]
+
+
+@pytest.mark.parametrize("name", ["none.log", "."])
+def test_a_file_that_cannot_be_read_is_one_line(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """With its name."""
+    code = main(["fleet", "peek", str(tmp_path / name), "--to", "4.2"])
+    said = capsys.readouterr().err
+    assert code != 0
+    assert said.count("\n") == 1
+    assert "it cannot be read: " in said
+
+
+def test_damaged_gzip_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """What was read before the damage counts."""
+    packed = tmp_path / "old.log.gz"
+    packed.write_bytes(gzip.compress(OLD.read_bytes())[:-40])
+    assert "unreadable: " in peek(capsys, packed, "--to", "4.2")[1]
+
+
+def test_neither_spark_nor_java_is_needed():
+    """A look takes a second."""
+    code = (
+        "import sys; from featuregate.cli import main; "
+        f"main(['fleet', 'peek', {str(OLD)!r}, '--to', '4.2']); "
+        "sys.exit(any(name in sys.modules for name in ('pyspark', 'py4j')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
