@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BURN_IN",
+    "EMULATION",
     "FRESH",
     "HOLD",
     "Decision",
@@ -52,6 +53,8 @@ __all__ = [
 HOLD: Final = "hold"
 BURN_IN: Final = "burn-in"
 """Conditions that are no part of a requirement, and keep a gate closed that has not latched."""
+EMULATION: Final = "emulation"
+"""As well: the gate would open if the app did not emulate an older release."""
 _LINES: Final = 20
 
 
@@ -106,8 +109,9 @@ class Decision:
 
     @property
     def waits(self) -> Reason | None:
-        """The hold or the burn-in that keeps it closed; None where neither does."""
-        return next((reason for reason in self.reasons[:1] if reason.condition in (HOLD, BURN_IN)), None)
+        """The hold, the burn-in or the emulation that keeps it closed; None where none does."""
+        first = self.reasons[0] if self.reasons and not self.open else None
+        return first if first is not None and first.condition in (HOLD, BURN_IN, EMULATION) else None
 
     @property
     def sorted_reasons(self) -> tuple[Reason, ...]:

@@ -161,9 +161,14 @@ def decide(
     staleness: Staleness = FRESH,
     exclude_apis: ExcludedApis = NOTHING_EXCLUDED,
     waits: Waits = NOTHING_WAITS,
+    evaluated: Decision | None = None,
 ) -> Decision:
-    """Say whether a gate is open: what a fresh view proves, and for a sticky gate what was proved before."""
-    decision = replace(evaluate(view, requirement, staleness, exclude_apis=exclude_apis), policy=policy)
+    """Say whether a gate is open: what a fresh view proves, and for a sticky gate what was proved before.
+
+    ``evaluated`` is what the view proves for an app that sees less of it.
+    """
+    evaluated = evaluated or evaluate(view, requirement, staleness, exclude_apis=exclude_apis)
+    decision = replace(evaluated, policy=policy)
     if policy == "live":
         return decision if waits.hold is None else as_closed(decision, HOLD, waits.hold)
     latched = state.gates.get(LatchKey(name, str(requirement))) if state.cluster_id == view.cluster_id else None

@@ -12,6 +12,7 @@ from featuregate.gating.latches import BurnIn, LatchedGate, LatchKey, LatchState
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
+    from featuregate.gating.evaluator import Verdicts
     from featuregate.gating.gates import Gate
     from featuregate.gating.verdicts import Verdict
     from featuregate.view.cluster_view import View
@@ -60,11 +61,17 @@ class Openings:
         self.holds += self._elsewhere
 
     def find(
-        self, seen: View, gates: Iterable[Gate], verdict: Callable[[Gate], Verdict], state: LatchState, *, polled: bool
+        self,
+        seen: View,
+        gates: Iterable[Gate],
+        verdicts: Callable[[Gate], Verdicts],
+        state: LatchState,
+        *,
+        polled: bool,
     ) -> LatchState:
         """Return what a view adds to the state of its cluster; only a view that was just polled counts for burn-ins.
 
-        A hold keeps a gate from opening. It does not stop the burn-in, which counts what the cluster does.
+        Holds and emulation keep a gate from opening. They do not stop the burn-in, which counts what the cluster does.
         """
         if seen.cluster_id != self._cluster_id:
             self._counts, self._cluster_id = {}, seen.cluster_id
@@ -73,14 +80,14 @@ class Openings:
             key = LatchKey(gate.name, str(gate.requirement))
             if gate.policy != "sticky" or key in state.gates:
                 continue
-            found = verdict(gate)
+            found = verdicts(gate)
             kept = state.burn_ins.get(key)
-            if gate.open_after and polled and (counted := self._count(key, kept, found)) is not None:
+            if gate.open_after and polled and (counted := self._count(key, kept, found.of_cluster)) is not None:
                 if _is_worth_writing(kept, counted, gate.open_after):
                     burn_ins.append(counted)
                 kept = counted
             waits = why_waiting(kept, gate.open_after, 0.0) is not None or self.holds.why(gate.name) is not None
-            if found == "open" and not waits:
+            if found.of_app == "open" and not waits:
                 opened.append(self.opening(key, seen.epoch))
         return LatchState(
             cluster_id=seen.cluster_id,

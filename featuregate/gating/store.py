@@ -15,12 +15,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis
-from featuregate.gating.decisions import FRESH, Decision, Staleness, evaluate
+from featuregate.gating.decisions import FRESH, Decision, Staleness
 from featuregate.gating.durable_latches import FROM_ANSWERS, DurableLatches, Start
+from featuregate.gating.evaluator import Evaluator, Verdicts
 from featuregate.gating.events import Changed, Event, GateMoved, MetricsHook
 from featuregate.gating.holds import NO_HOLDS, Holds
 from featuregate.gating.hooks import Hooks
-from featuregate.gating.latches import LatchKey, LatchState, advance, decide, decide_unseen, join
+from featuregate.gating.latches import LatchKey, LatchState, advance, join
 from featuregate.gating.misspelt import listed_features, misspelt
 from featuregate.gating.openings import Openings
 from featuregate.printable import some
@@ -30,9 +31,9 @@ from featuregate.view.changes import differences
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
+    from featuregate.catalog import CapturedRelease
     from featuregate.gating.gates import Gate, Pin
     from featuregate.gating.latch_store import LatchStore
-    from featuregate.gating.verdicts import Verdict
     from featuregate.view.cluster_view import View
 
 logger = logging.getLogger("featuregate")
@@ -56,11 +57,8 @@ class Store:
         Seconds since the Unix epoch, for the times that people read.
     metrics
         Called with each event.
-    staleness
-        Says why the view at hand, or its levels, prove nothing any more. Asked for each decision, because views age
-        between polls too.
-    exclude_apis
-        API versions that do not count as served.
+    staleness, exclude_apis, emulates
+        How views are evaluated: see :class:`~featuregate.gating.evaluator.Evaluator`.
     start
         Of which cluster the durable latches count before the first answer.
     clock, longest_gap, read_holds
@@ -79,6 +77,7 @@ class Store:
         clock: Callable[[], float] = lambda: 0.0,
         longest_gap: float = 0.0,
         read_holds: Callable[[], Holds] = lambda: NO_HOLDS,
+        emulates: CapturedRelease | None = None,
     ) -> None:
         self.view: View | None = None
         self.latch_state = LatchState()
@@ -86,8 +85,7 @@ class Store:
         self._started = False
         self._taken_back: str | None = None
         self._openings = Openings(wall=wall, clock=clock, longest_gap=longest_gap, read_holds=read_holds)
-        self._staleness = staleness
-        self._exclude_apis = exclude_apis
+        self._evaluator = Evaluator(staleness=staleness, exclude_apis=exclude_apis, emulates=emulates)
         self._latch_states: dict[str | None, LatchState] = {}
         self._last: dict[str | None, View] = {}
         hooks = Hooks(metrics)
@@ -130,6 +128,12 @@ class Store:
         listed = listed_features(self.view) if unknown else frozenset()
         troubles += [text for name, text in unknown if name not in listed]
         return troubles + list(self._openings.troubles(self.gates()))
+
+    @property
+    def emulated(self) -> View | None:
+        """The view that gates see, where the app emulates a release; else None."""
+        view = None if self._evaluator.emulates is None else self.view
+        return view and self._evaluator.seen_by_app(view)
 
     @property
     def holds(self) -> Holds:
@@ -232,7 +236,7 @@ class Store:
             self._evaluated_configs |= frozenset(configs)
         if self.view is None:
             return Decision.unseen(requirement)
-        return evaluate(self.view, requirement, self._staleness(), exclude_apis=self._exclude_apis)
+        return self._evaluator.evaluate(self.view, requirement)
 
     def pin(self) -> dict[str, Pin]:
         """Return the pins of all gates at one instant, by name."""
@@ -274,20 +278,7 @@ class Store:
 
     def _decide(self, gate: Gate, view: View | None) -> Decision:
         waits = self._openings.waits(gate, self.latch_state)
-        if view is None:
-            return decide_unseen(
-                self.latch_state, name=gate.name, requirement=gate.requirement, policy=gate.policy, waits=waits
-            )
-        return decide(
-            self.latch_state,
-            view,
-            name=gate.name,
-            requirement=gate.requirement,
-            policy=gate.policy,
-            staleness=self._staleness(),
-            exclude_apis=self._exclude_apis,
-            waits=waits,
-        )
+        return self._evaluator.decide(gate, view, self.latch_state, waits)
 
     def _keep(self, gate: Gate) -> None:
         """Keep a gate alive, unless so many are kept already that names seem to be made at run time."""
@@ -312,7 +303,11 @@ class Store:
         state = self._latch_states.get(seen.cluster_id, LatchState(cluster_id=seen.cluster_id))
         if new := [self._openings.opening(key, seen.epoch) for key in elsewhere if key not in state.gates]:
             state = advance(state, seen, new)
-        added = partial(self._added, seen, polled=polled)
+
+        def added(state: LatchState) -> LatchState:
+            verdicts = partial(self._verdicts, seen)
+            return self._openings.find(seen, self.gates(), verdicts, state, polled=polled)
+
         if self._durable is None:
             moved = join(advance(state, seen), added(state))
         else:
@@ -320,13 +315,8 @@ class Store:
         self._latch_states[seen.cluster_id] = moved
         return moved
 
-    def _added(self, seen: View, state: LatchState, *, polled: bool) -> LatchState:
-        staleness = self._staleness()
-
-        def verdict(gate: Gate) -> Verdict:
-            return evaluate(seen, gate.requirement, staleness, exclude_apis=self._exclude_apis).verdict
-
-        return self._openings.find(seen, self.gates(), verdict, state, polled=polled)
+    def _verdicts(self, seen: View, gate: Gate) -> Verdicts:
+        return self._evaluator.verdicts(seen, gate.requirement)
 
     def _update_gates(self, view: View | None, gates: Iterable[Gate], closing: int = logging.WARNING) -> list[Event]:
         """Decide these gates. The caller is within ``changing()``."""
