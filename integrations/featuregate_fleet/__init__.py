@@ -1,11 +1,67 @@
 """The fleet pipeline says which clients use which API versions, and whether a move to another release is safe.
 
 Evidence flows one way: lines of logs become rows of tables (``evidence``, ``stream``, ``tables``), and the rows become
-verdicts (``readiness``). ``featuregate fleet`` runs both.
+verdicts (``readiness``). `Fleet` does both from Python (``api``), and ``featuregate fleet`` is on top of it. All names
+but the errors load at their first use, because Spark takes a second.
 """
 
 from __future__ import annotations
 
-from featuregate_fleet.errors import ClusterUnread, FleetError, LogTruncated, TablesBroken, WrongSpark
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["ClusterUnread", "FleetError", "LogTruncated", "TablesBroken", "WrongSpark"]
+from featuregate_fleet.errors import (
+    ClusterUnread,
+    FleetError,
+    LogTruncated,
+    NotReady,
+    TablesBroken,
+    TablesBusy,
+    WrongSpark,
+)
+
+if TYPE_CHECKING:
+    from featuregate_fleet.api.fleet import Fleet, Ingested
+    from featuregate_fleet.api.report import FleetReport
+    from featuregate_fleet.evidence.lines.log_lines import KeptLines
+    from featuregate_fleet.evidence.pseudonyms import Pseudonyms
+
+__all__ = [
+    "ClusterUnread",
+    "Fleet",
+    "FleetError",
+    "FleetReport",
+    "Ingested",
+    "KeptLines",
+    "LogTruncated",
+    "NotReady",
+    "Pseudonyms",
+    "TablesBroken",
+    "TablesBusy",
+    "WrongSpark",
+]
+
+_HOMES = {
+    "Fleet": "api.fleet",
+    "FleetReport": "api.report",
+    "Ingested": "api.fleet",
+    "KeptLines": "evidence.lines.log_lines",
+    "Pseudonyms": "evidence.pseudonyms",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name in {"pyspark", "pyarrow", "py4j"}:
+            raise ImportError(f"featuregate_fleet needs {error.name}: pip install '.[fleet]' in a checkout") from error
+        raise
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

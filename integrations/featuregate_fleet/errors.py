@@ -25,5 +25,13 @@ class WrongSpark(FleetError):
     """No Spark can keep the tables: there is none, it is of the wrong release, or it was started without Delta Lake."""
 
 
+class TablesBusy(FleetError):
+    """Another process writes the tables."""
+
+
+class NotReady(FleetError):
+    """A move is not safe, or nobody knows; the text says why."""
+
+
 class TablesBroken(FleetError):
     """A stream over the evidence failed, or the tables cannot be read."""

@@ -20,9 +20,7 @@ from featuregate.cli.plugin import (
     printable,
 )
 from featuregate_fleet.commands.options.log_times import add_time_options_of_one
-from featuregate_fleet.commands.options.tables import alone
 from featuregate_fleet.commands.stop_signals import stop_signals
-from featuregate_fleet.commands.unread_files import why_missing
 from featuregate_fleet.errors import BodiesUncut
 from featuregate_fleet.evidence.lines.layouts import Layout
 from featuregate_fleet.evidence.lines.one_line import read_line
@@ -32,6 +30,8 @@ from featuregate_fleet.evidence.reasons import UNKNOWN_LAYOUT, WRONG_FIELDS
 from featuregate_fleet.evidence.unread import MissingRequests
 from featuregate_fleet.files.bodies import cut_bodies
 from featuregate_fleet.files.segments import Segmenter
+from featuregate_fleet.stream.unread_files import why_missing
+from featuregate_fleet.tables.locks import alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable

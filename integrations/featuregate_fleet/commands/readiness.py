@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import (
     FAILED,
@@ -23,12 +22,12 @@ from featuregate.cli.plugin import (
     printable,
 )
 from featuregate.files import replace_file
-from featuregate_fleet.commands.options.cluster_evidence import check_same_cluster
 from featuregate_fleet.commands.options.moves import add_moves
-from featuregate_fleet.commands.options.tables import add_tables_options, adding_report, tables_folder
-from featuregate_fleet.readiness.evidence import confirmed
-from featuregate_fleet.readiness.report import Report, assess
+from featuregate_fleet.commands.options.tables import add_tables_options, tables_folder
 from featuregate_fleet.readiness.rows import Verdict
+
+if TYPE_CHECKING:
+    from featuregate_fleet.readiness.report import Report
 
 NO_VERDICT: Final = 3
 """The evidence is missing or too old."""
@@ -114,31 +113,23 @@ def run(args: argparse.Namespace) -> int:
     if args.html and (args.html.is_dir() or not args.html.parent.is_dir()):
         raise CommandError(f"--html {args.html}: this is a folder, or is in a folder that does not exist")
     view = discover_view(args) if args.bootstrap_server or args.command_config else None
-    from featuregate_fleet.page.report_page import to_html  # noqa: PLC0415 - Jinja
-    from featuregate_fleet.stream.kept_reports import keep_report  # noqa: PLC0415 - Spark
+    from featuregate_fleet.api.fleet import Fleet  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
-    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
-    from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
 
     with local_session(args.jars, topics=False) as spark:
-        tables = DeltaTables(spark, folder, args.cluster)
-        if args.keep and not tables.names():
-            raise CommandError(f"--keep: {folder} has no tables: 'featuregate fleet run' makes them")
-        evidence = read_evidence(tables.since(args.since) if args.since else tables)
-        evidence = replace(evidence, reports_expected=not args.without_usage_reports, since=args.since)
-        if view is not None:
-            check_same_cluster(args.cluster, evidence.view, view)
-            evidence = confirmed(evidence, view)
-        report = assess(
-            evidence, args.move, datetime.now(UTC), timedelta(hours=args.stale_after), min_hours=args.min_hours
+        report = Fleet(spark, folder, args.cluster).readiness(
+            args.move,
+            since=args.since,
+            stale_after=timedelta(hours=args.stale_after),
+            min_hours=args.min_hours,
+            reports_expected=not args.without_usage_reports,
+            view=view,
+            keep=args.keep,
         )
-        if args.keep:
-            with adding_report(folder):
-                keep_report(spark, report, tables)
-    print(json.dumps(report.to_json(), indent=2) if args.output == "json" else _to_text(args, report))
+    print(json.dumps(report.to_json(), indent=2) if args.output == "json" else _to_text(args, report.report))
     if args.html:
         try:
-            replace_file(args.html, to_html(report, args.cluster))
+            replace_file(args.html, report.html())
         except OSError as error:
             raise CommandError(f"--html {args.html}: the page cannot be written: {error.strerror}", UNKNOWN) from error
     return exit_code(report.verdict)

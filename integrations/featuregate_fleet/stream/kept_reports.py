@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -26,6 +26,13 @@ def keep_report(spark: SparkSession, report: Report, tables: Tables) -> None:
     TablesBroken
         The table cannot be written.
     """
+    batch = BatchId(f"readiness {report.move.KIND} {report.move.target} {report.now.isoformat()}", 0)
+    with one_line_failures("the report cannot be kept"):
+        tables.append("readiness", spark.createDataFrame(report_rows(report), from_arrow_schema(READINESS)), batch)
+
+
+def report_rows(report: Report) -> list[tuple[Any, ...]]:
+    """Return the findings of a report as rows of the table ``readiness``."""
     asked = {
         "taken_at": report.now,
         "move": report.move.KIND,
@@ -35,7 +42,4 @@ def keep_report(spark: SparkSession, report: Report, tables: Tables) -> None:
         "report": str(report.verdict),
     }
     found = [{**asdict(row), **asked, "verdict": str(row.verdict)} for row in report.rows]
-    rows = [tuple(row[name] for name in READINESS.names) for row in found]
-    batch = BatchId(f"readiness {report.move.KIND} {report.move.target} {report.now.isoformat()}", 0)
-    with one_line_failures("the report cannot be kept"):
-        tables.append("readiness", spark.createDataFrame(rows, from_arrow_schema(READINESS)), batch)
+    return [tuple(row[name] for name in READINESS.names) for row in found]

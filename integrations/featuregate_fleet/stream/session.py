@@ -22,6 +22,7 @@ try:
     from pyspark.sql import SparkSession
 
     from featuregate_fleet.tables.delta import EXTENSION
+    from featuregate_spark.session_kind import is_classic
 except ImportError as error:
     raise WrongSpark("the fleet pipeline needs PySpark: pip install '.[fleet]' in a checkout") from error
 
@@ -103,7 +104,7 @@ def local_session(jars: Path | None = None, *, topics: bool = True) -> Iterator[
         oldest = ".".join(map(str, OLDEST))
         raise WrongSpark(f"the fleet pipeline needs PySpark {oldest} or newer, and finds {pyspark.__version__}")
     if SparkContext._active_spark_context is not None:  # noqa: SLF001 - an active session is that of one thread
-        yield _another_session()
+        yield session_beside(SparkSession.builder.getOrCreate())
         return
     with _interrupts_restored():
         spark = _started(jars, topics=topics)
@@ -113,11 +114,23 @@ def local_session(jars: Path | None = None, *, topics: bool = True) -> Iterator[
             spark.stop()
 
 
-def _another_session() -> SparkSession:
-    spark = SparkSession.builder.getOrCreate().newSession()
+def session_beside(spark: SparkSession) -> SparkSession:
+    """Return another session of the same JVM, with settings of its own: those of the user's session stay as they are.
+
+    Raises
+    ------
+    WrongSpark
+        The session is one of Spark Connect, which cannot run the pipeline.
+    """
+    if not is_classic(spark):
+        raise WrongSpark(
+            "the fleet pipeline runs in the driver of a classic Spark, and this is a session of Spark Connect: submit "
+            "it as a job, or take a cluster with dedicated access"
+        )
+    another = spark.newSession()
     for name, value in _SESSION_SETTINGS.items():
-        spark.conf.set(name, value)
-    return spark
+        another.conf.set(name, value)
+    return another
 
 
 def _started(jars: Path | None, *, topics: bool) -> SparkSession:

@@ -108,6 +108,11 @@ class Tables(ABC):
             rows = rows.where(f.col(_HOURS[table]) >= f.lit(self._since))
         return _migrated(table, rows)
 
+    @staticmethod
+    def known() -> list[str]:
+        """Return the names of all tables that there may be."""
+        return [*_TABLES]
+
     def names(self) -> list[str]:
         """Return the names of the tables that exist."""
         return [name for name in _TABLES if self.version(name) is not None]

@@ -11,12 +11,15 @@ import pytest
 pa = pytest.importorskip("pyarrow")
 
 from featuregate.cli.plugin import CommandError  # noqa: E402 - after the check for the extra
+from featuregate.errors import ConfigError  # noqa: E402 - likewise
 from featuregate_fleet import command  # noqa: E402 - likewise
-from featuregate_fleet.commands.options.principal_names import check_names, keep_names, pseudonyms  # noqa: E402 - likewise
+from featuregate_fleet.commands.options.principal_names import pseudonyms  # noqa: E402 - likewise
 from featuregate_fleet.commands.upkeep import forget  # noqa: E402 - likewise
+from featuregate_fleet.errors import TablesBroken  # noqa: E402 - likewise
 from featuregate_fleet.evidence.columns import API_USAGE, COORDINATOR_RECORDS, LOG_LINES, QUARANTINE  # noqa: E402 - likewise
 from featuregate_fleet.evidence.hidden_names import hide_names  # noqa: E402 - likewise
 from featuregate_fleet.evidence.pseudonyms import Pseudonyms  # noqa: E402 - likewise
+from featuregate_fleet.tables.kept_names import check_names, keep_names  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,22 +115,21 @@ def test_a_missing_key_is_refused(tmp_path: Path, where: str, says: str):
 
 def test_tables_have_the_hashes_of_one_key(tmp_path: Path):
     """Under another key, or in the clear, one client would be two."""
-    args = options(tmp_path)
-    keep_names(args, NAMES)
-    keep_names(args, NAMES)
+    keep_names(tmp_path, "c", NAMES)
+    keep_names(tmp_path, "c", NAMES)
     assert "0123" not in (tmp_path / ".c.names").read_text()
-    with pytest.raises(CommandError, match="are hashed: give their key by --hash-principals"):
-        keep_names(args, None)
-    with pytest.raises(CommandError, match="are hashed by another key"):
-        check_names(args, OTHERS)
+    with pytest.raises(ConfigError, match="are hashed: give their key by --hash-principals"):
+        keep_names(tmp_path, "c", None)
+    with pytest.raises(ConfigError, match="are hashed by another key"):
+        check_names(tmp_path, "c", OTHERS)
 
 
 def test_tables_of_an_older_release_have_names_in_the_clear(tmp_path: Path):
     """No release before has hashed them."""
     (tmp_path / "_checkpoints" / "c").mkdir(parents=True)
-    with pytest.raises(CommandError, match="are in the clear: give another folder"):
-        keep_names(options(tmp_path), NAMES)
-    keep_names(options(tmp_path), None)
+    with pytest.raises(ConfigError, match="are in the clear: give another folder"):
+        keep_names(tmp_path, "c", NAMES)
+    keep_names(tmp_path, "c", None)
 
 
 @pytest.mark.parametrize("unset", ["", " "])
@@ -140,9 +142,9 @@ def test_no_name_is_forgotten_where_none_is_given(tmp_path: Path, unset: str, ca
 
 def test_a_name_is_not_forgotten_without_the_key(tmp_path: Path):
     """It is in no table, so that the command would find no rows and seem done."""
-    keep_names(options(tmp_path), NAMES)
+    keep_names(tmp_path, "c", NAMES)
     args = options(tmp_path, "--principal", "User:billing", action="forget")
-    with pytest.raises(CommandError, match="are hashed: give their key"):
+    with pytest.raises(ConfigError, match="are hashed: give their key"):
         forget.run(args)
 
 
@@ -151,7 +153,7 @@ def test_a_principal_is_forgotten_by_its_name_or_its_hash(tmp_path: Path, monkey
     monkeypatch.setenv("FLEET_KEY", "0123456789abcdef")
     monkeypatch.setattr(forget, "run_removal", lambda _, made: made())
     monkeypatch.setattr(forget, "_removal", str)
-    keep_names(options(tmp_path), NAMES)
+    keep_names(tmp_path, "c", NAMES)
     by_name = ("--principal", "User:billing", "--hash-principals", "env:FLEET_KEY")
     assert forget.run(options(tmp_path, *by_name, action="forget")) == NAMES.of("User:billing")
     by_hash = ("--principal", NAMES.of("User:billing"))
@@ -160,8 +162,8 @@ def test_a_principal_is_forgotten_by_its_name_or_its_hash(tmp_path: Path, monkey
 
 def test_a_disk_that_takes_nothing_does_not_change_the_key_of_the_tables(tmp_path: Path):
     """An empty file in place of the key would refuse each run from then on."""
-    keep_names(options(tmp_path), None)
+    keep_names(tmp_path, "c", None)
     (tmp_path / ".c.names.half").mkdir()
-    with pytest.raises(CommandError, match="cannot be written: Is a directory"):
-        keep_names(options(tmp_path), None)
-    check_names(options(tmp_path), None)
+    with pytest.raises(TablesBroken, match="cannot be written: Is a directory"):
+        keep_names(tmp_path, "c", None)
+    check_names(tmp_path, "c", None)

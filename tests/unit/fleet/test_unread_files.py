@@ -8,9 +8,10 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from featuregate_fleet.commands.unread_files import UnreadFiles
+from featuregate.cli.plugin import print_message
 from featuregate_fleet.evidence.unread import CHANGED, LINKED, UNLISTED, UnreadFile, is_being_written
 from featuregate_fleet.stream.read_files import ReadFiles
+from featuregate_fleet.stream.unread_files import UnreadFiles
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -45,7 +46,7 @@ def logs(tmp_path: Path) -> Path:
 @pytest.fixture
 def unread(logs: Path, kept: Kept) -> UnreadFiles:
     """Return what a run begins with."""
-    return UnreadFiles(logs, ReadFiles([("query", 0, "file:///logs/1/log", "1/log", 4)]), kept)
+    return UnreadFiles(logs, ReadFiles([("query", 0, "file:///logs/1/log", "1/log", 4)]), kept, print_message)
 
 
 def test_a_run_names_each_file_once_and_keeps_it(

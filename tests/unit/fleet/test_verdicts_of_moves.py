@@ -35,8 +35,9 @@ FIELDS = (
 def tables_hold(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the command find this evidence without Spark."""
     monkeypatch.setattr("featuregate_fleet.stream.session.local_session", lambda *_, **__: nullcontext())
-    monkeypatch.setattr("featuregate_fleet.tables.delta.DeltaTables", lambda *_: None)
-    monkeypatch.setattr("featuregate_fleet.tables.reader.read_evidence", lambda _: evidence)
+    monkeypatch.setattr("featuregate_fleet.api.fleet.session_beside", lambda _: None)
+    monkeypatch.setattr("featuregate_fleet.api.fleet.DeltaTables", lambda *_: None)
+    monkeypatch.setattr("featuregate_fleet.api.fleet.read_evidence", lambda _: evidence)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import OK
-from featuregate_fleet.commands.options.tables import add_tables_options, no_other_writer, tables_folder
+from featuregate_fleet.commands.options.tables import add_tables_options, tables_folder
+from featuregate_fleet.tables.locks import no_other_writer
 
 if TYPE_CHECKING:
     import argparse

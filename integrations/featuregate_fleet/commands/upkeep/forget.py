@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from featuregate_fleet.commands.options.principal_names import add_hash_option, check_names, pseudonyms
+from featuregate_fleet.commands.options.principal_names import add_hash_option, pseudonyms
 from featuregate_fleet.commands.upkeep.removal import add_removal_options, run_removal
 from featuregate_fleet.evidence.pseudonyms import HASHED
+from featuregate_fleet.tables.kept_names import check_names
 
 if TYPE_CHECKING:
     from featuregate_fleet.stream.removal import Removal
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     """Remove the names."""
     names = pseudonyms(args)
     if not args.principal.startswith(HASHED):
-        check_names(args, names)
+        check_names(args.tables, args.cluster, names)
     return run_removal(args, lambda: _removal(names.of(args.principal) if names else args.principal))
 
 

@@ -1,10 +1,10 @@
-"""Names the files below ``--logs`` that a run leaves unread, and keeps them for verdicts."""
+"""Names the files below a folder of logs that a run leaves unread, and keeps them for verdicts."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.plugin import print_message, printable
+from featuregate.printable import printable
 from featuregate_fleet.evidence.lines.layouts import layouts_for
 from featuregate_fleet.evidence.reasons import LAYOUTS, OF_FILES, ROWS_OF_REASON, UNKNOWN_BROKER, UNKNOWN_LAYOUT
 from featuregate_fleet.evidence.unread import (
@@ -18,6 +18,7 @@ from featuregate_fleet.evidence.unread import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from featuregate_fleet.stream.read_files import ReadFiles
@@ -30,15 +31,16 @@ _WHY: Final = {
 
 
 class MissingEvidence:
-    """The files of which requests are missing: each is named at once, and the run does not end with 0."""
+    """The files of which requests are missing: each is named at once, by ``say``."""
 
-    def __init__(self) -> None:
-        self.any = False
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.paths: list[str] = []
+        self._say = say
 
     def report(self, file: MissingRequests) -> None:
         """Name a file."""
-        self.any = True
-        print_message(printable(f"{file.path}: {why_missing(file)}"))
+        self.paths.append(file.path)
+        self._say(printable(f"{file.path}: {why_missing(file)}"))
 
 
 def why_missing(file: MissingRequests) -> str:
@@ -64,7 +66,8 @@ def why_missing(file: MissingRequests) -> str:
 class UnreadFiles:
     """The files that one run leaves unread: it names each once."""
 
-    def __init__(self, logs: Path, read: ReadFiles, tables: Tables) -> None:
+    def __init__(self, logs: Path, read: ReadFiles, tables: Tables, say: Callable[[str], None]) -> None:
+        self._say = say
         self._logs = logs
         self._read = read
         self._tables = tables
@@ -76,7 +79,7 @@ class UnreadFiles:
         """Name what is new since the last look, and keep all of it."""
         changed = set(self._read.changed(self._logs)) - self._changed
         for path in sorted(changed):
-            print_message(
+            self._say(
                 f"{path} has changed since it was read, and what is new in it is not read: hand in rolled files, "
                 "under names that do not change"
             )
@@ -85,11 +88,11 @@ class UnreadFiles:
         unlisted = {path: reason for path, reason in found.items() if not is_being_written(path)}
         for reason, why in _WHY.items():
             if new := [path for path in unlisted if unlisted[path] == reason and path not in self._unlisted]:
-                print_message(f"{some_of(new)}: not read, because {why}")
+                self._say(f"{some_of(new)}: not read, because {why}")
         self._unlisted = set(unlisted)
         if len(found) > len(unlisted) and not self._being_written:
             self._being_written = True  # once: the names of such files are often random
-            print_message(
+            self._say(
                 f"{some_of([path for path in found if is_being_written(path)])}: not read, because such names are "
                 "those of files that are being written"
             )

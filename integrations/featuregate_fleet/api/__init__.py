@@ -1,0 +1,1 @@
+"""The pipeline from Python: in a notebook, a job, or the commands."""

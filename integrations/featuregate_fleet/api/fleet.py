@@ -1,0 +1,258 @@
+"""The evidence of one cluster, with the Spark that runs already."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyspark.sql import functions as f
+
+from featuregate import discover
+from featuregate.catalog import API_NAMES
+from featuregate.errors import ConfigError
+from featuregate.files import local_path
+from featuregate_fleet.api.report import FleetReport
+from featuregate_fleet.evidence.columns import KEYS
+from featuregate_fleet.evidence.lines.log_lines import KeptLines
+from featuregate_fleet.evidence.paths import IN_UTC, LogTimes
+from featuregate_fleet.readiness import move_texts
+from featuregate_fleet.readiness.evidence import confirmed
+from featuregate_fleet.readiness.report import assess
+from featuregate_fleet.stream.ingestion import Ingestion, Inputs, check_same_cluster
+from featuregate_fleet.stream.kept_reports import keep_report
+from featuregate_fleet.stream.removal import compact
+from featuregate_fleet.stream.session import session_beside
+from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.kept_names import keep_names
+from featuregate_fleet.tables.locks import adding_report, no_other_writer, one_writer
+from featuregate_fleet.tables.reader import read_evidence
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from featuregate.view.cluster_view import View
+    from featuregate_fleet.evidence.pseudonyms import Pseudonyms
+    from featuregate_fleet.readiness.moves import Move
+
+STALE_AFTER: Final = timedelta(days=7)
+MIN_HOURS: Final = 1.0
+_CLUSTER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
+_MOVES: Final[dict[str, Callable[[str], Move]]] = {
+    "to": move_texts.to,
+    "downgrade_to": move_texts.downgrade,
+    "finalize": move_texts.finalize,
+    "deprecate": move_texts.deprecate,
+    "drop_api": move_texts.drop,
+}
+_log = logging.getLogger("featuregate.fleet")
+
+
+class Ingested(NamedTuple):
+    """The lines of all runs: ``read = rows + quarantined``."""
+
+    read: int
+    rows: int
+    quarantined: int
+    missing: tuple[str, ...]
+    """The files of this run of which requests are missing: what to do is in the log."""
+
+
+class Fleet:
+    """The evidence of one cluster: reads logs into tables, and says whether a move is safe.
+
+    Parameters
+    ----------
+    spark
+        The session that is there. It stays as it is: the pipeline has a session of its own beside it.
+    tables
+        The folder of the tables, which need not exist yet.
+    cluster
+        Your name of the cluster in the tables: letters, digits, ``-``, ``_`` and ``.``.
+    pseudonyms
+        Hashes principals and addresses in all rows that are written.
+
+    Raises
+    ------
+    ConfigError
+        A value cannot be used.
+    WrongSpark
+        This Spark was started without Delta Lake, or is Spark Connect.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        tables: str | os.PathLike[str],
+        cluster: str,
+        *,
+        pseudonyms: Pseudonyms | None = None,
+    ) -> None:
+        if not _CLUSTER.fullmatch(cluster):
+            raise ConfigError("cluster", f"{cluster!r} is no name: use letters, digits, '-', '_' and '.'")
+        self.folder = local_path("tables", tables)
+        self.cluster = cluster
+        self._names = pseudonyms
+        self._spark = session_beside(spark)
+        self._tables = DeltaTables(self._spark, self.folder, cluster, pseudonyms)
+
+    def ingest(
+        self,
+        logs: str | os.PathLike[str] | None = None,
+        bootstrap: str | Mapping[str, str] | None = None,
+        *,
+        logs_topic: str | None = None,
+        broker_header: str = "broker",
+        usage_topic: str | None = None,
+        times: Mapping[str, LogTimes] = IN_UTC,
+        kept: KeptLines = KeptLines.NONE,
+    ) -> Ingested:
+        """Read what is there and was not read before, as ``fleet run --once`` does.
+
+        ``bootstrap`` is ``host:port``, or the properties of a client. `Inputs` describes the others. What the user
+        should know goes to the logger ``featuregate.fleet``, as warnings.
+
+        Raises
+        ------
+        ClusterUnread
+            The cluster does not allow to read the topic of logs.
+        ConfigError
+            There is no such folder, or the brokers are of another cluster than those of the tables.
+        DiscoveryError
+            No broker answers.
+        TablesBroken, TablesBusy
+            The tables cannot be read or written, or another process writes them.
+        """
+        config = {"bootstrap.servers": bootstrap} if isinstance(bootstrap, str) else dict(bootstrap or {})
+        inputs = Inputs(
+            cluster=self.cluster,
+            logs=_logs(logs, self.folder) if logs is not None else None,
+            config=config,
+            logs_topic=logs_topic,
+            broker_header=broker_header,
+            usage_topic=usage_topic,
+            times=times,
+            kept=kept,
+        )
+        if inputs.logs is None and logs_topic is None:
+            raise ConfigError("logs", "there is nothing to read: give logs, logs_topic or both")
+        if logs_topic is not None and not config:
+            raise ConfigError("bootstrap", "the topic of logs needs the brokers that have it")
+        view = discover(config) if config else None
+        with one_writer(self.folder, self.cluster):
+            keep_names(self.folder, self.cluster, self._names)
+            ingestion = Ingestion(self._spark, self._tables, inputs, _log.warning)
+            counts = ingestion.read(view)
+        return Ingested(*counts, tuple(ingestion.missing_evidence.paths))
+
+    def readiness(
+        self,
+        move: Move | None = None,
+        *,
+        to: str | None = None,
+        downgrade_to: str | None = None,
+        finalize: str | None = None,
+        deprecate: str | None = None,
+        drop_api: str | None = None,
+        since: datetime | None = None,
+        stale_after: timedelta = STALE_AFTER,
+        min_hours: float = MIN_HOURS,
+        reports_expected: bool = True,
+        view: View | None = None,
+        keep: bool = False,
+    ) -> FleetReport:
+        """Say whether a move is safe, as ``fleet readiness`` does.
+
+        Give one move: ``to="4.2"``, ``downgrade_to="3.9"``, ``finalize="transaction.version=2"``,
+        ``deprecate="metadata.version=3.7"``, ``drop_api="Fetch<12"``, or a `Move`. ``view`` has the levels that the
+        brokers have now. With ``keep`` the report is added to the table ``readiness``, too.
+
+        Raises
+        ------
+        ConfigError
+            There is no such move, or ``view`` is of another cluster.
+        TablesBroken
+            The tables cannot be read.
+        """
+        texts = {
+            "to": to,
+            "downgrade_to": downgrade_to,
+            "finalize": finalize,
+            "deprecate": deprecate,
+            "drop_api": drop_api,
+        }
+        asked = move or _move({name: text for name, text in texts.items() if text is not None})
+        if keep and not self._tables.names():
+            raise ConfigError("keep", f"{self.folder} has no tables: read logs first")
+        evidence = read_evidence(self._tables.since(since) if since else self._tables)
+        evidence = replace(evidence, reports_expected=reports_expected, since=since)
+        if view is not None:
+            check_same_cluster(self.cluster, evidence.view, view)
+            evidence = confirmed(evidence, view)
+        report = assess(evidence, asked, datetime.now(UTC), stale_after, min_hours=min_hours)
+        if keep:
+            with adding_report(self.folder):
+                keep_report(self._spark, report, self._tables)
+        return FleetReport(self._spark, self.cluster, report)
+
+    def usage(self) -> DataFrame:
+        """Return which client used which version of which API, by broker and hour: ``api`` has the API's name."""
+        names = chain.from_iterable((f.lit(key), f.lit(name)) for key, name in API_NAMES.items())
+        named: Column = f.coalesce(f.create_map(*names)[f.col("api_key")], f.concat(f.lit("api:"), f.col("api_key")))
+        sums = (
+            f.sum("count").alias("count"),
+            f.min("first_seen").alias("first_seen"),
+            f.max("last_seen").alias("last_seen"),
+        )
+        rows = self.table("api_usage").groupBy(*KEYS).agg(*sums)
+        return rows.withColumn("api", named)
+
+    def table(self, name: str) -> DataFrame:
+        """Return the rows of a table that are of this cluster, with stable columns; none where it does not exist yet.
+
+        Raises
+        ------
+        ConfigError
+            There is no table of that name.
+        """
+        if name not in self._tables.known():
+            raise ConfigError("name", f"{name!r} is none of the tables: {', '.join(self._tables.known())}")
+        return self._tables.read(name)
+
+    def tables(self) -> list[str]:
+        """Return the names of the tables that exist."""
+        return self._tables.names()
+
+    def compact(self) -> None:
+        """Join the small files of the tables. No other process may write them meanwhile. Raises as :meth:`ingest`."""
+        with no_other_writer(self.folder, self.cluster):
+            compact(self._tables)
+
+    def __repr__(self) -> str:
+        return f"<Fleet of {self.cluster} in {self.folder}>"
+
+
+def _move(asked: Mapping[str, str]) -> Move:
+    if len(asked) != 1 or not asked.keys() <= _MOVES.keys():
+        raise ConfigError("move", f"give one of {', '.join(_MOVES)}, and not {', '.join(asked) or 'none'}")
+    ((name, text),) = asked.items()
+    try:
+        return _MOVES[name](text)
+    except ValueError as error:
+        raise ConfigError(name, str(error)) from None
+
+
+def _logs(given: str | os.PathLike[str], tables: Path) -> Path:
+    logs = local_path("logs", given)
+    if not logs.is_dir():
+        raise ConfigError("logs", f"{logs}: there is no such folder")
+    if tables.resolve().is_relative_to(logs.resolve()):
+        raise ConfigError("tables", f"{tables} is within {logs}, and would be read as logs: move it out")
+    return logs

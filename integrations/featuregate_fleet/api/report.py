@@ -1,0 +1,79 @@
+"""What a program does with the answer to a question about a move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from featuregate_fleet.errors import NotReady
+from featuregate_fleet.evidence.columns import READINESS
+from featuregate_fleet.page.report_page import to_html
+from featuregate_fleet.readiness.rows import Verdict
+from featuregate_fleet.stream.kept_reports import report_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from featuregate_fleet.readiness.report import Report
+    from featuregate_fleet.readiness.rows import Row
+
+_SHOWN = 3
+"""Findings in the text of an error."""
+
+
+class FleetReport:
+    """Whether a move of a cluster is safe, and why."""
+
+    def __init__(self, spark: SparkSession, cluster: str, report: Report) -> None:
+        self._spark = spark
+        self.cluster = cluster
+        """The name of the cluster in the tables."""
+        self.report = report
+
+    @property
+    def verdict(self) -> Verdict:
+        """``ok``, ``warn``, ``stale``, ``unknown`` or ``block``: the worst of the findings."""
+        return self.report.verdict
+
+    @property
+    def findings(self) -> tuple[Row, ...]:
+        """What was checked, the worst first."""
+        return self.report.rows
+
+    @property
+    def coverage(self) -> dict[str, Any]:
+        """What the verdict rests on: the hours that each broker logged, what is missing, and the versions of tables."""
+        found: dict[str, Any] = self.to_json()["coverage"]
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that ``fleet readiness --output json`` prints."""
+        return self.report.to_json()
+
+    def to_df(self) -> DataFrame:
+        """Return the findings as a DataFrame with the columns of the table ``readiness``."""
+        return self._spark.createDataFrame(report_rows(self.report), from_arrow_schema(READINESS))
+
+    def html(self) -> str:
+        """Return the report as one page of HTML, for example for ``displayHTML``."""
+        return to_html(self.report, self.cluster)
+
+    def raise_for_verdict(self) -> None:
+        """Raise unless the verdict is ``ok`` or ``warn``, so that a job ends before the move.
+
+        Raises
+        ------
+        NotReady
+            The verdict is ``block``, ``unknown`` or ``stale``.
+        """
+        if self.verdict in (Verdict.OK, Verdict.WARN):
+            return
+        why = [f"{row.subject}: {row.why}" for row in self.findings if row.verdict is self.verdict]
+        more = f" (and {len(why) - _SHOWN} more)" if len(why) > _SHOWN else ""
+        raise NotReady(
+            f"{self.cluster} {self.report.move.title}: {self.verdict}. {' '.join(why[:_SHOWN])}{more}".rstrip()
+        )
+
+    def __repr__(self) -> str:
+        return f"<FleetReport of {self.cluster}, {self.report.move.title}: {self.verdict}>"

@@ -1,0 +1,52 @@
+"""The pipeline in a program that has a Spark: logs of a real broker, a cluster, and DataFrames of the tables."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import SparkSession
+
+from featuregate_fleet import Fleet, NotReady
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from featuregate.testing import LocalKafka
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_notebook_reads_logs_and_asks(broker_log: Path, kafka: LocalKafka, tmp_path: Path) -> None:
+    """A second run adds nothing; the session of the program keeps its settings."""
+    spark = SparkSession.builder.getOrCreate()
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        (tmp_path / "logs" / "1").mkdir(parents=True)
+        shutil.copy(broker_log, tmp_path / "logs" / "1" / "server.log.1")
+        fleet = Fleet(spark, tables=tmp_path / "tables", cluster="orders")
+        counts = fleet.ingest(logs=tmp_path / "logs", bootstrap=kafka.bootstrap)
+        assert counts.read == len(broker_log.read_text().splitlines()) == counts.rows + counts.quarantined
+        assert fleet.ingest(logs=tmp_path / "logs", bootstrap=kafka.bootstrap) == counts
+        assert counts.missing == ()
+
+        report = fleet.readiness(to="4.2", keep=True)
+        assert report.verdict == "block"
+        with pytest.raises(NotReady, match=r"^orders to Kafka 4\.2: block\. .*ListOffsets"):
+            report.raise_for_verdict()
+        findings = report.to_df().where("verdict = 'block'").select("client_id", "api").collect()
+        assert [tuple(row) for row in findings] == [("ancient", "ListOffsets")]
+        assert fleet.table("readiness").count() == len(report.findings)
+        assert {"api_usage", "brokers", "evidence_files"} <= {*fleet.tables()}
+
+        usage = fleet.usage()
+        refused = usage.where("outcome = 'refused'").select("api", "version", "count").collect()
+        assert [tuple(row) for row in refused] == [("Metadata", 99, 1)]
+        clients = usage.where("api = 'ListOffsets'").groupBy("client_id").count().collect()
+        assert "ancient" in {row.client_id for row in clients}
+        assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before or "UTC")

@@ -1,0 +1,130 @@
+"""The pipeline from Python: what it refuses before it reads anything, and what a report does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+import featuregate_fleet as door
+from featuregate.errors import ConfigError
+from featuregate_fleet import Fleet, FleetReport, NotReady, WrongSpark
+from featuregate_fleet.readiness import move_texts
+from featuregate_fleet.readiness.evidence import Evidence
+from featuregate_fleet.readiness.report import assess
+from featuregate_fleet.stream.session import session_beside
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+    """Return one without Spark and without evidence."""
+    monkeypatch.setattr("featuregate_fleet.api.fleet.session_beside", lambda _: None)
+    monkeypatch.setattr("featuregate_fleet.api.fleet.DeltaTables", Empty)
+    monkeypatch.setattr("featuregate_fleet.api.fleet.read_evidence", lambda _: Evidence())
+    spark: Any = None
+    return Fleet(spark, tmp_path / "tables", "orders")
+
+
+class Empty:
+    """Tables that do not exist yet."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    def names(self) -> list[str]:
+        """Return none."""
+        return []
+
+    def known(self) -> list[str]:
+        """Return one that there may be."""
+        return ["api_usage"]
+
+
+def test_the_door_needs_no_spark_until_a_name_is_used() -> None:
+    """A supervisor that catches its errors starts at once."""
+    code = "import sys, featuregate_fleet; featuregate_fleet.TablesBusy; print('pyspark' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
+    assert set(door.__all__) <= set(dir(door))
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = door.Nothing
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({}, "move: give one of to, downgrade_to, finalize, deprecate, drop_api, and not none"),
+        ({"to": "4.2", "drop_api": "Fetch<12"}, "and not to, drop_api"),
+        ({"to": "9.9"}, "to: '9.9' is none of the known releases"),
+        ({"finalize": "x=1"}, "finalize: 'x' is none of the known features"),
+        ({"to": "4.2", "keep": True}, "keep: .* has no tables: read logs first"),
+    ],
+)
+def test_a_move_that_is_none_is_refused(fleet: Fleet, asked: dict[str, Any], says: str) -> None:
+    """By the name of the argument."""
+    with pytest.raises(ConfigError, match=says):
+        fleet.readiness(**asked)
+
+
+def test_inputs_that_cannot_be_read_are_refused(fleet: Fleet, tmp_path: Path) -> None:
+    """Before a folder is made, or a broker is asked."""
+    for inputs, says in (
+        ({}, "logs: there is nothing to read"),
+        ({"logs": tmp_path / "none"}, "logs: .* there is no such folder"),
+        ({"logs": tmp_path}, "tables: .* would be read as logs"),
+        ({"logs": "s3a://logs/kafka"}, "logs: is a URI"),
+        ({"logs_topic": "lines"}, "bootstrap: the topic of logs needs the brokers"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            fleet.ingest(**inputs)  # type: ignore[arg-type]
+    assert [*tmp_path.iterdir()] == []
+    with pytest.raises(ConfigError, match="'usages' is none of the tables: api_usage"):
+        fleet.table("usages")
+
+
+@pytest.mark.parametrize(("cluster", "tables"), [("../c", "t"), ("c", "s3a://lake/t")])
+def test_a_place_that_cannot_be_used_is_refused(cluster: str, tables: str) -> None:
+    """A name that leaves the folder, and a URI, which would make a folder of that name."""
+    spark: Any = None
+    with pytest.raises(ConfigError, match=r"no name|is a URI"):
+        Fleet(spark, tables, cluster)
+
+
+def test_spark_connect_is_refused_by_name() -> None:
+    """Its driver has no Python of ours."""
+    session = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    with pytest.raises(WrongSpark, match="a session of Spark Connect: submit it as a job"):
+        session_beside(session)
+
+
+def test_a_report_without_evidence_ends_a_job(fleet: Fleet) -> None:
+    """What is not known is not ready; the text has the verdict and why."""
+    report = fleet.readiness(to="4.2")
+    assert report.verdict == "unknown"
+    assert report.coverage["brokers"] == {}
+    assert "unknown" in repr(report)
+    assert "<html" in report.html()
+    with pytest.raises(NotReady, match=r"^orders to Kafka 4\.2: unknown\. \S"):
+        report.raise_for_verdict()
+
+
+def test_a_report_that_is_ok_lets_a_job_go_on(fleet: Fleet) -> None:
+    """A move about which there is nothing to find, but for this test."""
+    found = fleet.readiness(to="4.2").report
+    spark: Any = None
+    kept = type(found)(
+        verdict=min(type(found.verdict), key=lambda verdict: verdict != "ok"),
+        rows=(),
+        move=move_texts.to("4.2"),
+        evidence=Evidence(),
+        now=found.now,
+        stale_after=timedelta(days=7),
+    )
+    FleetReport(spark, "orders", kept).raise_for_verdict()
+    assert assess(Evidence(), move_texts.drop("Fetch<12"), found.now, timedelta(days=7)).verdict != "ok"
