@@ -7,7 +7,7 @@ There are three verdicts, combined by Kleene's logic: of ``a & b`` the worst cou
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, assert_never
 
 from featuregate.catalog import api_name
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis, excluded_apis
@@ -28,6 +28,7 @@ from featuregate.requirements import (
     Release,
     Requirement,
     as_requirement,
+    kind_of,
 )
 from featuregate.view.cluster_view import View
 
@@ -223,20 +224,22 @@ def usable_versions(
 def _judge(
     view: View, requirement: Requirement, old_levels: str | None, excluded: ExcludedApis
 ) -> tuple[Verdict, list[Reason]]:
-    match requirement:
+    kind = kind_of(requirement)
+    match kind:
         case Named():
-            return _judge(view, requirement.requirement, old_levels, excluded)
+            return _judge(view, kind.requirement, old_levels, excluded)
         case And(parts):
             return _combine(min, (_judge(view, part, old_levels, excluded) for part in parts))
         case Or(parts):
             return _combine(max, (_judge(view, part, old_levels, excluded) for part in parts))
         case FeatureAtLeast() | FeatureServes():
-            return judge_level(view, requirement, old_levels)
+            return judge_level(view, kind, old_levels)
         case ConfigHas():
-            return judge_config(view, requirement)
+            return judge_config(view, kind)
         case ApiAtLeast() | ApiBetween() | Release():
-            return judge_brokers(view, requirement, excluded)
-    raise TypeError(f"{requirement!r} is not a requirement")
+            return judge_brokers(view, kind, excluded)
+        case _:
+            assert_never(kind)
 
 
 def _combine(

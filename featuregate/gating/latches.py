@@ -21,7 +21,7 @@ from featuregate.gating.decisions import (
     as_unknown,
     evaluate,
 )
-from featuregate.requirements import ApiAtLeast, ApiBetween, Requirement, conditions_in, features_in
+from featuregate.requirements import Requirement, conditions_in, features_in, subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -207,7 +207,7 @@ def _too_late(latched: LatchedGate, hold: str) -> Reason:
 
 
 def _excluded_in(requirement: Requirement, exclude_apis: ExcludedApis) -> ExcludedApis:
-    keys = {part.key for part in conditions_in(requirement) if isinstance(part, ApiAtLeast | ApiBetween)}
+    keys = {subject_of(part).api for part in conditions_in(requirement)}
     return ExcludedApis(tuple(excluded for excluded in exclude_apis.ranges if excluded[0] in keys))
 
 

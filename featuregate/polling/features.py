@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from featuregate.errors import ConfigError
 from featuregate.gating.gates import Gate, Pin
-from featuregate.requirements import Requirement, as_requirement, served_in
+from featuregate.requirements import Requirement, as_requirement, latch_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -107,9 +107,8 @@ class Features(ABC):
         if policy not in ("sticky", "live"):
             raise ConfigError("policy", f'must be "sticky" or "live", not {policy!r}')
         wanted = as_requirement(requirement)  # what is none would spoil each poll, and so every other gate
-        if policy == "sticky" and (fleeting := next(served_in(wanted), None)) is not None:
-            problem = f'a latch would hide that {fleeting} ends: give policy="live", or require >= instead of serves'
-            raise ConfigError("policy", problem)
+        if policy == "sticky" and (problem := latch_problem(wanted)) is not None:
+            raise ConfigError("policy", f'{problem}, or give policy="live"')
         seconds = _burn_in_seconds(open_after, policy)
         gate = self._store.add_gate(name, lambda: Gate(name, wanted, policy=policy, owner=self, open_after=seconds))
         if (str(gate.requirement), gate.policy, gate.open_after) != (str(wanted), policy, seconds):

@@ -23,6 +23,8 @@ from featuregate.requirements.checks import MAX_LEVEL
 from featuregate.requirements.handles import Api, Config, Feature
 from featuregate.requirements.language import (
     And,
+    AnyCondition,
+    AnyRequirement,
     ApiAtLeast,
     ApiBetween,
     Condition,
@@ -36,13 +38,17 @@ from featuregate.requirements.language import (
     conditions_in,
     configs_in,
     features_in,
-    served_in,
+    kind_of,
+    latch_problem,
+    subject_of,
 )
 from featuregate.requirements.parser import as_requirement, parse
 
 __all__ = [
     "MAX_LEVEL",
     "And",
+    "AnyCondition",
+    "AnyRequirement",
     "Api",
     "ApiAtLeast",
     "ApiBetween",
@@ -62,6 +68,8 @@ __all__ = [
     "conditions_in",
     "configs_in",
     "features_in",
+    "kind_of",
+    "latch_problem",
     "parse",
-    "served_in",
+    "subject_of",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, assert_never
 
 from featuregate.catalog import api_name, captured_releases, features, release_of
 from featuregate.errors import RequirementError
@@ -237,31 +237,85 @@ class Named(Requirement):
         return str(self.requirement)
 
 
-def conditions_in(requirement: Requirement) -> Iterator[Condition]:
+AnyCondition = FeatureAtLeast | FeatureServes | ApiAtLeast | ApiBetween | ConfigHas | Release
+AnyRequirement = And | Or | Named | AnyCondition
+"""All kinds. Each ``match`` over them ends with ``assert_never``, so that mypy finds each that lacks a new one."""
+
+
+def kind_of(requirement: Requirement) -> AnyRequirement:
+    """Return the same requirement, to match its kind.
+
+    Raises
+    ------
+    TypeError
+        It is none, or of a class that is no kind of the language.
+    """
+    if not isinstance(requirement, AnyRequirement):
+        raise TypeError(f"{requirement!r} is not a requirement")
+    return requirement
+
+
+def conditions_in(requirement: Requirement) -> Iterator[AnyCondition]:
     """Yield each condition of a requirement, in the order of its text."""
-    if isinstance(requirement, And | Or):
-        for part in requirement.parts:
-            yield from conditions_in(part)
-    elif isinstance(requirement, Named):
-        yield from conditions_in(requirement.requirement)
-    elif isinstance(requirement, Condition):
-        yield requirement
+    kind = kind_of(requirement)
+    match kind:
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from conditions_in(part)
+        case Named():
+            yield from conditions_in(kind.requirement)
+        case FeatureAtLeast() | FeatureServes() | ApiAtLeast() | ApiBetween() | ConfigHas() | Release():
+            yield kind
+        case _:
+            assert_never(kind)
 
 
-def served_in(requirement: Requirement) -> Iterator[FeatureServes]:
-    """Yield each condition on a served level, which a latch must not hold."""
-    return (part for part in conditions_in(requirement) if isinstance(part, FeatureServes))
+class Subject(NamedTuple):
+    """What a condition asks brokers about. A release is compared with many APIs, and names none."""
+
+    feature: str | None = None
+    api: int | None = None
+    config: str | None = None
+
+
+def subject_of(condition: AnyCondition) -> Subject:
+    """Return what a condition is about."""
+    match condition:
+        case FeatureAtLeast(feature) | FeatureServes(feature):
+            return Subject(feature=feature)
+        case ApiAtLeast(key) | ApiBetween(key):
+            return Subject(api=key)
+        case ConfigHas(name):
+            return Subject(config=name)
+        case Release():
+            return Subject()
+        case _:
+            assert_never(condition)
 
 
 def configs_in(requirement: Requirement) -> tuple[str, ...]:
     """Return the names of the brokers' configs that a requirement asks for, each once, in the order of its text."""
-    return tuple(dict.fromkeys(part.name for part in conditions_in(requirement) if isinstance(part, ConfigHas)))
+    named = (subject_of(part).config for part in conditions_in(requirement))
+    return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
 def features_in(requirement: Requirement) -> tuple[str, ...]:
     """Return the names of the features that a requirement asks for, each once, in the order of its text."""
-    named = (part.feature for part in conditions_in(requirement) if isinstance(part, FeatureAtLeast | FeatureServes))
-    return tuple(dict.fromkeys(named))
+    named = (subject_of(part).feature for part in conditions_in(requirement))
+    return tuple(dict.fromkeys(name for name in named if name is not None))
+
+
+def latch_problem(requirement: Requirement) -> str | None:
+    """Say why a latch must not hold a requirement; None where it may."""
+    for condition in conditions_in(requirement):
+        match condition:
+            case FeatureServes():
+                return f"a latch would hide that {condition} ends: require >= instead of serves"
+            case FeatureAtLeast() | ApiAtLeast() | ApiBetween() | ConfigHas() | Release():
+                continue
+            case _:
+                assert_never(condition)
+    return None
 
 
 def _spelled(feature: str) -> str:

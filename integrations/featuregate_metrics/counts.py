@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
-from featuregate.gating.events import Changed, Event, GateMoved, PollFailed
+from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +28,10 @@ class EventCounts:
                 self._changes.update(difference.kind for difference in differences)
             case GateMoved(gate=gate, open=is_open):
                 self._gate_moves[gate, is_open] += 1
+            case Polled():
+                pass
+            case _:
+                assert_never(event)
 
     @property
     def changes(self) -> Mapping[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
 from featuregate.version import __version__
@@ -110,6 +110,8 @@ class FeatureTelemetry:
                     self._changes.add(1, {**self._labels, "featuregate.change": difference.kind})
             case GateMoved(gate=gate, decision=decision):
                 self._emit(gate, decision)
+            case _:
+                assert_never(event)
 
     def _emit(self, gate: str, decision: Decision) -> None:
         attributes: dict[str, str | bool] = {

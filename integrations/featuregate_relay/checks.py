@@ -6,12 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.errors import RequirementError
-from featuregate.requirements import And, Named, Or, Requirement, parse
+from featuregate.requirements import And, Or, Requirement, conditions_in, parse
 from featuregate_relay.refusals import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from featuregate import Decision
 
 LONGEST_REQUIREMENT: Final = 1000
@@ -36,7 +34,7 @@ def asked_requirement(text: str) -> Requirement:
         requirement = _without_duplicates(parse(text))
     except RequirementError as error:
         raise Refused(400, f"require: {error}") from None
-    number = sum(1 for _ in _conditions(requirement))
+    number = sum(1 for _ in conditions_in(requirement))
     if number > MOST_CONDITIONS:
         raise Refused(400, f"require: has {number} conditions, and {MOST_CONDITIONS} are allowed")
     return requirement
@@ -49,17 +47,6 @@ def _without_duplicates(requirement: Requirement) -> Requirement:
             return distinct[0] if len(distinct) == 1 else type(requirement)(distinct)
         case _:
             return requirement
-
-
-def _conditions(requirement: Requirement) -> Iterator[Requirement]:
-    match requirement:
-        case Named():
-            yield from _conditions(requirement.requirement)
-        case And(parts) | Or(parts):
-            for part in parts:
-                yield from _conditions(part)
-        case _:
-            yield requirement
 
 
 def decision_json(decision: Decision) -> bytes:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from featuregate.catalog import level_name
 from featuregate.cli.cluster import configuration, doctor_advice, silence_log
@@ -83,6 +83,8 @@ class EventFormatter:
                     yield from self._changed(event)
                 case GateMoved():
                     yield _gate(event)
+                case _:
+                    assert_never(event)
 
     def _polled(self, event: Polled) -> Iterator[Line]:
         self.polls += 1

@@ -13,7 +13,7 @@ from featuregate.config.properties_file import read_properties
 from featuregate.errors import ConfigError, FeatureGateError, RequirementError
 from featuregate.files import read_file
 from featuregate.polling.discoverer import Discoverer
-from featuregate.requirements import Requirement, as_requirement, served_in
+from featuregate.requirements import Requirement, as_requirement, latch_problem
 from featuregate.toml_values import parse_toml
 from featuregate_relay.access.authentication import Access, wall
 from featuregate_relay.access.tickets import Tickets
@@ -48,8 +48,8 @@ def _requirement(text: object) -> Requirement:
         raise ValueError("must be a requirement or a preset, as text") from None
     except RequirementError as error:
         raise ValueError(str(error).partition("\n")[0]) from None
-    if (fleeting := next(served_in(requirement), None)) is not None:
-        raise ValueError(f"a latch would hide that {fleeting} ends: require >= instead of serves")
+    if (problem := latch_problem(requirement)) is not None:
+        raise ValueError(problem)
     return requirement
 
 

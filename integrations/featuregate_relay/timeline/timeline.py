@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 from featuregate.files import replace_file, turn
-from featuregate.gating.events import Event, Polled, PollFailed
+from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
 from featuregate.printable import printable
 from featuregate_relay.timeline.changes import Moment, changes, moment_of
 from featuregate_relay.timeline.entries import Entry, History, history_from_json, history_to_json
@@ -125,5 +125,7 @@ def _reachable(event: Event | None, before: Moment | None) -> bool:
             return True
         case PollFailed():
             return False
-        case _:
+        case Changed() | GateMoved() | None:
             return before is None or before.reachable
+        case _:
+            assert_never(event)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import operator
 import pickle
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
@@ -12,6 +13,8 @@ from featuregate.catalog import captured_releases
 from featuregate.errors import RequirementError
 from featuregate.requirements import (
     And,
+    AnyCondition,
+    AnyRequirement,
     Api,
     ApiAtLeast,
     ApiBetween,
@@ -24,9 +27,15 @@ from featuregate.requirements import (
     Release,
     Requirement,
     conditions_in,
+    configs_in,
     features_in,
+    language,
+    latch_problem,
     parse,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 A, B, C = Feature("group.version") >= 1, Api("Fetch") >= 4, Api("Produce") >= 7
 
@@ -83,9 +92,26 @@ def test_the_parts_can_be_listed() -> None:
     assert features_in(both) == ("group.version", "share.version")
 
 
-def test_what_is_no_requirement_has_no_parts() -> None:
-    """A value of another type contains no condition that featuregate knows."""
-    assert list(conditions_in("group.version>=1")) == []
+class Negation(Requirement):
+    """A kind that the language does not have."""
+
+    def __str__(self) -> str:
+        return "!kip447"
+
+
+@pytest.mark.parametrize("strange", ["group.version>=1", Negation()], ids=["a text", "a kind of its own"])
+@pytest.mark.parametrize("walk", [lambda it: list(conditions_in(it)), latch_problem, features_in, configs_in])
+def test_a_kind_that_the_language_does_not_have_is_an_error(strange: Any, walk: Callable[[Any], object]) -> None:
+    """Passed over in silence, a gate could latch what no latch may hold."""
+    with pytest.raises(TypeError, match="is not a requirement"):
+        walk(strange)
+
+
+def test_mypy_knows_the_kinds_of_the_language() -> None:
+    """A new class of conditions is one of them, so that each match has to name it."""
+    classes = {found for found in vars(language).values() if isinstance(found, type) and issubclass(found, Condition)}
+    assert classes - {Condition} == set(get_args(AnyCondition))
+    assert {kind for kind in get_args(AnyRequirement) if not issubclass(kind, Condition)} == {And, Or, Named}
 
 
 @pytest.mark.parametrize(

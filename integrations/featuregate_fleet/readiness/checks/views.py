@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from featuregate.requirements import ApiAtLeast, ApiBetween, FeatureAtLeast, FeatureServes, Requirement, conditions_in
+from featuregate.requirements import Requirement, conditions_in, features_in, subject_of
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
 from featuregate.view.cluster_view import View
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
@@ -21,17 +21,13 @@ _ANY_BROKER: Final = BrokerAnswer(node_id=0, host="any", port=0)
 
 def touches(move: Move, requirement: Requirement) -> bool:
     """Return whether a move may change what a requirement asks for."""
-    for condition in conditions_in(requirement):
-        match move:
-            case ToRelease() | DowngradeTo():
-                return True
-            case Finalize(feature, _) | Deprecate(feature, _):
-                if isinstance(condition, FeatureAtLeast | FeatureServes) and condition.feature == feature:
-                    return True
-            case DropApi(key, _):
-                if isinstance(condition, ApiAtLeast | ApiBetween) and condition.key == key:
-                    return True
-    return False
+    match move:
+        case ToRelease() | DowngradeTo():
+            return True
+        case Finalize(feature, _) | Deprecate(feature, _):
+            return feature in features_in(requirement)
+        case DropApi(key, _):
+            return any(subject_of(condition).api == key for condition in conditions_in(requirement))
 
 
 def view_before(seen: View | None, use: GateUse) -> View:
