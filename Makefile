@@ -86,8 +86,8 @@ soak-table: $(READY) ## write docs/soak.md anew from docs/soak.jsonl, after a ca
 
 .PHONY: fuzz
 fuzz: MINUTES := $(if $(filter command line environment,$(origin MINUTES)),$(MINUTES),10)
-fuzz: $(READY) ## mutants of what peers send, for MINUTES=10 (ONLY="log line", SEED=42); failed ones are kept in build/fuzz
-	PYTHONPATH=tests $(BIN)/python -m fuzzing --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
+fuzz: $(READY) ## mutants of what peers send, for MINUTES=10 (ONLY="log line", SEED=42); failed ones are kept in build/fuzz; writes docs/fuzz.*
+	PYTHONPATH=tests $(BIN)/python -m fuzzing --ledger docs/fuzz.jsonl --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
 
 .PHONY: docs
 docs: $(READY) ## build the documentation into docs/_build/html, warnings are errors

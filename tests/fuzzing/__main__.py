@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fuzzing.doors import DOORS
+from fuzzing.ledger import append
 from fuzzing.watching import Row, watch
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="the same seed makes the same mutants")
     parser.add_argument("--only", action="append", metavar="DOOR", choices=names, help=f"one of {'; '.join(names)}")
     parser.add_argument("--outputs", type=Path, default=ROOT / "build" / "fuzz", help="where failed mutants are kept")
+    parser.add_argument("--ledger", type=Path, metavar="FILE", help="append the run, and write the page beside it")
     args = parser.parse_args(argv)
     seed = random.SystemRandom().getrandbits(32) if args.seed is None else args.seed
     chosen = args.only or names
@@ -47,6 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             text = (row.folder / f"{number}.txt").read_text(encoding="utf-8").strip()
             say(f"{row.door}, seed {row.seed}, mutant {number}: {text.splitlines()[-1][:300]}")
             say(f"  its bytes: {row.folder / f'{number}.bin'}")
+    if args.ledger:
+        append(args.ledger, rows)
     return 1 if any(row.failures for row in rows) else 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("uvicorn")
 
+from fuzzing.__main__ import main
 from fuzzing.child import problem_of
 from fuzzing.doors import DOORS
 from fuzzing.mutants import LONGEST, mutant, of_words
@@ -69,3 +71,31 @@ def test_a_door_that_misbehaves_is_caught(tmp_path: Path, name: str, problem: st
     assert row.failures == [0]
     assert problem in (row.folder / "0.txt").read_text()
     assert (row.folder / "0.bin").read_bytes() != b"aaaaaaaa"
+
+
+def test_a_run_is_in_the_ledger_and_on_its_page(tmp_path: Path) -> None:
+    """A line for each door and seed, and the sums of each door."""
+    ledger = tmp_path / "fuzz.jsonl"
+    for seed in (3, 4):
+        assert (
+            main(
+                [
+                    "--only",
+                    "requirement",
+                    "--mutants",
+                    "5",
+                    f"--seed={seed}",
+                    f"--ledger={ledger}",
+                    f"--outputs={tmp_path}",
+                ]
+            )
+            == 0
+        )
+    lines = [json.loads(line) for line in ledger.read_text().splitlines()]
+    assert [(line["door"], line["seed"], line["mutants"], line["failures"]) for line in lines] == [
+        ("requirement", 3, 5, []),
+        ("requirement", 4, 5, []),
+    ]
+    page = (tmp_path / "fuzz.md").read_text()
+    assert "| requirement | 2 | 10 |" in page
+    assert "| **all** | 2 | 10 |" in page
