@@ -6,7 +6,7 @@ import dataclasses
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
-from featuregate.catalog.clients import client_rows, measured_clients
+from featuregate.catalog.clients import ClientRow, client_rows, measured_clients
 from featuregate.config import KEYS
 from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from featuregate.records.classic_groups import GroupMetadataValue, MemberMetadata
@@ -21,7 +21,6 @@ from featuregate_confluent.error_actions import BY_FLAG, BY_NAME, ErrorAction
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from featuregate.catalog.clients import ClientRow
 
 VALUES = (
     OffsetCommitValue,

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from featuregate.catalog.apis import api_name
-from featuregate.catalog.clients import Step, client_rows, version_numbers
+from featuregate.catalog.clients import ClientRow, OnBroker, Step, client_rows, version_numbers
 from featuregate.catalog.releases import captured_as, release_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from featuregate.catalog.clients import ClientRow, OnBroker
 
 CORE: Final = ("produce", "consume", "commit", "offsets", "rebalance")
 """What every client does, sooner or later."""

@@ -9,14 +9,13 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
 from featuregate.clients.declared import PYTHON, python_packages
-from featuregate.clients.fit import fit_of
+from featuregate.clients.fit import Client, Fit, fit_of
 from featuregate.clients.releases import releases_of
 from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from featuregate.clients.fit import Client, Fit
     from featuregate.view.cluster_view import View
 
 _LIMIT: Final = 30.0

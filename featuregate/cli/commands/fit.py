@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.cluster import discover_view, has_cluster
 from featuregate.cli.exit_codes import FAILED, OK, CommandError, usage_error
-from featuregate.clients import fit, installed
+from featuregate.clients import Client, Fit, fit, installed
 from featuregate.clients.declared import client, declared, requirements
 from featuregate.files import read_file
 from featuregate.printable import printable
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-    from featuregate.clients import Client, Fit
     from featuregate.view.cluster_view import View
 
 NO_VERDICT: Final = 3

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from featuregate import discover
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
     from pathlib import Path
-
-    from pyspark.sql import Column, DataFrame, SparkSession
 
     from featuregate.view.cluster_view import View
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms

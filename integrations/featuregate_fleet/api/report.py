@@ -9,14 +9,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.errors import NotReady
 from featuregate_fleet.evidence.columns import READINESS
 from featuregate_fleet.page.report_page import to_html
-from featuregate_fleet.readiness.rows import Verdict
+from featuregate_fleet.readiness.rows import Row, Verdict
 from featuregate_fleet.stream.kept_reports import report_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from featuregate_fleet.readiness.report import Report
-    from featuregate_fleet.readiness.rows import Row
 
 _SHOWN = 3
 """Findings in the text of an error."""

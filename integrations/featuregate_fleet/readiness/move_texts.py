@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from featuregate.catalog import api_key, captured, captured_as, features, level_named
+from featuregate.catalog import CapturedRelease, api_key, captured, captured_as, features, level_named
 from featuregate.errors import UnknownApi
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, ToRelease
-
-if TYPE_CHECKING:
-    from featuregate.catalog import CapturedRelease
 
 _DROP: Final = re.compile(r"([A-Za-z_]+|api:[0-9]+)<([0-9]{1,5})")
 _VERSION: Final = re.compile(r"[0-9]{1,5}(\.[0-9]{1,5})*")

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError
 from topics import create_topics
 from waiting import eventually
 
@@ -21,7 +21,6 @@ from featuregate_confluent import AdviceState, advise
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from confluent_kafka import KafkaError
 
 pytestmark = [pytest.mark.live, pytest.mark.proof("switch")]
 

@@ -238,9 +238,7 @@ def test_a_sticky_gate_of_a_served_level_is_refused() -> None:
     """A latch would hide just what the requirement is there to tell: that the level ends."""
     features = StaticFeatures(view(answer(x=(1, 2))))
     for text in ("feature:x serves 1", "feature:x>=1 & (Fetch>=4 | feature:x serves 1)"):
-        with pytest.raises(
-            ConfigError, match='serves 1 ends: require >= instead of serves, or give policy="live"'
-        ):
+        with pytest.raises(ConfigError, match='serves 1 ends: require >= instead of serves, or give policy="live"'):
             features.gate("x", text)
     assert features.gate("x", "feature:x>=1").open
 

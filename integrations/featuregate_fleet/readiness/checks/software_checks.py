@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import api_name
 from featuregate.catalog.clients import client_of_software
-from featuregate.clients.fit import Client, fit_of
+from featuregate.clients.fit import Client, Finding, Fit, fit_of
 from featuregate_fleet.readiness.checks.api_checks import client_name, grouped, who_and_when
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate.clients.fit import Finding, Fit
     from featuregate_fleet.readiness.api_ranges import ReleaseApis
     from featuregate_fleet.readiness.evidence import Evidence, Usage
 
