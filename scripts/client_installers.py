@@ -132,12 +132,12 @@ def aiokafka(client: str, version: str, folder: Path) -> Installed | None:
     """Install aiokafka with the kafka-python of its time, which releases before 0.9 need."""
     old = numbers(version) < (0, 9)
     minor = "3.8" if old else "3.11"
-    beside = ("kafka-python==2.0.2", "python-snappy") if old else ("cramjam",)
+    beside = ("kafka-python==2.0.2", "zstandard") if old else ("cramjam",)
     command = environment_of(folder, minor, f"{client}=={version}", *beside)
     if command is None:
         return None
     how = f"PyPI on Python {minor}" + (", with kafka-python 2.0.2" if old else "")
-    lacks = frozenset({"kip848", "share"} | ({"admin"} if numbers(version) < (0, 8) else set()))
+    lacks = frozenset({"kip848", "share"} | ({"admin"} if old else set()))
     return Installed(client, version, (*command, str(PROGRAMS / "aiokafka_steps.py")), how, without=lacks)
 
 

@@ -64,6 +64,7 @@ def is_refused(release: str, key: int, version: int) -> bool:
 
 def shortened(text: str) -> str:
     """Return an error without what differs from run to run: addresses, ids and times."""
+    text = re.sub(r"(?<!\w)/[\w./-]+/[\w./-]+", "PATH", text)
     text = re.sub(r"[\w.-]+:\d{4,5}(/\d+|/bootstrap)?", "BROKER", " ".join(text.split()))
     text = re.sub(r"\d+(\.\d+)?( ?)(ms|s|sec|seconds)\b", "N\\2\\3", text)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

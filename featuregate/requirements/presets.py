@@ -6,9 +6,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from featuregate.requirements.handles import Api, Config, Feature
 from featuregate.requirements.language import Named, Requirement
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +27,21 @@ class Preset(Named):
     """What the requirement does not prove, and what else an app needs."""
     sources: tuple[str, ...]
     """The KIP, and the place in Apache Kafka."""
+
+    @property
+    def clients(self) -> Mapping[str, str]:
+        """The oldest measured release of each client that uses it, by the newest brokers that were measured.
+
+        Empty for a preset that was not measured. The requirement is about brokers: a client must have it, too.
+        """
+        from featuregate.requirements.client_calls import oldest_that_works  # noqa: PLC0415 - loads the table
+
+        step = _MEASURED_BY.get(self.name)
+        return oldest_that_works(step) if step else {}
+
+
+_MEASURED_BY: Final = {"kip848": "kip848", "kip932": "share", "zstd": "zstd"}
+"""The steps of the table of clients that use what a preset is about."""
 
 
 kip447 = Preset(
@@ -50,7 +69,7 @@ kip848 = Preset(
     note=(
         "Brokers advertise the API whether or not the protocol is on. To tell their configs they ask for "
         "DESCRIBE_CONFIGS on the cluster; without it the preset is unknown. Where 'consumer' is missing, the first "
-        "heartbeat fails with UNSUPPORTED_VERSION."
+        "heartbeat fails with UNSUPPORTED_VERSION. In confluent-kafka and librdkafka it was a preview before 2.12."
     ),
     sources=("KIP-848", "KafkaApis.scala: isConsumerGroupProtocolEnabled", "GroupVersion.java"),
 )
@@ -116,6 +135,40 @@ zstd = Preset(
 )
 
 _ALL = (kip447, kip848, kip890, kip932, kip1071, zstd)
+
+
+def client(name: str, version: str | None = None) -> Preset:
+    """Return the requirement that every broker serves what a client calls: all APIs that every app uses.
+
+    By what was measured of the release with real brokers. A client that starts without a committed offset, or whose
+    group rebalances, makes calls that a running one does not.
+
+    Parameters
+    ----------
+    name
+        As in its package registry: ``confluent-kafka``, ``kafka-python``, ``aiokafka``, ``kafka-clients``.
+    version
+        By default that of the package that is installed here.
+
+    Raises
+    ------
+    ConfigError
+        The client is not installed, or this release of it was not measured.
+    """
+    from featuregate.requirements.client_calls import measured_row, requirement_of  # noqa: PLC0415 - loads the table
+
+    row = measured_row(name, version)
+    return Preset(
+        name=f"{name} {row.version}",
+        title=f"The calls of {name} {row.version}",
+        requirement=requirement_of(row),
+        note=(
+            "It is about producing, consuming, committing, looking up offsets and classic groups. Whether a mechanism "
+            "of SASL works is not in the API versions of brokers: featuregate.clients.fit() knows it. A setting such "
+            "as api_version or broker.version.fallback makes the client call other versions."
+        ),
+        sources=("KIP-35", f"measured {row.seen} on Kafka {', '.join(row.brokers)}: {row.how}"),
+    )
 
 
 def all() -> tuple[Preset, ...]:  # noqa: A001 - reads as presets.all()

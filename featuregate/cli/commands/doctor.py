@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.cluster import configuration, has_cluster, settings_of, silence_log
+from featuregate.cli.diagnosis.clients import client_findings
 from featuregate.cli.diagnosis.cluster import broker_list_findings, cluster_findings
 from featuregate.cli.diagnosis.configs import CONFIGS, config_findings
 from featuregate.cli.diagnosis.configuration import configuration_findings, invalid_configuration
@@ -15,6 +16,7 @@ from featuregate.cli.diagnosis.connections import closing_findings, connection_f
 from featuregate.cli.diagnosis.credentials import credential_findings, named_host_findings
 from featuregate.cli.diagnosis.findings import Finding, worst_first
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
+from featuregate.clients import installed
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.net.asked_versions import AskedVersions
 from featuregate.printable import printable
@@ -94,7 +96,9 @@ async def _examine(settings: Settings) -> list[Finding]:
     findings = [finding for finding in findings if finding.where not in silent]
     findings += broker_list_findings(registered=second.registered, role=settings.role)
     findings += named_host_findings(settings, (answer.host for answer in second.answers))
-    of_cluster = [*cluster_findings(*views), *config_findings(views[1])]
+    mechanism = settings.sasl.mechanism if settings.sasl else None
+    of_clients = client_findings(views[1], installed(), mechanism)
+    of_cluster = [*cluster_findings(*views), *config_findings(views[1]), *of_clients]
     return [*findings, *closing_findings(versions.closed_on_newer), *of_cluster]
 
 

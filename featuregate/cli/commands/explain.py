@@ -51,11 +51,17 @@ def to_text(preset: Preset, decision: Decision | None) -> str:
         f"{preset.name}: {preset.title}",
         f"requires\n{_indented(str(preset.requirement))}",
         f"does not prove\n{_indented(preset.note)}",
+        *_clients(preset),
         "sources\n" + "\n".join(f"  {source}" for source in preset.sources),
     ]
     if decision is not None:
         parts.append(check.to_text(decision))
     return "\n\n".join(parts)
+
+
+def _clients(preset: Preset) -> list[str]:
+    lines = [f"  {client} {version} or newer" for client, version in preset.clients.items()]
+    return ["clients that were seen to use it\n" + "\n".join(lines)] if lines else []
 
 
 def to_json(preset: Preset) -> dict[str, Any]:
@@ -65,6 +71,7 @@ def to_json(preset: Preset) -> dict[str, Any]:
         "title": preset.title,
         "requirement": str(preset.requirement),
         "does_not_prove": preset.note,
+        "clients": dict(preset.clients),
         "sources": list(preset.sources),
     }
 

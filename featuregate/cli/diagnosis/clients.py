@@ -1,0 +1,46 @@
+"""Findings about the clients that are installed here: what they cannot do with this cluster, as measured. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from featuregate.cli.diagnosis.findings import Finding
+from featuregate.clients.fit import SASL, fit_of
+from featuregate.clients.releases import releases_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from featuregate.clients.fit import Client, Fit
+    from featuregate.view.cluster_view import View
+
+
+def client_findings(view: View, clients: Iterable[Client], mechanism: str | None) -> Iterator[Finding]:
+    """Yield what each client cannot do on a release that a broker runs. What was not measured has no finding."""
+    if view.role != "broker" or not view.answering:
+        return
+    sasl = mechanism if f"sasl-{mechanism}" in SASL else None
+    for client in clients:
+        fits = [fit_of(client, release, sasl=sasl) for release in releases_of(view)]
+        yield from (_finding(fit, mechanism) for fit in fits if _matters(fit, mechanism))
+
+
+def _matters(fit: Fit, mechanism: str | None) -> bool:
+    """Return whether a client breaks, or what it lacks may concern this app: not a login where it does not log in."""
+    optional = [each for each in fit.findings if mechanism or not each.step.startswith("sasl-")]
+    return fit.verdict == "breaks" or (fit.verdict == "depends" and bool(optional))
+
+
+def _finding(fit: Fit, mechanism: str | None) -> Finding:
+    findings = [each for each in fit.findings if each.fate == "fails"]
+    if fit.verdict == "breaks":
+        findings = [each for each in findings if not each.optional or each.step == f"sasl-{mechanism}"]
+    newer = [each.works_from for each in findings if each.works_from]
+    return Finding(
+        severity="warning" if fit.verdict == "breaks" else "note",
+        code="client-breaks" if fit.verdict == "breaks" else "client-lacks",
+        where=str(fit.client),
+        problem=f"It cannot do this on Kafka {fit.release}: {', '.join(each.title for each in findings)}.",
+        evidence="; ".join(f"{each.title}: {each.why}" for each in findings),
+        advice=f"install {fit.client.name} {newer[-1]} or newer" if newer else "use another client for it",
+    )

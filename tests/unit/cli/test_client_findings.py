@@ -1,0 +1,38 @@
+"""``doctor`` names what installed clients cannot do with a cluster."""
+
+from __future__ import annotations
+
+import pytest
+from fleet_evidence import view
+
+from featuregate.cli.diagnosis.clients import client_findings
+from featuregate.clients.declared import client
+
+
+@pytest.mark.parametrize(
+    ("version", "release", "mechanism", "codes"),
+    [
+        ("1.5.0", "4.2", None, ["client-breaks"]),
+        ("1.5.0", "2.8", None, []),
+        ("2.6.0", "4.2", None, []),
+        ("2.6.0", "4.2", "PLAIN", []),
+        ("2.6.0", "4.2", "SCRAM-SHA-512", ["client-breaks"]),
+        ("2.6.0", "4.2", "OAUTHBEARER", ["client-lacks"]),
+        ("2.16.1", "4.2", "SCRAM-SHA-512", []),
+        ("99.0", "4.2", None, []),
+    ],
+)
+def test_a_client_has_a_finding_where_it_cannot_work(
+    version: str, release: str, mechanism: str | None, codes: list[str]
+):
+    """A mechanism counts where the configuration logs in; what was not measured is no finding."""
+    found = list(client_findings(view(release), [client("confluent-kafka", version)], mechanism))
+    assert [finding.code for finding in found] == codes
+
+
+def test_the_finding_names_the_release_that_works():
+    """It says what fails, why, and what to install."""
+    (found,) = client_findings(view("4.2"), [client("confluent-kafka", "2.6.0")], "SCRAM-SHA-256")
+    assert (found.severity, found.where) == ("warning", "confluent-kafka 2.6.0 (librdkafka 2.6.0)")
+    assert found.problem == "It cannot do this on Kafka 4.2: SASL SCRAM-SHA-256."
+    assert found.advice == "install confluent-kafka 2.6.1 or newer"
