@@ -218,7 +218,7 @@ SHOPIFY_UNTIL = (1, 38)
 def go_module(client: str, version: str, folder: Path) -> Installed:
     """Build the program against a release of a Go module."""
     home, module, others = MODULES[client]
-    named = "github.com/Shopify/sarama" if client == "sarama" and numbers(version) <= SHOPIFY_UNTIL else module
+    named = "github.com/Shopify/sarama" if client == "sarama" and numbers(version)[:2] <= SHOPIFY_UNTIL else module
     if not (folder / "client").exists():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "steps.go").write_text((PROGRAMS / "go" / "steps.go").read_text())

@@ -79,4 +79,6 @@ def apply_advice(
 def require_role(role: str, roles: tuple[str, ...]) -> None:
     """Raise ConfigError unless the role is one of these."""
     if role not in roles:
-        raise ConfigError("role", f"must be {' or '.join(roles)}, not {role!r}")
+        *others, last = roles
+        names = f"{', '.join(others)} or {last}" if others else last
+        raise ConfigError("role", f"must be {names}, not {role!r}")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("featuregate_confluent.config.advice")
 
-ClientRole = Literal["consumer", "producer"]
+ClientRole = Literal["consumer", "producer", "share"]
 Version = tuple[int, int, int]
 """Of librdkafka, such as ``(2, 12, 0)``."""
 
@@ -54,6 +54,8 @@ class _Item(NamedTuple):
     default: str = ""
     """What librdkafka does where the app says nothing."""
     excluders: tuple[_Excluder, ...] = ()
+    preview: Version | None = None
+    """The first librdkafka that does it as a preview, where none does it for production."""
 
 
 _OLD: Final = (1, 6, 0)
@@ -144,6 +146,14 @@ _ITEMS: Final = (
         note="For information: the cluster defends transactions of those clients that speak it",
         since=None,
     ),
+    _Item(
+        name="share-groups",
+        role="share",
+        requirement=presets.kip932,
+        note="No property does it: an app uses ShareConsumer, and acknowledges each record",
+        since=None,
+        preview=(2, 15, 0),
+    ),
 )
 _BOOLEANS: Final = {"t": "true", "1": "true", "f": "false", "0": "false"}
 
@@ -156,7 +166,7 @@ def advise(view: View, role: ClientRole, config: Config) -> tuple[Advice, ...]:
     view
         Such as :func:`featuregate.discover` returns.
     role
-        ``"consumer"`` or ``"producer"``.
+        ``"consumer"``, ``"producer"``, or ``"share"`` for a share consumer (KIP-932).
     config
         The app's librdkafka properties; not changed.
 
@@ -211,7 +221,7 @@ def _items(role: ClientRole) -> tuple[_Item, ...]:
 
 
 def _advice(item: _Item, decision: Decision, config: Config, client: Version | None) -> Advice:
-    used, words = _client(item.since, client)
+    used, words = _client(item, client)
     on = bool(item.spellings) and _effective(item, config) == item.value
     state = _state(item, decision, used=used, on=on)
     conflicts = tuple(_conflicts(item, config))
@@ -229,8 +239,14 @@ def _advice(item: _Item, decision: Decision, config: Config, client: Version | N
     )
 
 
-def _client(since: Version | None, client: Version | None) -> tuple[bool, str]:
+def _client(item: _Item, client: Version | None) -> tuple[bool, str]:
     """Return whether librdkafka does it, and the same as a sentence."""
+    since = item.since
+    if item.preview is not None:
+        return (
+            False,
+            f"librdkafka does it since {'.'.join(map(str, item.preview))}, as a preview that is not for production",
+        )
     if since is None:
         return False, "no librdkafka speaks it, and so neither does confluent-kafka"
     first = ".".join(map(str, since))
@@ -243,7 +259,7 @@ def _client(since: Version | None, client: Version | None) -> tuple[bool, str]:
 
 
 def _state(item: _Item, decision: Decision, *, used: bool, on: bool) -> AdviceState:
-    if item.since is None:
+    if item.since is None and item.preview is None:
         return AdviceState.NO_EFFECT
     if not (used and decision.open):
         return AdviceState.NOT_YET

@@ -185,9 +185,25 @@ def test_every_advice_says_why_and_crosses_process_borders() -> None:
                 assert pickle.loads(pickle.dumps(found)) == found
 
 
-def test_there_are_two_roles() -> None:
+def test_share_groups_are_a_preview_in_librdkafka() -> None:
+    """The cluster has them from 4.2 on, and no librdkafka is fit for production with them."""
+    (found,) = advise(NEW, "share", {})
+    assert found.decision is not None
+    assert (found.name, found.decision.open, found.state, found.used) == (
+        "share-groups",
+        True,
+        AdviceState.NOT_YET,
+        False,
+    )
+    assert "since 2.15.0, as a preview" in found.reason
+    (older,) = advise(OLD, "share", {})
+    assert older.decision is not None
+    assert not older.decision.open
+
+
+def test_there_are_three_roles() -> None:
     """Any other role is refused."""
-    with pytest.raises(ConfigError, match="role: must be consumer or producer, not 'admin'"):
+    with pytest.raises(ConfigError, match="role: must be consumer, producer or share, not 'admin'"):
         advise(NEW, "admin", {})  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="role"):
         with_advice({}, role="admin", features=StaticFeatures(NEW))  # type: ignore[arg-type]
