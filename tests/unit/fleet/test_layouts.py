@@ -73,6 +73,14 @@ IN_THE_ZONE_OF_THE_BROKER = {
     "the day first": f"22/11/2026 21:08:02 DEBUG {REQUEST}",
     "the day first, with dashes": f"22-11-2026 21:08:02.254 DEBUG {REQUEST}",
     "dots": f"22.11.2026 21:08:02,254 DEBUG {REQUEST}",
+    "a tab": f"2026-11-22\t21:08:02,254\tDEBUG\t{REQUEST}",
+    "bars": f"2026-11-22|21:08:02|DEBUG|{REQUEST}",
+    "brackets of their own": f"[2026-11-22] [21:08:02] DEBUG {REQUEST}",
+    "dashes": f"2026-11-22-21-08-02 DEBUG {REQUEST}",
+    "a clock with dots": f"2026-11-22 21.08.02 DEBUG {REQUEST}",
+    "a date without signs": f"20261122 21:08:02.254 DEBUG {REQUEST}",
+    "a month in capitals": f"22-NOV-2026 21:08:02 DEBUG {REQUEST}",
+    "Chinese": f"2026年11月22日 21:08:02 DEBUG {REQUEST}",
 }
 IN_UTC = {
     "journald's JSON": json.dumps({"__REALTIME_TIMESTAMP": f"{EPOCH_MILLIS}000", "MESSAGE": f"DEBUG {REQUEST}"}),
@@ -94,6 +102,12 @@ IN_UTC = {
     "JSON with other names": json.dumps({"@timestamp": TIME, "payload": {"inner": [REQUEST]}}),
     "logfmt": f"time={TIME} level=debug msg={json.dumps(REQUEST)} more=1",
     "CSV": f'{TIME},DEBUG,"' + REQUEST.replace('"', '""') + '",x',
+    "Azure": json.dumps({"TimeGenerated": TIME, "LogEntry": REQUEST}),
+    "Serilog": json.dumps({"@t": TIME, "@m": REQUEST, "@l": "Debug"}),
+    "OpenTelemetry": json.dumps(
+        {"scopeLogs": [{"logRecords": [{"timeUnixNano": f"{EPOCH_MILLIS}000000", "body": {"stringValue": REQUEST}}]}]}
+    ),
+    "XML": f'<Event timeMillis="{EPOCH_MILLIS}" level="DEBUG"><Message><![CDATA[{REQUEST}]]></Message></Event>',
     "an offset": f"2026-11-22T22:08:02,254+0100 DEBUG {REQUEST}",
     "hours of an offset": f"2026-11-22T15:08:02,254-06 DEBUG {REQUEST}",
     "minutes of an offset": f"2026-11-23T02:38:02.254+05:30 DEBUG {REQUEST}",
@@ -218,6 +232,13 @@ def test_a_zone_behind_a_layout_counts():
         assert row["last_seen"] == SECOND.replace(day=5)
 
 
+def test_a_clock_may_lack_seconds_where_it_has_a_colon():
+    """With a dot it is a number."""
+    (row,) = tables_of(f"2026-11-22 21:08 DEBUG {REQUEST}\n")["api_usage"]
+    assert row["last_seen"] == SECOND.replace(second=0)
+    assert read_line(f"2026-11-22 21.08 DEBUG {REQUEST}") == reasons.UNKNOWN_LAYOUT
+
+
 def test_a_layout_does_not_take_a_part_of_another_time():
     """Nor a day that does not exist, and no time without a year where it is not known when the file was written."""
     assert Layout("%d/%m/%Y %H:%M").last_time("05/11/2026 21:08:02") is None
@@ -253,15 +274,17 @@ def test_parts_of_a_line_are_joined_with_a_layout():
 @pytest.mark.parametrize(
     ("head", "layouts"),
     [
-        ("05/11/2026 21:08:02", ("%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S")),
-        ("[05-11-2026T21:08:02,254]", ("%d-%m-%YT%H:%M:%S", "%m-%d-%YT%H:%M:%S")),
-        ("Nov 22 21:08:19 host kafka[1]:", ("%b %d %H:%M:%S",)),
-        ("26.11.22 21:08:02", ("%y.%m.%d %H:%M:%S", "%d.%m.%y %H:%M:%S")),
-        ("5/6/26, 9:08:02 PM", ("%d/%m/%y, %I:%M:%S %p", "%m/%d/%y, %I:%M:%S %p")),
-        ("[21:08:02,254]", ()),
+        ("05/11/2026 21:08:02", ["%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S"]),
+        ("[05-11-2026T21:08:02,254]", ["%d-%m-%YT%H:%M:%S", "%m-%d-%YT%H:%M:%S"]),
+        ("Nov 22 21:08:19 host kafka[1]:", ["%b %d %H:%M:%S"]),
+        ("26.11.22 21:08:02", ["%y.%m.%d %H:%M:%S", "%d.%m.%y %H:%M:%S"]),
+        ("5/6/26, 9:08:02 PM", ["%d/%m/%y, %I:%M:%S %p", "%m/%d/%y, %I:%M:%S %p"]),
+        ("22-NOV-26 09.08.02.254 PM", ["%d-%b-%y %I.%M.%S %p"]),
+        ("22 Okt 2026 21:08:02", []),
+        ("[21:08:02,254]", []),
     ],
 )
-def test_a_line_that_needs_a_layout_shows_which(head: str, layouts: tuple[str, ...]):
+def test_a_line_that_needs_a_layout_shows_which(head: str, layouts: list[str]):
     """Two where day and month are unclear; none for a line without a date."""
     line = f"{head} DEBUG {REQUEST}"
     assert layouts_for(line) == layouts

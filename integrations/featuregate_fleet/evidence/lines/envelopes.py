@@ -42,9 +42,10 @@ _TEXTS: Final = (
 )  # fmt: skip
 """The names of the text, in JSON layouts and in the documents of shippers."""
 _TIMES: Final = (
-    "@timestamp", "time", "ts", "timestamp", "timeMillis", "instant", "datetime", "date", "asctime", "eventTime",
-    "_SOURCE_REALTIME_TIMESTAMP", "__REALTIME_TIMESTAMP", "timestampMs", "epochMillis", "t",
+    "@timestamp", "time", "ts", "timestamp", "timemillis", "instant", "datetime", "date", "asctime", "eventtime",
+    "_source_realtime_timestamp", "__realtime_timestamp", "timestampms", "epochmillis", "t", "@t",
 )  # fmt: skip
+"""In lower case. Behind these any name with ``time`` in it counts."""
 _LEVELS: Final = ("level", "log.level", "severity", "loglevel", "logLevel", "log_level", "levelname", "lvl")
 _INSTANT: Final = ("epochSecond", "nanoOfSecond")
 _DEPTH: Final = 4
@@ -191,16 +192,30 @@ def _reasons(texts: list[str]) -> Iterator[str]:
 
 
 def _time(document: dict[str, Any], layout: Layout | None) -> LineTime | None:
-    for name in _TIMES:
-        value = document.get(name)
-        if isinstance(value, dict) and _INSTANT[0] in value:
-            second, nanos = (value.get(part, 0) for part in _INSTANT)
-            value = f"{second}.{nanos:09}" if isinstance(second, int) and isinstance(nanos, int) else None
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            value = f"{value:.6f}" if isinstance(value, float) else str(value)
-        if isinstance(value, str) and (found := epoch_time(value) or time_in(value, layout)) is not None:
-            return found
-    return None
+    named = list(_named(document, _DEPTH))
+    values = dict(reversed(named))  # the outermost one of each name
+    known = [values.get(name) for name in _TIMES]
+    others = [value for name, value in named if "time" in name and name not in _TIMES]
+    times = (_time_of(value, layout) for value in (*known, *others))
+    return next((time for time in times if time is not None), None)
+
+
+def _named(document: dict[str, Any], depth: int) -> Iterator[tuple[str, Any]]:
+    """Yield the values of a document with their names in lower case, those of inner objects last."""
+    yield from ((name.lower(), value) for name, value in document.items())
+    for value in document.values() if depth else ():
+        for inner in value if isinstance(value, list) else (value,):
+            if isinstance(inner, dict):
+                yield from _named(inner, depth - 1)
+
+
+def _time_of(value: Any, layout: Layout | None) -> LineTime | None:
+    if isinstance(value, dict) and _INSTANT[0] in value:
+        second, nanos = (value.get(part, 0) for part in _INSTANT)
+        value = f"{second}.{nanos:09}" if isinstance(second, int) and isinstance(nanos, int) else None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        value = f"{value:.6f}" if isinstance(value, float) else str(value)
+    return (epoch_time(value) or time_in(value, layout)) if isinstance(value, str) else None
 
 
 def _level(document: dict[str, Any]) -> str | None:

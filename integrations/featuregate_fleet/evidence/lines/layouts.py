@@ -9,13 +9,13 @@ import re
 from collections import deque
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
-from itertools import islice, product
+from itertools import product
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate_fleet.evidence.lines.times import SEARCHED, ZONE, LineTime, last_time, time_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 _FRACTION: Final = r"(?P<fraction>\d{1,9})(?!\d)"
 _DIRECTIVES: Final = {
@@ -51,7 +51,7 @@ _DATES: Final = (
     *(date.replace("-", mark) for mark in "/-." for date in ("%d-%m", "%m-%d")),
     *("%b %d", "%d %b", "%d-%b-%y", "%d/%b/%y", "%y%m%d", "%Y-%j", "%Y.%j"),
 )
-_CLOCKS: Final = ("%I:%M:%S %p", "%H:%M:%S", "%H%M%S", "%H.%M.%S", "%H:%M")
+_CLOCKS: Final = ("%I:%M:%S %p", "%I.%M.%S %p", "%H:%M:%S", "%H%M%S", "%H.%M.%S", "%H:%M")
 _CENTURY: Final = datetime(2100, 1, 1, tzinfo=UTC)
 
 
@@ -107,29 +107,34 @@ def reads_as_kafka(layout: Layout | None) -> bool:
     return time_in(_KAFKAS, layout) == last_time(_KAFKAS)
 
 
-def layouts_for(line: str) -> tuple[str, ...]:
+def layouts_for(line: str) -> list[str]:
     """Return layouts that a line may have whose time has no meaning without one: two if day and month are unclear."""
-    return tuple(islice(_fitting(line), 2))
-
-
-def _fitting(line: str) -> Iterator[str]:
-    for mark, clock, day in product((" ", "T", ":", ", ", "_"), _CLOCKS, _DATES):
-        found = Layout(f"{day}{mark}{clock}", _CENTURY).last_time(line)
-        if found is not None and found.time is not None:
-            yield f"{day}{mark}{clock}"
+    for mark, clock in product((" ", "T", ":", ", ", "_"), _CLOCKS):
+        layouts = [f"{day}{mark}{clock}" for day in _DATES]
+        times = [Layout(layout, _CENTURY).last_time(line) for layout in layouts]
+        fitting = [layout for layout, found in zip(layouts, times, strict=True) if found and found.time]
+        if fitting:  # a later clock may fit, too, without the half of the day
+            return fitting[:2]
+    return []
 
 
 @cache
 def _pattern(text: str) -> re.Pattern[str]:
     """Return a layout as a pattern, with the names that `time_of` knows."""
-    parts, used = [r"(?<![\w/.-])"], ""
-    for name, blank, literal in _PART.findall(text.strip().replace("%%", "\0")):
-        used += name
-        if name == "S" and "%f" not in text:
-            parts.append(rf"{_DIRECTIVES['S']}(?:[.,]{_FRACTION})?")
-        else:
-            parts.append(_DIRECTIVES[name] if name else r"\s++" if blank else re.escape(literal.replace("\0", "%")))
-    return re.compile("".join(parts) + r"(?!:?\d)" + ("" if "z" in used else ZONE), re.ASCII)
+    text = text.strip().replace("%%", "\0")
+    parts = [_part(text, found) for found in _PART.finditer(text)]
+    zone = "" if "%z" in text else ZONE
+    return re.compile(r"(?<![\w/.-])" + "".join(parts) + r"(?!:?\d)" + zone, re.ASCII)
+
+
+def _part(text: str, found: re.Match[str]) -> str:
+    """Return one part of a layout as a pattern. Numbers that nothing parts have all their digits."""
+    name, blank, literal = found.groups()
+    if name == "S" and "%f" not in text:
+        return rf"{_DIRECTIVES[name]}(?:[.,]{_FRACTION})?"
+    if name and "%" in (text[: found.start()][-2:-1], text[found.end() :][:1]):
+        return _DIRECTIVES[name].replace(r"\d\d?", r"\d\d").replace(r"\d{1,3}", r"\d{3}")
+    return _DIRECTIVES[name] if name else r"\s++" if blank else re.escape(literal.replace("\0", "%"))
 
 
 def _time(parts: Mapping[str, str | None]) -> LineTime | None:
@@ -140,8 +145,6 @@ def _time(parts: Mapping[str, str | None]) -> LineTime | None:
         if day.year != year:
             return LineTime(None, in_utc=False)
         parts = {**parts, "month": str(day.month), "day": str(day.day)}
-    elif name := parts["name"]:
-        parts = {**parts, "name": name.title()}
     return time_of(parts)
 
 

@@ -24,15 +24,23 @@ _HOURS_AHEAD: Final = {
 }  # fmt: skip
 """Abbreviations of zones that have one meaning in logs. IST, BST and CST have several."""
 
-_CLOCK: Final = r"(?P<hour>\d\d?):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,:](?P<fraction>\d{1,9})(?!\d))?"
+_CLOCK: Final = (
+    r"(?P<hour>\d\d?)(?P<sign>[:.-])(?P<minute>\d\d)"
+    r"(?:(?P=sign)(?P<second>\d\d)(?:[.,:](?P<fraction>\d{1,9})(?!\d))?|(?<=:\d\d)(?![:\d]))"
+)
+"""With colons, seconds may be missing: ``21.08`` is a number."""
 ZONE: Final = rf"(?: ?(?P<zone>[+-]\d\d(?::?\d\d)?|{'|'.join(_HOURS_AHEAD)})(?![\w:]))?"
 _HALF: Final = r"(?: ?(?P<half>[AaPp])[Mm](?!\w))?"
-_NAME: Final = rf"(?P<name>{'|'.join(_MONTHS)})"
+_NAME: Final = rf"(?P<name>(?i:{'|'.join(_MONTHS)}))"
 _YEAR: Final = r"(?P<year>20\d\d)"
+_BETWEEN: Final = r"(?:[T_:|\t-]|,? +[\[(]?|[\])] ?[\[(])"
+"""A date in brackets may have its time in others."""
 _FORMATS: Final = tuple(
     re.compile(rf"(?<!\d){pattern}", re.ASCII)
     for pattern in (
-        rf"{_YEAR}(?P<mark>[-/.])(?P<month>\d\d)(?P=mark)(?P<day>\d\d)[T _:]{_CLOCK}{ZONE}",
+        rf"{_YEAR}(?P<mark>[-/.])(?P<month>\d\d)(?P=mark)(?P<day>\d\d){_BETWEEN}{_CLOCK}{ZONE}",
+        rf"{_YEAR}年(?P<month>\d\d?)月(?P<day>\d\d?)日 ?{_CLOCK}{ZONE}",
+        rf"{_YEAR}(?P<month>0[1-9]|1[0-2])(?P<day>0[1-9]|[12]\d|3[01])[T _-]{_CLOCK}{ZONE}",
         rf"(?P<day>\d\d?)[ /-]{_NAME}[ /-]{_YEAR},?[ :T]{_CLOCK}{_HALF}{ZONE}",
         rf"{_NAME}[a-z]* +(?P<day>\d\d?),? +{_YEAR},?(?: at)? +{_CLOCK}{_HALF}{ZONE}",
         rf"{_NAME} +(?P<day>\d\d?) {_CLOCK}{ZONE} {_YEAR}(?!\d)",
@@ -44,7 +52,9 @@ _FORMATS: Final = tuple(
         ),
     )
 )
-_EPOCH: Final = re.compile(r"(?:^|(?<=[\[(={ ]))([12]\d{9}(?:[.,]\d{1,9}|\d{3}|\d{6}|\d{9})?)(?![\w.,:-])", re.ASCII)
+_EPOCH: Final = re.compile(
+    r"(?:^|(?<=[\[(={ '\x22]))([12]\d{9}(?:[.,]\d{1,9}|\d{3}|\d{6}|\d{9})?)(?![\w.,:-])", re.ASCII
+)
 _BEGIN, _END = (datetime(year, 1, 1, tzinfo=UTC) for year in (2000, 2100))
 _ZERO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 SEARCHED: Final = 1024
@@ -110,7 +120,7 @@ def _day(parts: Mapping[str, str | None]) -> tuple[int, int, int] | None:
         if (one > _MONTHS_A_YEAR) == (two > _MONTHS_A_YEAR):
             return None
         return (year, two, one) if one > _MONTHS_A_YEAR else (year, one, two)
-    month = _MONTHS[name] if name else int(parts["month"] or 0)
+    month = _MONTHS[name.title()] if name else int(parts["month"] or 0)
     return year, month, int(parts["day"] or 0)
 
 
