@@ -93,6 +93,11 @@ fuzz: $(READY) ## mutants of what peers send, for MINUTES=10 (ONLY="log line", S
 docs: $(READY) ## build the documentation into docs/_build/html, warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -n -q -b html docs docs/_build/html
 
+.PHONY: wheel
+wheel: $(READY) ## a wheel of this checkout in dist/, for your project, your index or your image
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir dist .
+	@ls dist/*.whl
+
 .PHONY: lock
 lock: $(READY) ## write requirements/*.txt anew from pyproject.toml (UPGRADE=--upgrade takes the newest)
 	$(LOCK) --extra all --group dev pyproject.toml -o requirements/dev.txt

@@ -12,12 +12,14 @@ from prometheus_client import REGISTRY, make_wsgi_app
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 
 import featuregate as fg
+from featuregate import GateClosed
 from featuregate.health import wsgi_app
 from featuregate_metrics.prometheus import FeatureCollector
 
 features = fg.Discoverer(os.environ.get("KAFKA", "localhost:9092"), interval=60)
 # Starts to poll, in each forked worker by itself.
 new_groups = features.gate("new-groups", fg.presets.kip848)
+inbox = features.gate("inbox", fg.presets.kip932)
 REGISTRY.register(FeatureCollector(features))
 
 app = Flask(__name__)
@@ -29,3 +31,16 @@ app.wsgi_app = DispatcherMiddleware(app.wsgi_app, beside)  # type: ignore[method
 def protocol() -> dict[str, str]:
     """Say which group protocol the service would use now."""
     return {"group.protocol": "consumer" if new_groups.open else "classic"}
+
+
+@app.get("/inbox")
+@inbox.guard
+def receive() -> dict[str, str]:
+    """Do what share groups are needed for."""
+    return {"read.by": "a share group"}
+
+
+@app.errorhandler(GateClosed)
+def not_yet(error: GateClosed) -> tuple[dict[str, str], int]:
+    """Say what the cluster lacks, to whoever asks for what it cannot do yet."""
+    return {"gate": error.gate, "decision": error.decision.summary}, 503

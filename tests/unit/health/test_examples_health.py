@@ -90,6 +90,18 @@ def test_a_service_shows_its_health(brokers: FakeCluster, framework: str, servic
     assert ("/metrics" in service) == (GATE_METRIC in shown)
 
 
+@pytest.mark.parametrize(
+    ("release", "said"), [("4.2", '/inbox 200 {"read.by":"a share group"}'), ("4.0", "/inbox 503 ")]
+)
+def test_a_service_answers_503_where_a_gate_is_closed(release: str, said: str) -> None:
+    """With the decision, which names what is missing."""
+    pytest.importorskip("flask")
+    with FakeCluster(1, release=release) as brokers:
+        shown = run_python(FLASK.replace('"/protocol"', '"/inbox"'), brokers)
+    assert said in shown
+    assert ("share.version>=1" in shown) is (release == "4.0")
+
+
 def test_the_processes_of_a_celery_worker_poll_by_themselves(brokers: FakeCluster, tmp_path: Path) -> None:
     """The worker imports the tasks and then forks. A task waits for the first poll of its process."""
     pytest.importorskip("celery")
