@@ -5,15 +5,13 @@ from __future__ import annotations
 from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
-from featuregate.catalog.clients import client_rows, measured_clients
+from featuregate.catalog.clients import ClientRow, OnBroker, client_rows, measured_clients
 from featuregate.errors import ConfigError
-from featuregate.requirements.language import And, ApiBetween
+from featuregate.requirements.language import And, ApiBetween, Requirement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate.catalog.clients import ClientRow, OnBroker
-    from featuregate.requirements.language import Requirement
 
 CORE_STEPS: Final = ("produce", "consume", "commit", "offsets", "rebalance")
 """What every client does, sooner or later."""

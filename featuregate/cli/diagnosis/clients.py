@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from featuregate.cli.diagnosis.findings import Finding
-from featuregate.clients.fit import SASL, fit_of
+from featuregate.clients.fit import SASL, Client, Fit, fit_of
 from featuregate.clients.releases import releases_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from featuregate.clients.fit import Client, Fit
     from featuregate.view.cluster_view import View
 
 

@@ -51,6 +51,13 @@ def sources() -> dict[str, str]:
     return found
 
 
+def test_each_check_has_its_verdicts_on_the_page():
+    """What it blocks, and of what it warns."""
+    page = (ROOT / "docs/explanation/fleet.md").read_text()
+    table = page.partition("| check | blocks | is a warning, or unknown |\n")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)) == names_of_checks()
+
+
 def test_each_check_has_its_tests():
     """A check that is new has to say how it is proved, and a test that was renamed is noticed."""
     rows = rows_of_the_page()

@@ -1,0 +1,60 @@
+"""What stands in several places stands in all of them, and the lists of these places name files that are there."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import TYPE_CHECKING, get_args
+
+import pytest
+from doc_pages import ROOT
+from hypothesis import find
+from strategies import conditions
+
+from featuregate import requirements
+from featuregate.cli.arguments.parser import all_plugins, build_parser
+from featuregate.requirements import AnyCondition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+REQUIREMENTS = "docs/reference/requirements.md"
+
+
+def text(path: str) -> str:
+    return (ROOT / path).read_text()
+
+
+def test_the_lists_name_files_that_are_there() -> None:
+    """A file that was renamed is noticed."""
+    section = text("CONTRIBUTING.md").partition("\n## How to add\n")[2].partition("\n## ")[0]
+    named = re.findall(r"`((?:featuregate|integrations|tests|scripts|docs)/[^`]+)`", section)
+    assert len(named) > 15
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("kind", get_args(AnyCondition))
+def test_a_requirement_kind_is_exported_drawn_and_documented(kind: type) -> None:
+    """By the strategies all properties of decisions and texts hold for it."""
+    assert kind.__name__ in requirements.__all__
+    assert isinstance(find(conditions, lambda condition: isinstance(condition, kind)), kind)
+    assert re.search(rf"autoclass:: featuregate\.(requirements\.)?{kind.__name__}$", text(REQUIREMENTS), re.MULTILINE)
+
+
+def options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Yield the long options of all commands that help shows."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from options(command)
+        elif action.help != argparse.SUPPRESS:
+            yield from (option for option in action.option_strings if option.startswith("--"))
+
+
+def test_each_option_is_on_the_page_of_the_command_line() -> None:
+    """``--help`` and ``--version`` explain themselves."""
+    page = text("docs/reference/command-line.md")
+    found = set(options(build_parser(all_plugins()))) - {"--help", "--version"}
+    assert len(found) > 50
+    assert {option for option in found if not re.search(rf"{option}(?![\w-])", page)} == set()
