@@ -11,18 +11,29 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from featuregate.testing import simulator
     from featuregate.testing.fakes.cluster import FakeCluster
+    from featuregate.testing.latch_store_law import check_latch_store
     from featuregate.testing.local_kafka.cluster import LocalKafka
     from featuregate.testing.simulator.simulated_cluster import SimulatedCluster
     from featuregate.testing.simulator.upgrades import upgrades
     from featuregate.testing.static import StaticFeatures, release_view
 
-__all__ = ["FakeCluster", "LocalKafka", "SimulatedCluster", "StaticFeatures", "release_view", "simulator", "upgrades"]
+__all__ = [
+    "FakeCluster",
+    "LocalKafka",
+    "SimulatedCluster",
+    "StaticFeatures",
+    "check_latch_store",
+    "release_view",
+    "simulator",
+    "upgrades",
+]
 
 _MODULES = {
     "FakeCluster": "featuregate.testing.fakes.cluster",
     "LocalKafka": "featuregate.testing.local_kafka.cluster",
     "SimulatedCluster": "featuregate.testing.simulator.simulated_cluster",
     "StaticFeatures": "featuregate.testing.static",
+    "check_latch_store": "featuregate.testing.latch_store_law",
     "release_view": "featuregate.testing.static",
     "upgrades": "featuregate.testing.simulator.upgrades",
 }

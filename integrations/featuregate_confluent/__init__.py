@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from featuregate_confluent.client.topic_latch_store import TopicLatchStore
     from featuregate_confluent.config.advice import advise, with_advice
     from featuregate_confluent.config.options import SwitchOptions
     from featuregate_confluent.dead_letters import DeadLetter
@@ -57,6 +58,7 @@ __all__ = [
     "SwitchError",
     "SwitchFatal",
     "SwitchOptions",
+    "TopicLatchStore",
     "TransformFailed",
     "UsageTopic",
     "advise",
@@ -91,6 +93,7 @@ _ROOMS = {
     "error_actions": ("ErrorAction",),
     "switch": ("ProducerSwitch",),
     "client.discovery": ("UsageTopic",),
+    "client.topic_latch_store": ("TopicLatchStore",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

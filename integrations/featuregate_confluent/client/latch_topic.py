@@ -16,69 +16,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicCollection,
-    TopicPartition,
-)
-from confluent_kafka.admin import RESOURCE_TOPIC, ConfigResource  # type: ignore[attr-defined]  # not re-exported
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message
 
 from featuregate_confluent.client import clients
-from featuregate_confluent.errors import LatchTopicError, LatchTopicUnreadable, UnknownMark
+from featuregate_confluent.client.compacted_topic import GRACE, CompactedTopic, Reading
+from featuregate_confluent.errors import UnknownMark
 from featuregate_confluent.latch import marks
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.models import Model
-from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from concurrent.futures import Future
+    from collections.abc import Mapping
 
-
-_BATCH: Final = 500
-_GRACE: Final = 2.0  # seconds that an answer may come after librdkafka's own bound
 _BY_LABEL: Final = {model.label: model for model in Model}
 
 _Place = tuple[int, bytes]
 """A partition and a key. After partitions were added to the topic, one key may stand in two of them."""
-
-
-class _Reading:
-    """Partitions that one consumer reads to their ends, as its isolation level shows them."""
-
-    def __init__(self, consumer: Consumer, take: Callable[[Message], None]) -> None:
-        self._consumer = consumer
-        self._take = take
-        self.ends: dict[int, int] = {}
-        """The end of each partition that was reached: with ``read_committed`` its last stable offset."""
-
-    def begin(self, topic: str, offsets: Mapping[int, int]) -> None:
-        """Read partitions from these offsets on."""
-        self._consumer.assign([TopicPartition(topic, number, offset) for number, offset in offsets.items()])
-
-    def step(self, seconds: float) -> None:
-        """Take the next records. Raises KafkaException."""
-        for message in self._consumer.consume(_BATCH, timeout=seconds):
-            error = message.error()
-            if error is None:
-                self._take(message)
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - a public name of librdkafka
-                self.ends[message.partition() or 0] = message.offset() or 0
-            else:  # transient errors do not come as messages
-                raise KafkaException(error)
-
-    def hidden(self, topic: str) -> dict[int, int]:
-        """Return the ends of the partitions in which more records follow: an open transaction hides them."""
-        found = {}
-        for number, end in self.ends.items():
-            _low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, number), cached=True)
-            if high > end:
-                found[number] = end
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +45,7 @@ class LatchRecord:
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
-class LatchTopic:
+class LatchTopic(CompactedTopic):
     """The latch of one group, in a compacted topic that many groups may share.
 
     Parameters
@@ -111,8 +64,7 @@ class LatchTopic:
     """
 
     def __init__(self, topic: str, config: Mapping[str, Any], *, group: str, gate: str) -> None:
-        self.topic = topic
-        self._config = config
+        super().__init__(topic, config)
         self._group = group
         self._prefix = f"{quote(group, safe='')}|{quote(gate, safe='')}|".encode()
 
@@ -152,7 +104,7 @@ class LatchTopic:
 
         for partition, key in held:
             producer.produce(self.topic, None, key, partition, on_delivery=delivered)
-        left = producer.flush(max(until - time.monotonic(), _GRACE)) if held else 0
+        left = producer.flush(max(until - time.monotonic(), GRACE)) if held else 0
         if left or failures:
             why = f"{failures[0].name()}: {failures[0].str()}" if failures else f"no answer within {timeout:g} s"
             raise self._error(f"not all of its records were erased: {why}. Writing needs the right WRITE. Try again")
@@ -176,7 +128,7 @@ class LatchTopic:
         partitions = self._check(timeout)
         held: dict[_Place, bytes] = {}
         with closing(clients.reader(self._config, self._group)) as consumer:
-            reading = _Reading(consumer, lambda message: self._take(held, message))
+            reading = Reading(consumer, lambda message: self._take(held, message))
             reading.begin(self.topic, dict.fromkeys(partitions, OFFSET_BEGINNING))
             late = f"it was not read to its end within {timeout:g} s. Try again"
             self._read_until(reading, lambda: len(reading.ends) == len(partitions), until, late)
@@ -191,7 +143,7 @@ class LatchTopic:
             )
         return held
 
-    def _hidden(self, stable: _Reading, until: float, late: str) -> dict[int, int]:
+    def _hidden(self, stable: Reading, until: float, late: str) -> dict[int, int]:
         """Return the last offset of each partition at which a record of ours is hidden by another transaction."""
         behind = stable.hidden(self.topic)
         last: dict[int, int] = {}
@@ -205,21 +157,10 @@ class LatchTopic:
                 last[partition] = offset
 
         with closing(clients.reader(self._config, self._group, isolation="read_uncommitted")) as consumer:
-            everything = _Reading(consumer, note)
+            everything = Reading(consumer, note)
             everything.begin(self.topic, behind)
             self._read_until(everything, lambda: len(everything.ends) == len(behind), until, late)
         return last
-
-    def _read_until(self, reading: _Reading, done: Callable[[], bool], until: float, late: str) -> None:
-        while not done():
-            left = until - time.monotonic()
-            if left <= 0:
-                raise LatchTopicUnreadable(self._words(late))
-            try:
-                reading.step(min(left, 0.5))
-            except KafkaException as failure:
-                error = failure.args[0]
-                raise self._error(f"{error.name()}: {error.str()}. Reading needs the right READ") from failure
 
     def _take(self, held: dict[_Place, bytes], message: Message) -> None:
         if not self._is_ours(message):
@@ -235,41 +176,3 @@ class LatchTopic:
         """Whether a record is of this group and gate; others are of other groups, or of other software."""
         key = message.key()
         return isinstance(key, bytes) and key.startswith(self._prefix)
-
-    def _check(self, timeout: float) -> list[int]:
-        """Return the topic's partitions where it may be used at all."""
-        admin = clients.admin(self._config)
-        until = time.monotonic() + timeout + _GRACE
-        resource = ConfigResource(RESOURCE_TOPIC, self.topic)
-        described = admin.describe_topics(TopicCollection([self.topic]), request_timeout=timeout)[self.topic]
-        configured = admin.describe_configs([resource], request_timeout=timeout)[resource]
-        partitions = [partition.id for partition in self._answer(described, until, "DESCRIBE").partitions]
-        entry = self._answer(configured, until, "DESCRIBE_CONFIGS").get("cleanup.policy")
-        policy = "unknown" if entry is None else entry.value
-        if policy != "compact":
-            raise self._error(
-                f"its cleanup.policy is {policy}, so that brokers delete latches. Set cleanup.policy=compact, alone"
-            )
-        return partitions
-
-    def _answer(self, future: Future[Any], until: float, right: str) -> Any:
-        try:
-            return future.result(max(0.0, until - time.monotonic()))
-        except TimeoutError:
-            raise LatchTopicUnreadable(self._words("no broker answered in time. Try again")) from None
-        except KafkaException as failure:
-            error = failure.args[0]
-            if error.code() in TRANSIENT_ERRORS:
-                raise LatchTopicUnreadable(self._words(f"{error.name()}: {error.str()}. Try again")) from failure
-            if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise self._error(
-                    "it does not exist. Create it with cleanup.policy=compact, and with as many replicas as the "
-                    "topics that the app reads"
-                ) from failure
-            raise self._error(f"{error.name()}: {error.str()}. This needs the right {right}") from failure
-
-    def _error(self, problem: str) -> LatchTopicError:
-        return LatchTopicError(self._words(problem))
-
-    def _words(self, problem: str) -> str:
-        return f"latch topic {self.topic!r}: {problem}"

@@ -1,0 +1,121 @@
+"""A latch store in a compacted topic of the cluster itself, for containers without a volume."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message
+
+from featuregate.errors import ConfigError, LatchStoreError
+from featuregate.gating.latches import LatchState, join
+from featuregate_confluent.client import clients
+from featuregate_confluent.client.compacted_topic import CompactedTopic, Reading
+from featuregate_confluent.errors import SwitchError
+from featuregate_confluent.latch.latch_records import records_of, state_of, superseded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LATCH_TOPIC: Final = "featuregate-latches"
+
+
+class TopicLatchStore(CompactedTopic):
+    """Keeps the latches of an app in a compacted topic, which all instances of the app share.
+
+    .. code-block:: python
+
+        fg.Discoverer(config, latch_store=TopicLatchStore(config, app="orders"))
+
+    Parameters
+    ----------
+    config
+        The app's properties; only those about the connection are used.
+    app
+        The name that all instances of the app share. Apps of other names have latches of their own in the same topic.
+    topic
+        The topic. It must exist, with ``cleanup.policy=compact`` and nothing else.
+    timeout
+        Seconds for reading the topic, and for writing to it, at the most.
+
+    Notes
+    -----
+    Reading needs the rights READ and DESCRIBE_CONFIGS on the topic, and writing WRITE. Nothing stays open between two
+    calls, so that a forked child may go on. Each poll reads the topic: use a discoverer that polls in a thread of its
+    own, and not in the event loop of the app. While all brokers are down the topic cannot be read, and no gate starts
+    from its latch.
+    """
+
+    def __init__(self, config: Mapping[str, Any], *, app: str, topic: str = LATCH_TOPIC, timeout: float = 10.0) -> None:
+        if not str(app).strip():
+            raise ConfigError("app", f"must be the name that all instances of the app share, not {app!r}")
+        super().__init__(topic, config)
+        self._app = app
+        self._timeout = timeout
+        self._known: dict[bytes, bytes] = {}
+
+    def __repr__(self) -> str:
+        return f"TopicLatchStore({self.topic!r}, app={self._app!r})"
+
+    def load(self, cluster_id: str) -> LatchState | None:
+        """Return the state of this cluster; see :meth:`featuregate.LatchStore.load`."""
+        state = self._read_state(cluster_id)
+        return state if state != LatchState(cluster_id=cluster_id) else None
+
+    def save(self, state: LatchState) -> LatchState:
+        """Write what the topic does not have yet; see :meth:`featuregate.LatchStore.save`."""
+        if state.cluster_id is None:
+            raise LatchStoreError(self.topic, "a cluster without an id has no place on a latch store")
+        joined = join(self._read_state(state.cluster_id), state)
+        wanted = records_of(self._app, joined)
+        self._write({key: value for key, value in wanted.items() if self._known.get(key) != value})
+        self._write(dict.fromkeys(superseded(self._known, self._app, joined)))
+        return joined
+
+    def _read_state(self, cluster_id: str) -> LatchState:
+        """Read the whole topic: it is small, and a topic that was made again begins at other offsets."""
+        found: dict[bytes, bytes] = {}
+        history: list[tuple[bytes, bytes]] = []
+
+        def take(message: Message) -> None:
+            key, value = message.key(), message.value()
+            if isinstance(key, bytes) and isinstance(value, bytes):
+                found[key] = value
+                history.append((key, value))
+            elif isinstance(key, bytes):
+                found.pop(key, None)
+
+        until = time.monotonic() + self._timeout
+        try:
+            partitions = self._check(self._timeout)
+            with closing(clients.reader(self._config, self._app, isolation="read_uncommitted")) as consumer:
+                reading = Reading(consumer, take)
+                reading.begin(self.topic, dict.fromkeys(partitions, OFFSET_BEGINNING))
+                late = f"it was not read to its end within {self._timeout:g} s"
+                self._read_until(reading, lambda: len(reading.ends) == len(partitions), until, late)
+        except SwitchError as error:
+            raise LatchStoreError(self.topic, str(error)) from error
+        self._known = found
+        return state_of(self._app, cluster_id, [(key, value) for key, value in history if key in found])
+
+    def _write(self, records: Mapping[bytes, bytes | None]) -> None:
+        """Write records, and wait until all replicas in sync have them."""
+        if not records:
+            return
+        failures: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, _message: Message) -> None:
+            if error is not None:
+                failures.append(error)
+
+        producer = clients.writer(self._config)
+        try:
+            for key, value in records.items():
+                producer.produce(self.topic, value, key, on_delivery=delivered)
+        except KafkaException as failure:
+            failures.append(failure.args[0])
+        left = producer.flush(self._timeout)
+        if left or failures:
+            why = f"{failures[0].name()}: {failures[0].str()}" if failures else f"no answer within {self._timeout:g} s"
+            raise LatchStoreError(self.topic, f"a latch was not written: {why}. Writing needs the right WRITE")
