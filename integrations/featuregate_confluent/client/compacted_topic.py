@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import RESOURCE_TOPIC, ConfigResource  # type: ignore[attr-defined]  # not re-exported
 
 from featuregate_confluent.client import clients
@@ -15,8 +15,6 @@ from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from concurrent.futures import Future
-
-    from confluent_kafka import Consumer, Message
 
 _BATCH: Final = 500
 GRACE: Final = 2.0
