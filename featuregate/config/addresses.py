@@ -44,6 +44,10 @@ def parse_bootstrap(key: str, text: str, protocol: str) -> tuple[Address, ...]:
     return tuple(dict.fromkeys(read))
 
 
+_QUOTES = ("'", '"')
+_BEGINS_PATH = ("/", "./", "../", "~")
+
+
 class _Part(NamedTuple):
     """One address of a list, as text."""
 
@@ -63,6 +67,10 @@ class _Part(NamedTuple):
             raise self.wrong("has a semicolon or a blank within: put commas between addresses")
         if "@" in rest:
             raise self.wrong("holds a user name or a password: give host:port, and credentials as sasl.* properties")
+        if rest.startswith(_QUOTES):
+            raise self.wrong("has quotes around it, which are part of a value: leave them out")
+        if rest.startswith(_BEGINS_PATH):
+            raise self.wrong("is the path of a file: give that as pathlib.Path, or host:port")
         host, port = self.split(rest)
         if not (_HOST.fullmatch(host) or _is_ipv6(host)):
             raise self.wrong("has no usable host: give host:port, or [::1]:9092 for an IPv6 address")

@@ -98,6 +98,8 @@ class Properties:
         meant = sorted(
             given for given, close in misspelt(self.unread, alike=_PERHAPS).items() if close in _BY_NAME[name].spellings
         )
+        # A framework's prefix, such as spring.kafka.bootstrap-servers, is more than a few wrong letters.
+        meant = meant or sorted(given for given in self.unread if _letters(given).endswith(_letters(name)))
         return f"; did you mean it by {self.prefix}{meant[0]}?" if meant else ""
 
     def misspelt_security(self) -> dict[str, str]:
@@ -226,6 +228,10 @@ def _joined(value: object) -> object:
     if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
         return ",".join(value)
     return value
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalpha, name)).lower()
 
 
 def _is_spark(name: str) -> bool:

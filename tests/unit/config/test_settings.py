@@ -56,10 +56,34 @@ def test_unrelated_properties_are_ignored():
 
 
 @pytest.mark.parametrize("prefix", ["", "kafka."])
-@pytest.mark.parametrize("given", ["bootstrap.server", "bootstap.servers", "bootstrap-servers", "Bootstrap.Servers"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "bootstrap.server",
+        "bootstap.servers",
+        "bootstrap-servers",
+        "Bootstrap.Servers",
+        "spring.kafka.bootstrap-servers",
+        "consumer.bootstrap.servers",
+    ],
+)
 def test_a_misspelt_bootstrap_list_gets_a_hint(given, prefix):
     """The error that it is missing names what the app gives in its place."""
     assert str(refused({prefix + given: "a:1"})).endswith(f"; did you mean it by {prefix}{given}?")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ('"a:9092"', "has quotes around it"),
+        ("'a:9092,b:9092'", "has quotes around it"),
+        ("/etc/kafka/client.properties", "is the path of a file: give that as pathlib.Path"),
+        ("~/client.conf", "is the path of a file"),
+    ],
+)
+def test_what_is_no_address_is_called_what_it_is(given, says):
+    """Properties have no quotes, and a str is a list of addresses."""
+    assert says in str(refused(given))
 
 
 def test_addresses_are_text():
