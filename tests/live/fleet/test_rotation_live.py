@@ -62,14 +62,14 @@ def test_short_and_damaged_files_that_got_the_name_of_another_one_are_read(tmp_p
     place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
     verdict = ["fleet", "readiness", "--drop-api", "Fetch<4", "--min-hours", "0", *place]
 
-    def run() -> None:
-        assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]) == 0
+    def run(code: int = 0) -> None:
+        assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]) == code
 
     log.write_text(lines("a", 16, 0, 1))
     run()
     assert main(verdict) == 0
     log.write_bytes(gzip.compress(lines("b", 16, 1, 2).encode())[:-9])
-    run()
+    run(2)
     assert main(verdict) == 3
     log.write_text(lines("old", 1, 350, 1))
     run()
