@@ -48,6 +48,8 @@ _TIMES: Final = (
 """In lower case. Behind these any name with ``time`` in it counts."""
 _LEVELS: Final = ("level", "log.level", "severity", "loglevel", "logLevel", "log_level", "levelname", "lvl")
 _INSTANT: Final = ("epochSecond", "nanoOfSecond")
+_LOOKED_AT: Final = 1000
+"""Names of a document, in which its time may be. Brokers do not write more, and a line may have millions."""
 _DEPTH: Final = 4
 """Envelopes in one another."""
 _PREFIX: Final = 512
@@ -192,7 +194,7 @@ def _reasons(texts: list[str]) -> Iterator[str]:
 
 
 def _time(document: dict[str, Any], layout: Layout | None) -> LineTime | None:
-    named = list(_named(document, _DEPTH))
+    named = list(islice(_named(document, _DEPTH), _LOOKED_AT))
     values = dict(reversed(named))  # the outermost one of each name
     known = [values.get(name) for name in _TIMES]
     others = [value for name, value in named if "time" in name and name not in _TIMES]
