@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,16 +13,23 @@ from pyspark.sql import SparkSession
 from featuregate_fleet import Fleet, NotReady
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from featuregate.testing import LocalKafka
 
+ROOT = Path(__file__).parents[3]
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
 
 @pytest.mark.usefixtures("jvm")
-def test_a_notebook_reads_logs_and_asks(broker_log: Path, kafka: LocalKafka, tmp_path: Path) -> None:
-    """A second run adds nothing; the session of the program keeps its settings."""
+def test_a_notebook_reads_logs_and_asks(
+    broker_log: Path,
+    kafka: LocalKafka,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A second run, the one of the page, adds nothing; the session of the program keeps its settings."""
+    monkeypatch.syspath_prepend(ROOT / "examples" / "spark_job")
+    check_move = importlib.import_module("fleet_from_python").check_move
     spark = SparkSession.builder.getOrCreate()
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
@@ -30,13 +39,13 @@ def test_a_notebook_reads_logs_and_asks(broker_log: Path, kafka: LocalKafka, tmp
         fleet = Fleet(spark, tables=tmp_path / "tables", cluster="orders")
         counts = fleet.ingest(logs=tmp_path / "logs", bootstrap=kafka.bootstrap)
         assert counts.read == len(broker_log.read_text().splitlines()) == counts.rows + counts.quarantined
-        assert fleet.ingest(logs=tmp_path / "logs", bootstrap=kafka.bootstrap) == counts
         assert counts.missing == ()
+        with pytest.raises(NotReady, match=r"^orders to Kafka 4\.2: block\. .*ListOffsets"):
+            check_move(spark, str(tmp_path / "logs"), str(tmp_path / "tables"), kafka.bootstrap)
+        assert f"{counts.rows} of {counts.read} lines are evidence" in capsys.readouterr().out
 
         report = fleet.readiness(to="4.2", keep=True)
         assert report.verdict == "block"
-        with pytest.raises(NotReady, match=r"^orders to Kafka 4\.2: block\. .*ListOffsets"):
-            report.raise_for_verdict()
         findings = report.to_df().where("verdict = 'block'").select("client_id", "api").collect()
         assert [tuple(row) for row in findings] == [("ancient", "ListOffsets")]
         assert fleet.table("readiness").count() == len(report.findings)
