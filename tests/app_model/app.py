@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from featuregate import Discoverer, Gate, View
 from featuregate.blocking import run_blocking
@@ -88,6 +88,8 @@ class App:
 
     sticky: Mapping[str, Gate]
     live: Mapping[str, Gate]
+    options: Mapping[str, Any] = {}
+    """More options of the discoverer."""
 
     def __init__(self, requirements: Iterable[str]) -> None:
         self.requirements = tuple(requirements)
@@ -111,6 +113,7 @@ class App:
             metrics=self.events.append,
             chance=lambda: 0.0,
             clock=lambda: self.elapsed,
+            **self.options,
         )
         self.sticky = {requirement: self.gate(requirement, "sticky") for requirement in self.requirements}
         self.live = {requirement: self.gate(requirement, "live") for requirement in self.requirements}
