@@ -99,7 +99,7 @@ def _read(key: str, place: str, part: str) -> tuple[int, int, int]:
     if found["lowest"] and (found["highest"] or not found["dash"]):
         highest = int(found["highest"] or lowest)
     if not (api <= _NEWEST and lowest <= highest <= _NEWEST):
-        raise ConfigError(key, f"{place} has numbers that are no API and range of versions from 0 to {_NEWEST}")
+        raise ConfigError(key, f"{place} has numbers that are not an API and a range of versions from 0 to {_NEWEST}")
     return api, lowest, highest
 
 

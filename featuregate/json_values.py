@@ -53,10 +53,10 @@ def parse_json(text: str | bytes, name: str, *, refuse_halves: bool = True) -> J
         if refuse_halves and _SURROGATE in text.lower():
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeError:
-        problem = "this is no JSON: it has bytes, or half a surrogate pair, that are no characters of Unicode"
+        problem = "this is not JSON: it has bytes, or half a surrogate pair, that are not characters of Unicode"
         raise JsonError(name, problem) from None
     except (ValueError, RecursionError) as error:
-        raise JsonError(name, f"this is no JSON: {error}") from error
+        raise JsonError(name, f"this is not JSON: {error}") from error
     return JsonValue(name, value)
 
 

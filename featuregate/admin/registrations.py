@@ -96,5 +96,5 @@ def advice_on(node_id: int | None, metadata_level: int, release: Release) -> str
     return (
         f"nothing removes a registration below metadata.version 4.4-IV2 (KIP-1312): {first}start a controller with "
         f"node.id={node_id} and the new release once, with controller.quorum.bootstrap.servers and without "
-        "controller.quorum.voters, so that it registers anew"
+        "controller.quorum.voters, so that it registers again"
     )

@@ -62,7 +62,7 @@ class Update:
         if self.level < 0:
             raise InvalidUpdate("Cannot specify a negative version level.")
         if self.level > _HIGHEST:
-            raise InvalidUpdate(f"{self.level} is no level: the highest is {_HIGHEST}")
+            raise InvalidUpdate(f"{self.level} is not a level: the highest is {_HIGHEST}")
 
 
 def upgrade(levels: Mapping[str, int]) -> tuple[Update, ...]:

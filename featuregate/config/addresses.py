@@ -80,7 +80,7 @@ class _Part(NamedTuple):
         """Split host and port; None where there is no port."""
         if bracketed := _BRACKETED.fullmatch(rest):
             if not _is_ipv6(bracketed["host"]):
-                raise self.wrong("has something in brackets that is no IPv6 address")
+                raise self.wrong("has something in brackets that is not an IPv6 address")
             return bracketed["host"], bracketed["port"]
         if rest.count(":") > 1:
             if not _is_ipv6(rest):
@@ -96,7 +96,7 @@ class _Part(NamedTuple):
     def port(self, text: str) -> int:
         """Read a port."""
         if not (text.isascii() and text.isdigit() and len(text) <= len("65535") and int(text) in _PORTS):
-            raise self.wrong("has a port that is no number from 1 to 65535")
+            raise self.wrong("has a port that is not a number from 1 to 65535")
         return int(text)
 
     def wrong(self, problem: str) -> ConfigError:

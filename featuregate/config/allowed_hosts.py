@@ -125,7 +125,7 @@ def _split(key: str, place: str, text: str) -> tuple[str, int | None]:
     if port is None:
         return host, None
     if not (port.isascii() and port.isdigit() and len(port) <= len("65535") and int(port) in _PORTS):
-        raise ConfigError(key, f"{place} has a port that is no number from 1 to 65535")
+        raise ConfigError(key, f"{place} has a port that is not a number from 1 to 65535")
     return host, int(port)
 
 

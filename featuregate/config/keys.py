@@ -90,9 +90,9 @@ KEYS: tuple[Key, ...] = (
     Key(
         ("metadata.cluster.check.enable",),
         "flag",
-        "whether a broker that knows ApiVersions v5 (4.4) is told which cluster and node is expected, and refuses to "
-        "answer for another (KIP-1242); false behind a proxy that gives brokers other ids. As in Java from 4.4; "
-        "librdkafka refuses it",
+        "whether a broker that knows ApiVersions v5 (4.4) receives the cluster and the node that the client expects, "
+        "and refuses to answer for another (KIP-1242); false behind a proxy that gives brokers other ids. "
+        "As in Java from 4.4; librdkafka refuses it",
         default="true",
     ),
     # how long
@@ -106,7 +106,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         ("request.timeout.ms", "request_timeout_ms"),
         "milliseconds",
-        "one request (Java, Python); not read beside socket.timeout.ms, since it has another meaning in librdkafka",
+        "one request (Java, Python); not read if socket.timeout.ms is set, since it has another meaning in librdkafka",
         default="5000",
     ),
     # TLS: trusted certificates

@@ -168,7 +168,7 @@ class Properties:
         except ValueError:
             milliseconds = 0
         if not 1 <= milliseconds <= _WEEK_MS:
-            problem = f"its value is no whole number of milliseconds from 1 to {_WEEK_MS}"
+            problem = f"its value is not a whole number of milliseconds from 1 to {_WEEK_MS}"
             raise ConfigError(self.spelling(name), problem)
         return milliseconds / 1000
 

@@ -40,7 +40,7 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 class _NoTextError(Exception):
-    """The file is no text in UTF-8 or Latin-1."""
+    """The file is not text in UTF-8 or Latin-1."""
 
 
 def _decoded(content: bytes) -> str:
@@ -50,5 +50,5 @@ def _decoded(content: bytes) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         if _CONTROLS & set(content):
-            raise _NoTextError(f"is no text in UTF-8 or Latin-1: see byte {error.start}") from None
+            raise _NoTextError(f"is not text in UTF-8 or Latin-1: see byte {error.start}") from None
         return content.decode("latin-1")

@@ -125,7 +125,9 @@ def _of_environment(provider: _Provider, path: str, key: str) -> str:
     try:
         allowed = not pattern or re.fullmatch(pattern, key) is not None
     except re.error:
-        raise _NoValue(f"config.providers.{provider.name}.param.allowlist.pattern is no regular expression") from None
+        raise _NoValue(
+            f"config.providers.{provider.name}.param.allowlist.pattern is not a regular expression"
+        ) from None
     if not allowed:
         raise _NoValue(f"config.providers.{provider.name}.param.allowlist.pattern does not allow it")
     if key not in os.environ:

@@ -64,7 +64,7 @@ def read_jks(content: bytes, password: str | None) -> JavaKeyStore:
     """Decode a store. Without a password its integrity is not checked, as in Java. Raises `JksError`."""
     reader = _Reader(content[: max(0, len(content) - _DIGEST)])
     if reader.take(len(MAGIC)) != MAGIC:
-        raise JksError("it is no JKS store")
+        raise JksError("it is not a JKS store")
     version = reader.integer(4)
     if version not in _VERSIONS:
         raise JksError(f"its version {version} is not known")

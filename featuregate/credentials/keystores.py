@@ -149,7 +149,7 @@ def _pkcs12(source: Material, content: bytes) -> Pem:
         from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 - likewise
     except ImportError:
         raise ConfigError(
-            source.key, f"{source.location!r} is no PEM file, and PKCS12 needs: pip install cryptography"
+            source.key, f"{source.location!r} is not a PEM file, and PKCS12 needs: pip install cryptography"
         ) from None
     try:
         store = pkcs12.load_pkcs12(content, source.password.reveal().encode() if source.password else None)

@@ -130,7 +130,7 @@ class FileLatchStore:
         except FileNotFoundError:
             return None
         except ValueError as error:
-            raise LatchStoreError(path, f"damaged ({error}); delete it, and the next answer writes it anew") from error
+            raise LatchStoreError(path, f"damaged ({error}); delete it, and the next answer writes it again") from error
         except OSError as error:
             raise LatchStoreError(path, error.strerror or str(error)) from error
 

@@ -93,7 +93,7 @@ def _trust(context: ssl.SSLContext, source: Material) -> None:
 
 def _revoke(context: ssl.SSLContext, source: Material) -> None:
     """Check the certificate of the broker, but not its authorities, as librdkafka and kafka-python do."""
-    problem = f"{source.location!r} is no PEM file of revoked certificates alone"
+    problem = f"{source.location!r} is not a PEM file of revoked certificates alone"
     before = context.cert_store_stats()
     try:
         context.load_verify_locations(cafile=source.location)

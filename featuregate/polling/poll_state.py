@@ -58,7 +58,7 @@ class PollState:
         Raises
         ------
         ConfigError
-            One is no number of seconds above 0. A view may never grow stale, and no broker be forgotten.
+            One is not a number of seconds above 0. A view may never grow stale, and no broker be forgotten.
         """
         for name, value in (("interval", interval), ("stale_after", stale_after), ("forget_after", forget_after)):
             endless = name != "interval" and value == float("inf")

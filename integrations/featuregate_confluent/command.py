@@ -85,7 +85,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         type=_seconds_of_watch,
         default=_WATCH_SECONDS,
-        help="where messages wait, look again after so long which offsets have moved; 0: look once (default: 5)",
+        help="where messages wait, look again after SECONDS which offsets have moved; 0: look once (default: 5)",
     )
     for action in (show, rollback):
         action.add_argument("--group", metavar="GROUP", required=True, help="the consumer group")

@@ -208,4 +208,6 @@ def _require_no_coroutine(found: object) -> None:
     """Raise if this is a coroutine, which would never be awaited: a lambda around a coroutine function returns one."""
     if inspect.iscoroutine(found):
         found.close()
-        raise TransformFailed("the transform returned a coroutine, but is no coroutine function: write it `async def`")
+        raise TransformFailed(
+            "the transform returned a coroutine, but is not a coroutine function: write it `async def`"
+        )

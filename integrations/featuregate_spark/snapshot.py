@@ -148,7 +148,7 @@ class Snapshot:
         try:
             return snapshot_from(parse_json(text, "snapshot"))
         except ValueError as error:
-            raise PinCorrupt(f"the text is no snapshot: {error}") from error
+            raise PinCorrupt(f"the text is not a snapshot: {error}") from error
 
 
 def document_of(snapshot: Snapshot) -> dict[str, Any]:

@@ -70,9 +70,9 @@ def test_a_text_reads(text: str, ranges: tuple) -> None:
     [
         ("Prodce=9", "part 1 of 1 names no known API: did you mean Produce?"),
         ("Fetch,xyzzy", "part 2 of 2 names no known API"),
-        ("Produce=11-9", "part 1 of 1 has numbers that are no API and range of versions from 0 to 32767"),
-        ("Produce=99999", "part 1 of 1 has numbers that are no API"),
-        ("api:99999", "part 1 of 1 has numbers that are no API"),
+        ("Produce=11-9", "part 1 of 1 has numbers that are not an API and a range of versions from 0 to 32767"),
+        ("Produce=99999", "part 1 of 1 has numbers that are not an API"),
+        ("api:99999", "part 1 of 1 has numbers that are not an API"),
         ("Produce=", "part 1 of 1 is none of: API, API=9, API=9-11, API=9-"),
         ("Produce>=9", "part 1 of 1 names no known API: did you mean Produce?"),
         ("=9", "part 1 of 1 is none of"),

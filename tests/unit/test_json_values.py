@@ -41,7 +41,7 @@ def test_a_document_has_a_largest_number_of_values() -> None:
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[" * 100_000 + "]" * 100_000])
 def test_a_document_that_is_nested_deeply_is_refused(text) -> None:
     """It raises no RecursionError."""
-    with pytest.raises(JsonError, match="this is no JSON"):
+    with pytest.raises(JsonError, match="this is not JSON"):
         parse_json(text, "document")
 
 

@@ -48,7 +48,10 @@ def _check(parser: argparse.ArgumentParser) -> None:
         "requirement", metavar="REQUIREMENT", help='a preset, such as kip447, or a text: "group.version>=1 & Fetch>=12"'
     )
     parser.add_argument(
-        "--wait", metavar="SECONDS", type=positive_seconds, help="repeat until the requirement is met, at most so long"
+        "--wait",
+        metavar="SECONDS",
+        type=positive_seconds,
+        help="repeat until the requirement is met, for SECONDS at most",
     )
 
 
@@ -75,7 +78,7 @@ def _watch(parser: argparse.ArgumentParser) -> None:
         help="time between polls of a cluster that does not change; shorter while it changes (default: 5)",
     )
     parser.add_argument(
-        "--for", metavar="SECONDS", dest="duration", type=positive_seconds, help="stop after so long (default: never)"
+        "--for", metavar="SECONDS", dest="duration", type=positive_seconds, help="stop after SECONDS (default: never)"
     )
 
 
@@ -126,13 +129,13 @@ def _health(parser: argparse.ArgumentParser) -> None:
         help="fail where the file is older, because the process hangs: more than its interval between polls",
     )
     parser.add_argument(
-        "--max-age", metavar="SECONDS", type=positive_seconds, help="fail where no broker has answered for so long"
+        "--max-age", metavar="SECONDS", type=positive_seconds, help="fail if no broker has answered for SECONDS"
     )
 
 
 def _hold(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("list",), help="print the gates that are held")
-    parser.add_argument("--file", metavar="FILE", help="a file of holds, beside that of FEATUREGATE_HOLD_FILE")
+    parser.add_argument("--file", metavar="FILE", help="a file of holds, in addition to that of FEATUREGATE_HOLD_FILE")
     parser.add_argument("--latches", metavar="FOLDER", help="a latch store: say which holds come too late")
 
 
@@ -167,7 +170,7 @@ def _sandbox(parser: argparse.ArgumentParser) -> None:
         type=_records,
         action="append",
         default=[],
-        help="write so many records into a topic, with the keys 1, 2 ...; may be repeated",
+        help="write COUNT records into a topic, with the keys 1, 2 ...; may be repeated",
     )
     parser.add_argument("--roll-to", metavar="VERSION", help="then upgrade one broker after the other to this release")
     parser.add_argument("--fake", action="store_true", help="fake brokers, which need no Java and start at once")
@@ -181,13 +184,13 @@ def _topic(text: str) -> tuple[str, int]:
 def _records(text: str) -> tuple[str, int]:
     name, equals, count = text.partition("=")
     if not equals:
-        raise ArgumentTypeError(f"{text!r} is no topic with a number of records, such as orders=100")
+        raise ArgumentTypeError(f"{text!r} is not a topic with a number of records, such as orders=100")
     return _topic_name(name), _whole(count, 1, 1_000_000)
 
 
 def _topic_name(text: str) -> str:
     if not _TOPIC.fullmatch(text):
-        raise ArgumentTypeError(f"{text!r} is no name of a topic")
+        raise ArgumentTypeError(f"{text!r} is not a topic name")
     return text
 
 
@@ -202,7 +205,7 @@ def _port(text: str) -> int:
 def _whole(text: str, lowest: int, highest: int) -> int:
     number = int(text) if text.isascii() and text.isdigit() else -1
     if not lowest <= number <= highest:
-        raise ArgumentTypeError(f"{text!r} is no number from {lowest} to {highest}")
+        raise ArgumentTypeError(f"{text!r} is not a number from {lowest} to {highest}")
     return number
 
 
@@ -240,7 +243,7 @@ def _plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--controllers",
         metavar="HOST:PORT",
-        help="KRaft controllers to ask beside the brokers: the controllers must support a level too",
+        help="KRaft controllers to ask in addition to the brokers: the controllers must support a level too",
     )
     parser.add_argument(
         "--latches",
@@ -276,7 +279,7 @@ _SHARED: Final[dict[str, dict[str, Any]]] = {
     "--wait": {
         "metavar": "SECONDS",
         "type": positive_seconds,
-        "help": "afterwards wait until every broker shows the levels, at most so long",
+        "help": "afterwards wait until every broker shows the levels, for SECONDS at most",
     },
     "--evidence": {"metavar": "DIR", "help": "the tables of 'featuregate fleet': show what they say of the update"},
     "--evidence-cluster": {"metavar": "NAME", "help": "the name of the cluster in these tables"},

@@ -42,7 +42,7 @@ def named_host_findings(settings: Settings, hosts: Iterable[str]) -> Iterator[Fi
             code="credentials-to-named-hosts",
             where="cluster",
             problem=f"The client sends {secret} to hosts outside the domains of the bootstrap list.",
-            evidence=f"over SASL_PLAINTEXT, whoever answers in place of a broker names them: "
+            evidence=f"over SASL_PLAINTEXT, any host that answers in place of a broker names them: "
             f"{', '.join(found[:_SHOWN])}{more}",
             advice="use a SASL_SSL listener; or set featuregate.allowed.hosts to the hosts that may get it",
         )

@@ -181,7 +181,7 @@ def _judge(user: Config, rules: tuple[_Rule, ...]) -> None:
 def _transaction_timeout(value: object) -> int:
     timeout = number(value)
     if timeout is None:
-        raise SettingsContradict("transaction.timeout.ms", f"is {value!r}, which is no number of milliseconds")
+        raise SettingsContradict("transaction.timeout.ms", f"is {value!r}, which is not a number of milliseconds")
     return timeout
 
 

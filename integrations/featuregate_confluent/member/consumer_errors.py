@@ -47,6 +47,6 @@ def raise_for_consumer_errors(errors: Iterable[KafkaError]) -> None:
         elif action is ErrorAction.FATAL:
             raise SwitchFatal(f"the consumer cannot go on: {words}: {explain(error).reason}")
         elif error.fatal() or action is ErrorAction.REJOIN:
-            raise MustRejoin(f"the consumer has to be made anew: {words}")
+            raise MustRejoin(f"create a new consumer: {words}")
         else:
             logger.warning("the consumer says: %s", words)

@@ -196,8 +196,8 @@ def _check(who: GroupMetadata, generation: int | None) -> None:
     if who.generation < 0 or not who.member_id:
         raise CommitRefused(
             ErrorAction.ABORT,
-            f"this consumer is no member of its group (generation {who.generation}, member {who.member_id!r}): brokers "
-            "would accept its offsets unchecked. Use subscribe() rather than assign(), and poll it",
+            f"this consumer is not a member of its group (generation {who.generation}, member {who.member_id!r}): "
+            "brokers would accept its offsets unchecked. Use subscribe() rather than assign(), and poll it",
         )
     if generation is not None and who.generation != generation:
         raise CommitRefused(

@@ -95,7 +95,7 @@ class Fleet:
         pseudonyms: Pseudonyms | None = None,
     ) -> None:
         if not _CLUSTER.fullmatch(cluster):
-            raise ConfigError("cluster", f"{cluster!r} is no name: use letters, digits, '-', '_' and '.'")
+            raise ConfigError("cluster", f"{cluster!r} is not a name: use letters, digits, '-', '_' and '.'")
         self.folder = local_path("tables", tables)
         self.cluster = cluster
         self._names = pseudonyms

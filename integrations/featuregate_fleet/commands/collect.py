@@ -75,7 +75,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _broker(text: str) -> str:
     if broker_of(f"{text}/file") != text:
-        raise argparse.ArgumentTypeError(f"{text!r} is no node id")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a node id")
     return text
 
 

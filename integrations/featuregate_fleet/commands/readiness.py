@@ -94,7 +94,7 @@ def _hours(text: str) -> float:
     except ValueError:
         hours = 0.0
     if not 0 < hours <= _MOST_HOURS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of hours from above 0 to {_MOST_HOURS}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of hours from above 0 to {_MOST_HOURS}")
     return hours
 
 
@@ -103,7 +103,7 @@ def _hour(text: str) -> datetime:
         found = datetime.fromisoformat(text)
         at = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no time: write one such as 2026-11-22T14:00") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time: write one such as 2026-11-22T14:00") from None
     return at.replace(minute=0, second=0, microsecond=0)
 
 

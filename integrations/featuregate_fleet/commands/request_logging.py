@@ -54,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         type=_seconds,
         dest="seconds",
-        help="wait so long, such as 90s, 30m or 1h, and take it back then, or at SIGTERM or Ctrl-C",
+        help="wait for TIME, such as 90s, 30m or 1h, and take it back then, or at SIGTERM or Ctrl-C",
     )
     add_cluster_options(parser, default=argparse.SUPPRESS)
 
@@ -63,7 +63,7 @@ def _seconds(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,7})([smhd])", text)
     seconds = int(match[1]) * _SECONDS[match[2]] if match else 0
     if not 0 < seconds <= _LONGEST:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time up to 30 days: write 90s, 30m, 1h or 2d")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time up to 30 days: write 90s, 30m, 1h or 2d")
     return seconds
 
 

@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         type=positive_seconds,
         default=60.0,
-        help="wait so long before looking for new files (default: 60)",
+        help="wait SECONDS before looking for new files (default: 60)",
     )
     add_progress_option(parser)
     parser.add_argument("--logs", metavar="DIR", type=local_path_argument, help="a folder for each broker")

@@ -39,7 +39,7 @@ def drop(text: str) -> DropApi:
     match = _DROP.fullmatch(text)
     key = match[1].partition(":")[2] if match else ""
     if not match or int(match[2]) > _HIGHEST or int(key or 0) > _HIGHEST:
-        raise ValueError(f"{text!r} is no API with a version: write 'Fetch<12', in quotes")
+        raise ValueError(f"{text!r} is not an API with a version: write 'Fetch<12', in quotes")
     if not int(match[2]):
         raise ValueError(f"{text!r} drops nothing: versions begin at 0")
     try:
@@ -63,5 +63,5 @@ def _level(text: str) -> tuple[str, int]:
     if named:
         return feature, named.level
     if not re.fullmatch(r"[0-9]{1,5}", level) or int(level) > _HIGHEST:
-        raise ValueError(f"{text!r} is no feature with a level: write {feature}=1")
+        raise ValueError(f"{text!r} is not a feature with a level: write {feature}=1")
     return feature, int(level)

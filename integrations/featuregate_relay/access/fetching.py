@@ -52,9 +52,9 @@ def fetch_json(url: str, ca: Path | None) -> dict[str, Any]:
     except BodyError as error:
         raise FetchError(f"its answer is too large, or not coded as asked for: {error}") from None
     except ValueError:
-        raise FetchError("its answer is no JSON") from None
+        raise FetchError("its answer is not JSON") from None
     if not isinstance(found, dict):
-        raise FetchError("its answer is no JSON object")
+        raise FetchError("its answer is not a JSON object")
     return found
 
 

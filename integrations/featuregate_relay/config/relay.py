@@ -211,7 +211,7 @@ def read_config(path: Path) -> RelayConfig:
     except OSError as error:
         raise ConfigMistakes([f"cannot be read: {error.strerror}"]) from None
     except ValueError as error:  # of the encoding, or of TOML, which says the line
-        raise ConfigMistakes([f"is no TOML: {error}"]) from None
+        raise ConfigMistakes([f"is not TOML: {error}"]) from None
     return checked(tables, path.parent)
 
 

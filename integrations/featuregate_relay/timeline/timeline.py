@@ -96,7 +96,8 @@ class Timeline:
         except ValueError as error:
             file.replace(file.with_suffix(".damaged"))
             self._tell(
-                "read", f"the timeline in {file} is damaged ({error}): a new one begins, and the file is kept beside"
+                "read",
+                f"the timeline in {file} is damaged ({error}): a new one begins, and this file is kept as .damaged",
             )
             return None
 

@@ -169,6 +169,6 @@ def _parsed(name: str, text: str) -> BatchPin:
         return BatchPin.from_json(text)
     except PinCorrupt as error:
         raise PinCorrupt(
-            f"{name} beside the checkpoint cannot be read: {error}. Nothing was processed. If it is lost, delete it "
-            "while the query is stopped: its batch is then decided anew, with the latches of the previous pin"
+            f"{name} next to the checkpoint cannot be read: {error}. Nothing was processed. If it is lost, delete it "
+            "while the query is stopped: its batch is then decided again, with the latches of the previous pin"
         ) from error

@@ -52,8 +52,8 @@ class ReaderOptions:
             if name not in _PARSERS:
                 raise ConfigError(
                     name,
-                    f"is no option of kafka_features, which has {', '.join(_PARSERS)}, and properties of Kafka clients "
-                    f"prefixed with {_KAFKA}",
+                    f"is not an option of kafka_features, which has {', '.join(_PARSERS)}, and properties of Kafka "
+                    f"clients prefixed with {_KAFKA}",
                 )
         if not any(name in kafka for name in _BOOTSTRAP):
             raise ConfigError(_BOOTSTRAP[0], "is missing: the bootstrap brokers, as host:port")

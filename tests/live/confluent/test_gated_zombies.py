@@ -67,7 +67,7 @@ def test_a_zombie_with_a_producer_for_each_partition_is_fenced_by_any_heir(
 def test_a_v2_zombie_commits_nothing_after_its_group_has_moved_on(kafka: LocalKafka, second: str) -> None:
     """It reads its membership before it sends the offsets, and has none."""
     outcome, balance, _ = zombie(kafka, "v2", second, BEFORE)
-    assert outcome.startswith("Aborted: this consumer is no member of its group")
+    assert outcome.startswith("Aborted: this consumer is not a member of its group")
     assert balance.exactly_once, balance
 
 

@@ -127,7 +127,7 @@ def test_a_corrupt_pin_stops_the_query_and_stays_as_it_is(spark: SparkSession, q
         pin.unlink()
         (query.pins / ".pin-0.crc").unlink()
         pin.write_text("{")
-        with pytest.raises(Exception, match="PinCorrupt: featuregate/pin-0 beside the checkpoint cannot be read"):
+        with pytest.raises(Exception, match="PinCorrupt: featuregate/pin-0 next to the checkpoint cannot be read"):
             query.run(features.foreach_batch(query.function, checkpoint=str(query.checkpoint)))
     assert pin.read_text() == "{"
     assert query.seen == [(0, True)]

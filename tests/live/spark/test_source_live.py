@@ -194,7 +194,7 @@ def test_brokers_are_asked_once_when_a_query_is_planned(spark: SparkSession) -> 
     ("options", "says"),
     [
         ({}, "ConfigError: kafka.bootstrap.servers: is missing: the bootstrap brokers, as host:port"),
-        ({BOOTSTRAP: "b:9092", "feture": "x"}, "ConfigError: feture: is no option of kafka_features, which has"),
+        ({BOOTSTRAP: "b:9092", "feture": "x"}, "ConfigError: feture: is not an option of kafka_features, which has"),
         ({BOOTSTRAP: "b:9092", "timeout": "soon"}, "ConfigError: timeout: 'soon' is not a number of seconds above 0"),
     ],
     ids=["missing", "unknown", "wrong"],

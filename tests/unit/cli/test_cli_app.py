@@ -36,7 +36,7 @@ NO_CLUSTER = (
         (f"describe --bootstrap-server {UNREACHABLE} --node-id -1", 1, "Invalid node id -1: must be non-negative."),
         (f"matrix --bootstrap-server {UNREACHABLE}", 2, f"no broker answered: {UNREACHABLE}: failed while connecting"),
         (f"describe --bootstrap-server {UNREACHABLE}", 1, "no broker answered: "),
-        ("matrix --bootstrap-server h:notaport", 64, "bootstrap.servers: the address has a port that is no number"),
+        ("matrix --bootstrap-server h:notaport", 64, "bootstrap.servers: the address has a port that is not a number"),
         (f"check group.vrsion>=1 --bootstrap-server {UNREACHABLE}", 64, "did you mean group.version"),
         ("explain kip44", 64, "did you mean kip447"),
         ("explain", 64, "--list"),

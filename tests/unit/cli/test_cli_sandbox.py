@@ -110,8 +110,8 @@ def test_a_second_sandbox_does_not_share_the_port_of_the_first(port: int) -> Non
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--nodes", "0"], "'0' is no number from 1 to 100"),
-        (["--port", "x"], "'x' is no number from 1 to 65535"),
+        (["--nodes", "0"], "'0' is not a number from 1 to 100"),
+        (["--port", "x"], "'x' is not a number from 1 to 65535"),
         (["--features", "group.version"], "--features: Can't parse"),
         (["4.2"], "name one of it, such as 4.2.0"),
         (["--roll-to", "4.2"], "name one of it, such as 4.2.0"),
@@ -154,12 +154,12 @@ def test_ctrl_d_ends_it_before_the_roll(port: int) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--topic", "a b"], "'a b' is no name of a topic"),
-        (["--topic", ".."], "'..' is no name of a topic"),
-        (["--topic", "orders:0"], "'0' is no number from 1 to 1000"),
-        (["--topic", "orders:"], "'' is no number from 1 to 1000"),
-        (["--records", "orders"], "'orders' is no topic with a number of records, such as orders=100"),
-        (["--records", "orders=-1"], "'-1' is no number from 1 to 1000000"),
+        (["--topic", "a b"], "'a b' is not a topic name"),
+        (["--topic", ".."], "'..' is not a topic name"),
+        (["--topic", "orders:0"], "'0' is not a number from 1 to 1000"),
+        (["--topic", "orders:"], "'' is not a number from 1 to 1000"),
+        (["--records", "orders"], "'orders' is not a topic with a number of records, such as orders=100"),
+        (["--records", "orders=-1"], "'-1' is not a number from 1 to 1000000"),
         (["--fake", "--topic", "orders"], "--topic and --records need real Kafka: leave out --fake"),
         (["--fake", "--records", "orders=1"], "--topic and --records need real Kafka: leave out --fake"),
     ],

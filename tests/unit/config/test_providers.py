@@ -109,7 +109,7 @@ def test_an_allowlist_matches_whole_names(pattern: str, value: bool) -> None:  #
 @pytest.mark.usefixtures("secrets")
 def test_an_allowlist_that_does_not_compile_is_an_error() -> None:
     """Java refuses it, too."""
-    with pytest.raises(ConfigError, match=r"allowlist\.pattern is no regular expression"):
+    with pytest.raises(ConfigError, match=r"allowlist\.pattern is not a regular expression"):
         password("${env:KPW}", providers("env", allowlist_pattern="("))
 
 

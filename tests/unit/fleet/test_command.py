@@ -48,31 +48,31 @@ def parse(*argv: str) -> argparse.Namespace:
     ("argv", "says"),
     [
         (("readiness", "--tables", "t", "--cluster", "c", "--to", "9.9"), "'9.9' is none of the known releases"),
-        (("readiness", "--tables", "t", "--cluster", "../c", "--to", "4.2"), "'../c' is no name"),
+        (("readiness", "--tables", "t", "--cluster", "../c", "--to", "4.2"), "'../c' is not a name"),
         (
             ("readiness", "--tables", "t", "--cluster", "c"),
             "one of the arguments --to --downgrade-to --finalize --deprecate --drop-api is required",
         ),
         (
             ("readiness", "--since", "yesterday", "--tables", "t", "--cluster", "c", "--to", "4.2"),
-            "'yesterday' is no time",
+            "'yesterday' is not a time",
         ),
         (
             ("readiness", "--stale-after", "9999999999", "--tables", "t", "--cluster", "c", "--to", "4.2"),
-            "'9999999999' is no number of hours",
+            "'9999999999' is not a number of hours",
         ),
         (
             ("readiness", "--since", "0001-01-01T00:00+01:00", "--tables", "t", "--cluster", "c", "--to", "4.2"),
-            "is no time",
+            "is not a time",
         ),
-        (("run", "--time-zone", "broker-1=UTC", "--tables", "t", "--cluster", "c"), "'broker-1' is no node id"),
+        (("run", "--time-zone", "broker-1=UTC", "--tables", "t", "--cluster", "c"), "'broker-1' is not a node id"),
         (
             ("run", "--format", "parquet", "--tables", "t", "--cluster", "c"),
             "tables are kept in Delta Lake, and not in 'parquet'",
         ),
-        (("retain", "--days", "0", "--tables", "t", "--cluster", "c"), "'0' is no number of days"),
-        (("retain", "--days", "9999999999", "--tables", "t", "--cluster", "c"), "is no number of days"),
-        (("run", "--logs-topic", "a/b", "--tables", "t", "--cluster", "c"), "'a/b' is no name of a topic"),
+        (("retain", "--days", "0", "--tables", "t", "--cluster", "c"), "'0' is not a number of days"),
+        (("retain", "--days", "9999999999", "--tables", "t", "--cluster", "c"), "is not a number of days"),
+        (("run", "--logs-topic", "a/b", "--tables", "t", "--cluster", "c"), "'a/b' is not a topic name"),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(argv: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]):
@@ -117,11 +117,11 @@ def test_a_move_is_named(option: str, text: str, move: Move):
     ("own", "says"),
     [
         (("--finalize", "group.versions=1"), "'group.versions' is none of the known features: "),
-        (("--finalize", "group.version"), "'group.version' is no feature with a level: write group.version=1"),
-        (("--deprecate", "group.version=-1"), "is no feature with a level"),
-        (("--drop-api", "Fetch=12"), "'Fetch=12' is no API with a version: write 'Fetch<12', in quotes"),
-        (("--drop-api", "Fetch<99999"), "is no API with a version"),
-        (("--drop-api", "api:99999<3"), "is no API with a version"),
+        (("--finalize", "group.version"), "'group.version' is not a feature with a level: write group.version=1"),
+        (("--deprecate", "group.version=-1"), "is not a feature with a level"),
+        (("--drop-api", "Fetch=12"), "'Fetch=12' is not an API with a version: write 'Fetch<12', in quotes"),
+        (("--drop-api", "Fetch<99999"), "is not an API with a version"),
+        (("--drop-api", "api:99999<3"), "is not an API with a version"),
         (("--drop-api", "Fetch<0"), "'Fetch<0' drops nothing: versions begin at 0"),
         (("--drop-api", "Fetsh<12"), "Fetch"),
         (("--downgrade-to", "3.9.x"), "'3.9.x' is none of the known releases"),
@@ -143,7 +143,7 @@ def test_brokers_may_log_in_different_time_zones(capsys: pytest.CaptureFixture[s
     for wrong in ("Mars/Olympus", "../etc/passwd", ""):
         with pytest.raises(SystemExit):
             parse(*own, wrong)
-        assert f"{wrong!r} is no time zone" in capsys.readouterr().err
+        assert f"{wrong!r} is not a time zone" in capsys.readouterr().err
 
 
 def test_a_broker_may_have_a_zone_and_the_layout_of_all():

@@ -310,7 +310,7 @@ def test_what_is_no_layout_is_refused(capsys: pytest.CaptureFixture[str], layout
     """With one line that says why, before anything is read."""
     assert main(["fleet", command, "--layout", layout]) == 64
     (said,) = capsys.readouterr().err.splitlines()
-    assert f"is no layout of a time: {why}. Write one such as '%d-%m-%Y %H:%M:%S'" in said
+    assert f"is not a layout of a time: {why}. Write one such as '%d-%m-%Y %H:%M:%S'" in said
 
 
 def test_a_collector_counts_with_a_layout(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -228,4 +228,4 @@ def test_a_time_has_a_unit(time: str, capsys: pytest.CaptureFixture[str]) -> Non
     """Thirty days at most: 110 GB a day is no setting for ever."""
     with pytest.raises(SystemExit):
         logging(ScriptedCluster(0), "on", f"--for={time}")
-    assert "is no time up to 30 days" in capsys.readouterr().err
+    assert "is not a time up to 30 days" in capsys.readouterr().err

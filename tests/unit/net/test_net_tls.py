@@ -446,4 +446,4 @@ def test_a_list_of_revoked_certificates_that_is_none_is_an_error(tmp_path, autho
     path.write_text(pem(authority) if trusted else "nonsense")
     error = refused(ssl_crl_location=str(path))
     assert error.key == "ssl.crl.location"
-    assert "is no PEM file of revoked certificates alone" in error.problem
+    assert "is not a PEM file of revoked certificates alone" in error.problem

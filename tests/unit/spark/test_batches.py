@@ -135,7 +135,7 @@ def test_a_corrupt_pin_stops_the_batch() -> None:
     files = checkpoint(3)
     files["featuregate/pin-3"] = "{"
     driver = Driver(files)
-    with pytest.raises(PinCorrupt, match=r"featuregate/pin-3 beside the checkpoint cannot be read: .*delete it"):
+    with pytest.raises(PinCorrupt, match=r"featuregate/pin-3 next to the checkpoint cannot be read: .*delete it"):
         driver.run(3)
     assert not driver.pins
 

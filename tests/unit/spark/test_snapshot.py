@@ -90,7 +90,7 @@ GATE = {"gate": "g", "verdict": "open", "requirement": "Fetch>=1"}
 def test_a_snapshot_of_another_shape_is_corrupt(key: str, value: object) -> None:
     """The error for a newer schema says what to do."""
     document = {**json.loads(Snapshot().to_json()), key: value}
-    with pytest.raises(PinCorrupt, match="upgrade featuregate" if key == "schema_version" else "is no snapshot"):
+    with pytest.raises(PinCorrupt, match="upgrade featuregate" if key == "schema_version" else "is not a snapshot"):
         Snapshot.from_json(json.dumps(document))
 
 

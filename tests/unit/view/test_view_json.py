@@ -169,7 +169,7 @@ def test_a_document_that_knows_no_lowest_levels_deprecates_nothing() -> None:
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"epoch": NaN}', "9" * 5000])
 def test_what_is_no_json_is_refused(text: str) -> None:
     """Nor do deep nesting, endless numbers and NaN do harm."""
-    with pytest.raises(ViewJsonError, match=r"^view: this is no JSON: "):
+    with pytest.raises(ViewJsonError, match=r"^view: this is not JSON: "):
         View.from_json(text)
 
 

@@ -29,7 +29,7 @@ def add_topic_options(parser: argparse.ArgumentParser) -> None:
 
 def _topic(text: str) -> str:
     if not _TOPIC.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no name of a topic")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a topic name")
     return text
 
 

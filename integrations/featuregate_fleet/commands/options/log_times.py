@@ -79,7 +79,7 @@ def _zone_of_broker(text: str) -> tuple[str, str]:
     """Return the broker, or `OTHERS`, and the zone."""
     broker, named, zone = text.rpartition("=")
     if named and broker_of(f"{broker}/file") != broker:
-        raise argparse.ArgumentTypeError(f"{broker!r} is no node id: write one such as 3=Europe/Berlin")
+        raise argparse.ArgumentTypeError(f"{broker!r} is not a node id: write one such as 3=Europe/Berlin")
     return broker or OTHERS, _time_zone(zone)
 
 
@@ -95,7 +95,7 @@ def _time_zone(text: str) -> str:
     try:
         ZoneInfo(text)
     except (KeyError, ValueError, OSError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no time zone: take one such as Europe/Berlin") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time zone: take one such as Europe/Berlin") from None
     return text
 
 
@@ -104,6 +104,6 @@ def _layout(text: str) -> str:
         check_layout(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no layout of a time: {error}. Write one such as {_EXAMPLE!r}"
+            f"{text!r} is not a layout of a time: {error}. Write one such as {_EXAMPLE!r}"
         ) from None
     return text

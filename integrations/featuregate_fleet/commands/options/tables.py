@@ -34,7 +34,7 @@ def add_tables_options(parser: argparse.ArgumentParser) -> None:
 
 def _cluster(text: str) -> str:
     if not _CLUSTER.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no name: use letters, digits, '-', '_' and '.'")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a name: use letters, digits, '-', '_' and '.'")
     return text
 
 

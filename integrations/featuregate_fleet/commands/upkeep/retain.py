@@ -27,7 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _days(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= _LONGEST):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of days: take 1 to {_LONGEST}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days: take 1 to {_LONGEST}")
     return int(text)
 
 

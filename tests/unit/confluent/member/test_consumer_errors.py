@@ -42,7 +42,7 @@ def test_a_name_that_is_taken_may_be_free_soon() -> None:
 
 def test_a_consumer_that_is_done_for_otherwise_is_made_anew() -> None:
     """If the error persists, the new consumer reports it."""
-    with pytest.raises(MustRejoin, match="made anew"):
+    with pytest.raises(MustRejoin, match="create a new consumer"):
         raise_for_consumer_errors(
             [KafkaError(KafkaError._PARTITION_EOF), fatal(KafkaError.INCONSISTENT_GROUP_PROTOCOL)]
         )

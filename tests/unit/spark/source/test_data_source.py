@@ -73,8 +73,8 @@ def levels(rows: list[FeatureRow]) -> list[tuple[int | None, int | None]]:
     ("options", "says"),
     [
         ({}, "kafka.bootstrap.servers: is missing: the bootstrap brokers, as host:port"),
-        ({"bootstrap.servers": "b:9092"}, "bootstrap.servers: is no option of kafka_features, which has broker, "),
-        ({"path": "x"}, "path: is no option of kafka_features"),
+        ({"bootstrap.servers": "b:9092"}, "bootstrap.servers: is not an option of kafka_features, which has broker, "),
+        ({"path": "x"}, "path: is not an option of kafka_features"),
         ({BOOTSTRAP: "b:9092", "broker": "1,b"}, "broker: '1,b' is not a comma-separated list of broker ids"),
         ({BOOTSTRAP: "b:9092", "kind": "api, apis"}, "kind: 'api, apis' has items that are none of: api, feature"),
         ({BOOTSTRAP: "b:9092", "feature": " ,"}, "feature: is empty: omit it to get all"),
