@@ -15,18 +15,16 @@ from app_model.checker import app_requirements
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from featuregate import evaluate
+from featuregate import Gate, evaluate
 from featuregate.testing.simulator import KRaft, ScriptError, Tick, downgrade, upgrade
-from featuregate.testing.simulator.cluster import apply
+from featuregate.testing.simulator.cluster import Cluster, apply
 from featuregate.testing.simulator.events import TICK_SECONDS
 from featuregate.testing.simulator.upgrades import cluster_events
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from featuregate import Gate
     from featuregate.gating.latches import Policy
-    from featuregate.testing.simulator.cluster import Cluster
 
 START = KRaft("4.2")
 WAIT = 30.0
