@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from filelock import FileLock, Timeout
 
 from featuregate.errors import LocalKafkaError
+from featuregate.files import local_path
 from featuregate.jars.progress import Progress
 from featuregate.jars.verified import verified_resolver
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 FETCH_TIMEOUT = 900.0
 """Seconds to wait for another process that downloads."""
+
+CACHE = "FEATUREGATE_CACHE"
+"""The environment variable that names the folder of the cache."""
 
 DOWNLOADS = 4
 """The number of simultaneous downloads."""
@@ -38,8 +42,8 @@ BINDINGS = {"log4j-slf4j-impl", "slf4j-log4j12", "slf4j-reload4j"}
 
 def cache_folder() -> Path:
     """Return the folder of the cache: ``FEATUREGATE_CACHE``, or ``featuregate`` in the user's cache folder."""
-    if chosen := os.environ.get("FEATUREGATE_CACHE"):
-        return Path(chosen).expanduser()
+    if chosen := os.environ.get(CACHE):
+        return local_path(CACHE, chosen).expanduser()
     if xdg := os.environ.get("XDG_CACHE_HOME"):
         return Path(xdg).expanduser() / "featuregate"
     return Path.home() / ".cache" / "featuregate"
@@ -78,7 +82,7 @@ def fetched(wanted: Download, folder: Path) -> Path:
         raise LocalKafkaError(f"another process has been downloading jars for {FETCH_TIMEOUT:.0f} s: {cache}") from None
     except OSError as error:
         problem = f"jars cannot be kept in {cache}: {error.strerror}"
-        raise LocalKafkaError(f"{problem}; FEATUREGATE_CACHE names another folder") from error
+        raise LocalKafkaError(f"{problem}; {CACHE} names another folder") from error
     return folder
 
 

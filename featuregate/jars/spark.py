@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import LocalKafkaError
+from featuregate.files import local_path
 from featuregate.jars.maven import Download, cache_folder, fetched
 from featuregate.jars.spark_lines import connector_names, delta_names, line_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 FOLDER: Final = "FEATUREGATE_JARS"
 """The environment variable that names a folder with these jars, for machines that cannot download."""
@@ -33,7 +34,7 @@ def class_path(spark: str, folder: Path | None, environment: Mapping[str, str], 
         The folder lacks a jar, the jars cannot be downloaded, or nobody has published any for this Spark.
     """
     if folder is None and (named := environment.get(FOLDER)):
-        folder = Path(named).expanduser()
+        folder = local_path(FOLDER, named).expanduser()
     if folder is not None:
         _check(folder, spark, topics=topics)
         return f"{folder}/*"

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from featuregate.errors import LocalKafkaError
+from featuregate.errors import ConfigError, LocalKafkaError
+from featuregate.jars.maven import CACHE
 from featuregate.jars.spark import FOLDER, class_path
 from featuregate.jars.spark_lines import LINES, connector_names, connector_package, delta_names, line_of
 from featuregate.jars.verified import known_sums
@@ -66,6 +67,17 @@ def test_the_newer_name_of_delta_lake_is_taken(tmp_path: Path) -> None:
         (tmp_path / jar).touch()
         (tmp_path / "delta-storage-4.4.0.jar").touch()
         assert class_path(spark, tmp_path, {}, topics=False) == f"{tmp_path}/*"
+
+
+def test_the_uri_of_a_storage_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be the name of a folder below the current one."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="FEATUREGATE_JARS: is a URI"):
+        class_path("4.0.0", None, {FOLDER: "s3a://lake/jars"}, topics=False)
+    monkeypatch.setenv(CACHE, "dbfs:/cache")
+    with pytest.raises(ConfigError, match="FEATUREGATE_CACHE: is a URI"):
+        class_path("4.0.0", None, {}, topics=False)
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_jars_that_cannot_be_had_name_every_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
