@@ -17,6 +17,7 @@ from fleet_lines import document, line_of  # noqa: E402 - after the check for th
 from featuregate.cli import main  # noqa: E402 - likewise
 from featuregate_fleet.evidence import reasons  # noqa: E402 - likewise
 from featuregate_fleet.evidence.batches import parse_file  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.envelopes import unwrap  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.fast_path import read_lines  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.layouts import Layout, layouts_for, reads_as_kafka  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.log_lines import KeptLines  # noqa: E402 - likewise
@@ -580,3 +581,9 @@ def test_counts_of_lines_that_cannot_be_cut_hold_no_topic(name: str):
     counts = aggregate("\n".join([*(known | LAYOUTS)[name], ""]).encode()).decode()
     assert "audit" in counts
     assert "orders" not in counts
+
+
+def test_half_a_surrogate_pair_in_an_envelope_is_replaced():
+    """JSON can spell it, and no table can keep it."""
+    assert unwrap('{"message": "a\\ud800b"}').text == "a?b"
+    assert unwrap('{"message": "a\\ud83d\\ude00b"}').text == "a\U0001f600b"

@@ -81,7 +81,8 @@ def unwrap(line: str, layout: Layout | None = None) -> Unwrapped:
         if inner is None:
             break
         found = inner
-    return found
+    # JSON can spell halves of surrogate pairs, which no table can keep.
+    return found if found.text.isascii() else found._replace(text=found.text.encode(errors="replace").decode())
 
 
 def last_level(text: str) -> str | None:
