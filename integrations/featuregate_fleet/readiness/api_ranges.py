@@ -124,7 +124,9 @@ class ReleaseApis:
         serves = f"has no {name}" if has is None else f"serves {name} {has}"
         since = self.dropped_in(api_key, versions[0])
         dropped = f"; releases from {since} on do not serve version {versions[0]}" if since else ""
-        return f"{self.brokers} {serves}, and the client uses {', '.join(map(str, versions))}{dropped}."
+        too_old = has is not None and versions[-1] < has.lowest
+        needs = f": it needs {name} {has.lowest} or newer" if has is not None and too_old else ""
+        return f"{self.brokers} {serves}, and the client uses {', '.join(map(str, versions))}{needs}{dropped}."
 
     def lacks(self, api_key: int, version: int) -> bool:
         """Return whether the release does not serve a version."""
