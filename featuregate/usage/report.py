@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.errors import UsageReportError
+from featuregate.gating.decisions import BURN_IN, EMULATION, HOLD
 from featuregate.gating.latches import LatchKey, LatchState, Policy
 from featuregate.json_values import JsonError, JsonValue, check_schema, parse_json
 from featuregate.requirements import features_in
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 GateState = Literal["open", "closed", "unknown", "held"]
 """``held``: open, but only because of the latch; the view does not prove the requirement any more."""
 
+WaitsFor = Literal["hold", "burn-in", "emulation"]
+"""What keeps a gate closed beside its requirement: see :attr:`featuregate.Decision.waits`."""
+
+_WAITS: Final[Mapping[str, WaitsFor]] = {HOLD: "hold", BURN_IN: "burn-in", EMULATION: "emulation"}
 SCHEMA_VERSION: Final = 1
 MOST_GATES: Final = 1000
 """In one report. An app with more makes their names at run time, and no operator reads them."""
@@ -58,6 +63,8 @@ class ReportedGate:
     """Whether the gate stays open whatever the cluster does."""
     levels: Mapping[str, int | None]
     """The finalized level of each feature in the requirement; None while it is unknown."""
+    waits: WaitsFor | None = None
+    """None where only the requirement decides, and in reports of older releases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +109,7 @@ class UsageReport:
                     "state": gate.state,
                     "latched": gate.latched,
                     "levels": dict(gate.levels),
+                    "waits": gate.waits,
                 }
                 for gate in self.gates
             ],
@@ -161,6 +169,7 @@ def _reported(gate: Gate, view: View, latched: Mapping[LatchKey, object]) -> Rep
         state=decision.verdict if decision.held is None else "held",
         latched=gate.policy == "sticky" and LatchKey(gate.name, requirement) in latched,
         levels={feature: view.level(feature) for feature in features_in(gate.requirement)},
+        waits=_WAITS[decision.waits.condition] if decision.waits is not None else None,
     )
 
 
@@ -200,6 +209,7 @@ def _read_gate(gate: JsonValue) -> ReportedGate:
             _text(JsonValue(f"{level.where} as a name", name), LONGEST_NAME): level.optional(_level)
             for name, level in gate.field("levels").fields().items()
         },
+        waits=gate.field("waits").optional(_waits) if "waits" in gate.fields() else None,
     )
 
 
@@ -207,6 +217,10 @@ def _state(at: JsonValue) -> GateState:
     states: tuple[GateState, ...] = ("open", "closed", "unknown", "held")
     at.one_of(*states)
     return states[states.index(at.value)]
+
+
+def _waits(at: JsonValue) -> WaitsFor:
+    return _WAITS[at.one_of(*_WAITS)]
 
 
 def _level(at: JsonValue) -> int:

@@ -27,7 +27,7 @@ from featuregate.errors import (
 )
 from featuregate.gating.latches import LatchKey
 from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
-from featuregate.sources.latched_json import latched_from_json, with_latched
+from featuregate.sources.latched_json import holds_from_json, latched_from_json, with_latched
 from featuregate.usage.report import ReportedGate, Reporter, UsageReport
 from featuregate.wire.api_versions import ApiVersionsRequest
 from featuregate.wire.cluster import DescribeClusterRequest
@@ -171,13 +171,16 @@ def read_view(data: bytes) -> None:
     """Read a view as an app reads the answer of a relay, and write it again."""
     text = data.decode("utf-8", "replace")
     latched_from_json(text)
+    holds_from_json(text)
     View.from_json(text).to_json()
 
 
 def views() -> list[bytes]:
     """Return views with and without latched gates."""
     few = view(broker(1), broker(2, epoch=11, group=1), deaf(3)).to_json()
-    latched = with_latched(few, [LatchKey("a", "group.version>=1"), LatchKey("b", "transaction.version>=2")])
+    latched = with_latched(
+        few, [LatchKey("a", "group.version>=1"), LatchKey("b", "transaction.version>=2")], {"c": "INC-12"}
+    )
     return [few.encode(), latched.encode()]
 
 

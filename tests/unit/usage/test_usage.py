@@ -19,8 +19,8 @@ from waiting import eventually
 import featuregate as fg
 from featuregate.errors import ConfigError, UsageReportError
 from featuregate.gating.store import Store
-from featuregate.testing import FakeCluster
-from featuregate.usage.report import ReportedGate, Reporter, UsageReport
+from featuregate.testing import FakeCluster, StaticFeatures, release_view
+from featuregate.usage.report import ReportedGate, Reporter, UsageReport, WaitsFor, make_report
 from featuregate.usage.reporting import Reporting, seconds_until_due
 from featuregate.view.merging import merge
 
@@ -46,6 +46,34 @@ REPORT = UsageReport(
         ),
     ),
 )
+
+
+@pytest.mark.parametrize("waits", ["hold", "burn-in", "emulation", None])
+def test_a_report_says_what_keeps_a_gate_closed(waits: WaitsFor | None) -> None:
+    """Beside its requirement; a report of an older release says nothing of it."""
+    report = replace(REPORT, gates=(replace(REPORT.gates[0], waits=waits),))
+    assert UsageReport.from_json(report.to_json()) == report
+    older = report.to_json().replace(f', "waits": {json.dumps(waits)}', "")
+    assert UsageReport.from_json(older) == REPORT
+    with pytest.raises(UsageReportError, match=r"report.gates\[0\].waits"):
+        UsageReport.from_json(older.replace('"levels"', '"waits": "x", "levels"'))
+
+
+def test_a_held_gate_is_reported_as_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operators see which apps wait, and for what."""
+    monkeypatch.setenv("FEATUREGATE_HOLD", "eos")
+    features = StaticFeatures(release_view("4.2"))
+    features.gate("eos", TV2)
+    features.gate("other", TV2)
+    view = features.view
+    assert view is not None
+    made = make_report(
+        REPORT.reporter, view, features._store.gates(), features._store.latch_state, age_seconds=0.0, reported_at=1.0
+    )
+    assert [(gate.name, gate.state, gate.waits) for gate in made.gates] == [
+        ("eos", "closed", "hold"),
+        ("other", "open", None),
+    ]
 
 
 class Topic:
