@@ -56,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print who breaks. The exit code is 0 where nobody in the log does, 1 where somebody does."""
+    """Print who breaks. The exit code is 0 where nobody in the log does, 1 where somebody does, 3 for unknown."""
     try:
         from featuregate_fleet.files.look import look_at  # noqa: PLC0415 - pyarrow
     except ImportError as error:
@@ -70,9 +70,10 @@ def run(args: argparse.Namespace) -> int:
     report = assess(evidence, args.move, datetime.now(UTC), _EVER)
     rows = [row for row in report.rows if row.check in _OF_REQUESTS]
     print(json.dumps(_to_json(args, look, rows)) if args.output == "json" else _to_text(args, look, evidence, rows))
-    if not evidence.usage:
-        return NO_VERDICT
-    return FAILED if any(row.verdict is Verdict.BLOCK for row in rows) else OK
+    found = {row.verdict for row in rows}
+    if Verdict.BLOCK in found:
+        return FAILED
+    return NO_VERDICT if Verdict.UNKNOWN in found or not evidence.usage else OK
 
 
 @contextmanager

@@ -48,4 +48,11 @@ def look_at(path: Path, times: LogTimes) -> Look:
         first.setdefault(row["reason"], row["raw"])
     rows = summed(usage).to_pylist() if len(usage) else []
     heads = [row for row in quarantine.to_pylist() if row["seen_at"] is not None]
-    return Look(tuple(rows), tuple(heads), sum(counts["rows"].to_pylist()), reasons, first)
+    marked = {"text_log": True} if any(counts["text_log"].to_pylist()) else {}
+    return Look(
+        tuple(row | marked for row in rows),
+        tuple(row | marked for row in heads),
+        sum(counts["rows"].to_pylist()),
+        reasons,
+        first,
+    )
