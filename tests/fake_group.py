@@ -14,10 +14,10 @@ from featuregate_confluent.client.group import Coordinator, GroupDescription
 from featuregate_confluent.latch import tags
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.protocol import Member, Partition
-from featuregate_confluent.member.conclusions import Conclusions
 from featuregate_confluent.member.group_observer import GroupObserver
 from featuregate_confluent.member.group_watch import GroupWatch
 from featuregate_confluent.member.membership import Membership
+from featuregate_confluent.member.outcome_handler import OutcomeHandler
 from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.member.takeover import Takeover
 from featuregate_confluent.producing.rounds import Limits, Rounds
@@ -219,7 +219,7 @@ class FakeMember:
             observer=self.observer,
             takeover=self.takeover,
             watch=self.watch,
-            conclusions=Conclusions(
+            conclusions=OutcomeHandler(
                 self.state,
                 producers=fake,
                 emit=self.events.append,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from featuregate.admin.objections import NodeLevels, Objection, Wanted
+from featuregate.admin.objections import NodeLevels, Objection, RequestedUpdate
 from featuregate.catalog import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -84,7 +84,7 @@ class Controller:
         return None if self.levels is None else self.levels.get(feature, 0)
 
 
-def objections(wanted: Wanted, controller: Controller, proposed: Mapping[str, int]) -> Iterator[Objection]:
+def objections(wanted: RequestedUpdate, controller: Controller, proposed: Mapping[str, int]) -> Iterator[Objection]:
     """Yield the objections to an update, in the order in which the controller tries them.
 
     The controller stops at the first that refuses. ``proposed`` holds the levels as they would be if everything in the
@@ -115,18 +115,18 @@ def release_of_level(metadata_level: int) -> Release:
     return tuple(map(int, known[max(1, min(metadata_level, max(known)))].release.split(".")))
 
 
-def _refused(wanted: Wanted, why: str) -> Objection:
+def _refused(wanted: RequestedUpdate, why: str) -> Objection:
     return Objection("refused", f"Invalid update version {wanted.level} for feature {wanted.feature}. {why}")
 
 
-def _well_formed(wanted: Wanted) -> Iterator[Objection]:
+def _well_formed(wanted: RequestedUpdate) -> Iterator[Objection]:
     if wanted.upgrade_type not in _UPGRADE_TYPES:
         yield _refused(wanted, "The controller does not support the given upgrade type.")
     if wanted.level < 0:
         yield _refused(wanted, "A feature version cannot be less than 0.")
 
 
-def _supported(wanted: Wanted, controller: Controller) -> Iterator[Objection]:
+def _supported(wanted: RequestedUpdate, controller: Controller) -> Iterator[Objection]:
     """Ask the controller's own range, then every registered broker's, then the other controllers'."""
     if controller.own is not None:
         yield from _in_range(wanted, controller.own, "Local controller")
@@ -145,7 +145,7 @@ def _supported(wanted: Wanted, controller: Controller) -> Iterator[Objection]:
             yield _refused(wanted, f"controller {voter} has not registered, and may not support this feature")
 
 
-def _in_range(wanted: Wanted, node: NodeLevels, role: str) -> Iterator[Objection]:
+def _in_range(wanted: RequestedUpdate, node: NodeLevels, role: str) -> Iterator[Objection]:
     if node.supported is None:
         yield Objection("unknown", node.unknown_because)
         return
@@ -161,7 +161,7 @@ def _in_range(wanted: Wanted, node: NodeLevels, role: str) -> Iterator[Objection
         yield _refused(wanted, f"{role} {node.node_id} only supports versions {span}")
 
 
-def _in_range_before_3_7(wanted: Wanted, node: NodeLevels) -> Iterator[Objection]:
+def _in_range_before_3_7(wanted: RequestedUpdate, node: NodeLevels) -> Iterator[Objection]:
     """Look into one broker's ranges, where a feature that it lacks is refused even at level 0."""
     found = None if node.supported is None else node.supported.get(wanted.feature)
     if found is None and node.unknown_because:
@@ -173,7 +173,7 @@ def _in_range_before_3_7(wanted: Wanted, node: NodeLevels) -> Iterator[Objection
         yield _refused(wanted, f"Broker {node.node_id} does not support the given version. It supports {span}.")
 
 
-def _direction(wanted: Wanted, controller: Controller) -> Iterator[Objection]:
+def _direction(wanted: RequestedUpdate, controller: Controller) -> Iterator[Objection]:
     current = controller.level(wanted.feature)
     if current is None:
         yield Objection("unknown", "no node reports finalized levels")
@@ -187,7 +187,7 @@ def _direction(wanted: Wanted, controller: Controller) -> Iterator[Objection]:
         yield _refused(wanted, "Can't downgrade to a newer version.")
 
 
-def _metadata_version(wanted: Wanted, controller: Controller) -> Iterator[Objection]:
+def _metadata_version(wanted: RequestedUpdate, controller: Controller) -> Iterator[Objection]:
     """Refuse a downgrade across a level that changed records (KIP-778); it is refused as unsafe, too (KAFKA-13896)."""
     if wanted.level < _FIRST_WITH_FEATURE_RECORDS and controller.release < ALL_OR_NOTHING_FROM:
         lowest = level_name(METADATA_VERSION, _FIRST_WITH_FEATURE_RECORDS)
@@ -204,7 +204,7 @@ def _metadata_version(wanted: Wanted, controller: Controller) -> Iterator[Object
         yield Objection("refused", _why_unsafe(wanted, controller.release, current))
 
 
-def _why_unsafe(wanted: Wanted, release: Release, current: int) -> str:
+def _why_unsafe(wanted: RequestedUpdate, release: Release, current: int) -> str:
     head = f"Invalid metadata.version {wanted.level}."
     if release >= _DOWNGRADE_NAMES_BOTH_FROM:
         head = f"Unsupported metadata.version downgrade from {current} to {wanted.level}."
@@ -216,7 +216,7 @@ def _why_unsafe(wanted: Wanted, release: Release, current: int) -> str:
     return text
 
 
-def _kraft_version(wanted: Wanted, controller: Controller) -> Iterator[Objection]:
+def _kraft_version(wanted: RequestedUpdate, controller: Controller) -> Iterator[Objection]:
     """Let the quorum itself raise its version, which never goes down."""
     current = controller.level(KRAFT_VERSION)
     if current in {None, wanted.level}:
@@ -227,7 +227,7 @@ def _kraft_version(wanted: Wanted, controller: Controller) -> Iterator[Objection
         yield _refused(wanted, "Can't downgrade the version of this feature.")
 
 
-def _dependencies(wanted: Wanted, controller: Controller, proposed: Mapping[str, int]) -> Iterator[Objection]:
+def _dependencies(wanted: RequestedUpdate, controller: Controller, proposed: Mapping[str, int]) -> Iterator[Objection]:
     """Ask for what a level needs (KIP-1022)."""
     feature, level = wanted.feature, wanted.level
     if not _has_heard_of(feature, controller):

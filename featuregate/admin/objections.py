@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Wanted(NamedTuple):
+class RequestedUpdate(NamedTuple):
     """One update, as a controller reads it."""
 
     feature: str

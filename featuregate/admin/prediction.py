@@ -23,7 +23,7 @@ from featuregate.admin.kraft_rules import (
     objections,
     release_of_level,
 )
-from featuregate.admin.objections import NodeLevels, Objection, Wanted
+from featuregate.admin.objections import NodeLevels, Objection, RequestedUpdate
 from featuregate.admin.registrations import Quorum, unasked, why_silent
 from featuregate.admin.zookeeper_rules import ZooKeeperController
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, api_key
@@ -287,8 +287,8 @@ def _answer_with_zookeeper(update: Update, cluster_state: ClusterState) -> _Answ
     return _first(zookeeper_rules.objections(_wanted(update), controller))
 
 
-def _wanted(update: Update) -> Wanted:
-    return Wanted(update.feature, update.level, update.upgrade_type)
+def _wanted(update: Update) -> RequestedUpdate:
+    return RequestedUpdate(update.feature, update.level, update.upgrade_type)
 
 
 def _first(said: Iterable[Objection]) -> _Answer:

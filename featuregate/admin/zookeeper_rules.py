@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from featuregate.admin.objections import NodeLevels, Objection, Wanted
+from featuregate.admin.objections import NodeLevels, Objection, RequestedUpdate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ class ZooKeeperController:
     """Feature to the finalized minimum and maximum. None: unknown."""
 
 
-def objections(wanted: Wanted, controller: ZooKeeperController) -> Iterator[Objection]:
+def objections(wanted: RequestedUpdate, controller: ZooKeeperController) -> Iterator[Objection]:
     """Yield the objections to an update, in the order in which the controller tries them.
 
     The controller stops at the first that refuses.
@@ -54,7 +54,7 @@ def objections(wanted: Wanted, controller: ZooKeeperController) -> Iterator[Obje
 _LEVELS_UNKNOWN: Final = Objection("unknown", "no node reports finalized levels")
 
 
-def _deletion(wanted: Wanted, controller: ZooKeeperController) -> Iterator[Objection]:
+def _deletion(wanted: RequestedUpdate, controller: ZooKeeperController) -> Iterator[Objection]:
     if wanted.upgrade_type == "upgrade":
         yield Objection(
             "refused",
@@ -67,7 +67,7 @@ def _deletion(wanted: Wanted, controller: ZooKeeperController) -> Iterator[Objec
         yield Objection("refused", "Can not delete non-existing finalized feature.")
 
 
-def _wrong_move(wanted: Wanted, lowest: int, current: int) -> Iterator[Objection]:
+def _wrong_move(wanted: RequestedUpdate, lowest: int, current: int) -> Iterator[Objection]:
     level, allowed = wanted.level, wanted.upgrade_type != "upgrade"
     if level == current:
         verb = "downgrade" if allowed else "upgrade"
@@ -93,7 +93,7 @@ def _wrong_move(wanted: Wanted, lowest: int, current: int) -> Iterator[Objection
         )
 
 
-def _supported(wanted: Wanted, controller: ZooKeeperController) -> Iterator[Objection]:
+def _supported(wanted: RequestedUpdate, controller: ZooKeeperController) -> Iterator[Objection]:
     own, level = controller.own, wanted.level
     if own is None or own.supported is None:
         yield Objection(

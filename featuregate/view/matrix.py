@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
 Kind = Literal["finalized", "supported", "api"]
-Value = tuple[int, ...]
+MatrixValue = tuple[int, ...]
 """A finalized level, or the ends of a range."""
 ABSENT: Final = "-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class MatrixRow:
     """One feature or API: the value of the cluster, and that of each broker."""
 
     kind: Kind
     name: str
-    cluster: Value | None
+    cluster: MatrixValue | None
     """None if there is no common value, or it is unknown."""
-    values: tuple[Value | None, ...]
+    values: tuple[MatrixValue | None, ...]
     """The value of each broker that answered, in the order of the view."""
 
     @property
@@ -36,7 +36,7 @@ class Row:
         """Whether brokers have different values."""
         return len(set(self.values)) > 1
 
-    def text(self, value: Value | None) -> str:
+    def text(self, value: MatrixValue | None) -> str:
         """Return a value of this row for people, with the names of levels."""
         if value is None or (self.kind == "finalized" and value == (0,)):
             return ABSENT
@@ -62,7 +62,7 @@ class Group:
 class Matrix:
     """The rows and groups of a view."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[MatrixRow, ...]
     groups: tuple[Group, ...]
     hidden: int
     """The number of APIs without a row, because all brokers agree on them."""
@@ -77,10 +77,10 @@ def compare(view: View, *, all_apis: bool) -> Matrix:
     return Matrix(rows=rows, groups=_groups(answering, rows), hidden=len(apis) - len(kept))
 
 
-def _finalized(view: View, answering: Sequence[BrokerAnswer]) -> Iterator[Row]:
+def _finalized(view: View, answering: Sequence[BrokerAnswer]) -> Iterator[MatrixRow]:
     for name in sorted({name for broker in answering for name in broker.finalized} | set(view.finalized)):
         level = view.level(name)
-        yield Row(
+        yield MatrixRow(
             kind="finalized",
             name=name,
             cluster=None if level is None else (level,),
@@ -88,16 +88,16 @@ def _finalized(view: View, answering: Sequence[BrokerAnswer]) -> Iterator[Row]:
         )
 
 
-def _supported(view: View, answering: Sequence[BrokerAnswer]) -> Iterator[Row]:
+def _supported(view: View, answering: Sequence[BrokerAnswer]) -> Iterator[MatrixRow]:
     for name in sorted({name for broker in answering for name in broker.supported}):
         values = tuple(broker.supported.get(name) for broker in answering)
-        yield Row(kind="supported", name=name, cluster=view.feature(name), values=values)
+        yield MatrixRow(kind="supported", name=name, cluster=view.feature(name), values=values)
 
 
-def _apis(view: View, answering: Sequence[BrokerAnswer]) -> Iterator[Row]:
+def _apis(view: View, answering: Sequence[BrokerAnswer]) -> Iterator[MatrixRow]:
     for key in sorted({key for broker in answering for key in broker.api_ranges}):
         shared = view.api(key)
-        yield Row(
+        yield MatrixRow(
             kind="api",
             name=api_name(key),
             cluster=None if shared is None else (shared.min, shared.max),
@@ -105,7 +105,7 @@ def _apis(view: View, answering: Sequence[BrokerAnswer]) -> Iterator[Row]:
         )
 
 
-def _groups(answering: Sequence[BrokerAnswer], rows: Sequence[Row]) -> tuple[Group, ...]:
+def _groups(answering: Sequence[BrokerAnswer], rows: Sequence[MatrixRow]) -> tuple[Group, ...]:
     """Group brokers with the same values, so that a thousand brokers fit a terminal and a page."""
     alike: dict[tuple[object, ...], list[int]] = {}
     for index in range(len(answering)):

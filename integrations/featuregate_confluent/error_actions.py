@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from featuregate_confluent.error_table import BY_FLAG, BY_NAME, NEW_PRODUCER, NO_NEW_EPOCH, ErrorAction, Row
+from featuregate_confluent.error_table import BY_FLAG, BY_NAME, NEW_PRODUCER, NO_NEW_EPOCH, ErrorAction, ErrorRow
 
 __all__ = [
     "BY_FLAG",
     "BY_NAME",
     "ClientError",
     "ErrorAction",
-    "Row",
+    "ErrorRow",
     "action_for",
     "explain",
     "may_arrive_later",
@@ -57,7 +57,7 @@ def action_for(error: ClientError) -> ErrorAction:
     return explain(error).action
 
 
-def explain(error: ClientError) -> Row:
+def explain(error: ClientError) -> ErrorRow:
     """Return the action for an error, and why.
 
     A fatal error of a known name asks for a new producer at least, even if the name alone would ask for less:
@@ -92,10 +92,10 @@ def _flag(error: ClientError) -> str:
     return "retriable" if error.retriable() else ""
 
 
-def _floor(error: ClientError) -> Row:
+def _floor(error: ClientError) -> ErrorRow:
     """Return the least that the flags allow."""
     if error.fatal():
-        return Row(ErrorAction.REJOIN, "but the producer cannot be used any more")
+        return ErrorRow(ErrorAction.REJOIN, "but the producer cannot be used any more")
     if error.txn_requires_abort():
-        return Row(ErrorAction.ABORT, "but the transaction has failed, and can only be aborted")
-    return Row(ErrorAction.RETRY, "")
+        return ErrorRow(ErrorAction.ABORT, "but the transaction has failed, and can only be aborted")
+    return ErrorRow(ErrorAction.RETRY, "")

@@ -23,7 +23,7 @@ class ErrorAction(Enum):
     """Going on would not help: rights, settings, software."""
 
 
-class Row(NamedTuple):
+class ErrorRow(NamedTuple):
     """The action for an error, and why."""
 
     action: ErrorAction
@@ -63,143 +63,157 @@ _UNSENT: Final = "a message was not delivered, so that the transaction would be 
 NO_NEW_EPOCH: Final = "KIP-360"
 """What librdkafka says where it wants to renew a producer's epoch on a broker before 2.5: "InitProducerId
 (KIP-360) not supported by broker". Its name is that of everything that broker and client cannot do together."""
-NEW_PRODUCER: Final = Row(
+NEW_PRODUCER: Final = ErrorRow(
     ErrorAction.REJOIN,
     "brokers before 2.5 cannot renew the epoch of a producer whose message timed out: a new one settles what is open",
 )
 
 
-def _each(action: ErrorAction, reason: str, names: str, *, record: bool = False) -> dict[str, Row]:
+def _each(action: ErrorAction, reason: str, names: str, *, record: bool = False) -> dict[str, ErrorRow]:
     """Return one row for several names, with blanks between them."""
-    return dict.fromkeys(names.split(), Row(action, reason, record))
+    return dict.fromkeys(names.split(), ErrorRow(action, reason, record))
 
 
-BY_NAME: Final[Mapping[str, Row]] = MappingProxyType(
+BY_NAME: Final[Mapping[str, ErrorRow]] = MappingProxyType(
     {
         # the network, and coordinators that move
-        "_TIMED_OUT": Row(ErrorAction.RETRY, _WAIT),
-        "_TIMED_OUT_QUEUE": Row(ErrorAction.RETRY, _WAIT),
-        "_TRANSPORT": Row(ErrorAction.RETRY, "a connection broke, and is made again"),
-        "_ALL_BROKERS_DOWN": Row(ErrorAction.RETRY, "no broker can be reached now; librdkafka keeps trying"),
-        "_WAIT_COORD": Row(ErrorAction.RETRY, _COORDINATOR),
-        "REQUEST_TIMED_OUT": Row(ErrorAction.RETRY, "the broker was too slow, and has said so"),
-        "COORDINATOR_LOAD_IN_PROGRESS": Row(ErrorAction.RETRY, _COORDINATOR),
-        "COORDINATOR_NOT_AVAILABLE": Row(ErrorAction.RETRY, _COORDINATOR),
-        "NOT_COORDINATOR": Row(ErrorAction.RETRY, _COORDINATOR),
-        "CONCURRENT_TRANSACTIONS": Row(
+        "_TIMED_OUT": ErrorRow(ErrorAction.RETRY, _WAIT),
+        "_TIMED_OUT_QUEUE": ErrorRow(ErrorAction.RETRY, _WAIT),
+        "_TRANSPORT": ErrorRow(ErrorAction.RETRY, "a connection broke, and is made again"),
+        "_ALL_BROKERS_DOWN": ErrorRow(ErrorAction.RETRY, "no broker can be reached now; librdkafka keeps trying"),
+        "_WAIT_COORD": ErrorRow(ErrorAction.RETRY, _COORDINATOR),
+        "REQUEST_TIMED_OUT": ErrorRow(ErrorAction.RETRY, "the broker was too slow, and has said so"),
+        "COORDINATOR_LOAD_IN_PROGRESS": ErrorRow(ErrorAction.RETRY, _COORDINATOR),
+        "COORDINATOR_NOT_AVAILABLE": ErrorRow(ErrorAction.RETRY, _COORDINATOR),
+        "NOT_COORDINATOR": ErrorRow(ErrorAction.RETRY, _COORDINATOR),
+        "CONCURRENT_TRANSACTIONS": ErrorRow(
             ErrorAction.RETRY, "the transaction before it, maybe a dead process's, is still being completed"
         ),
-        "UNSTABLE_OFFSET_COMMIT": Row(
+        "UNSTABLE_OFFSET_COMMIT": ErrorRow(
             ErrorAction.RETRY, "a pending transaction holds the offset: it commits, or times out"
         ),
         # the transaction cannot be completed; its producer can go on
-        "ILLEGAL_GENERATION": Row(
+        "ILLEGAL_GENERATION": ErrorRow(
             ErrorAction.ABORT,
             "the group has rebalanced since its metadata was taken: the next poll brings the new assignment",
         ),
-        "STALE_MEMBER_EPOCH": Row(
+        "STALE_MEMBER_EPOCH": ErrorRow(
             ErrorAction.ABORT, "the group has moved on since its metadata was taken: the next poll brings its new epoch"
         ),
-        "REBALANCE_IN_PROGRESS": Row(
+        "REBALANCE_IN_PROGRESS": ErrorRow(
             ErrorAction.ABORT, "the group is being rebalanced: the next poll takes part in it"
         ),
-        "TRANSACTION_ABORTABLE": Row(
+        "TRANSACTION_ABORTABLE": ErrorRow(
             ErrorAction.ABORT, "the broker asks for it, and leaves the producer as it is (KIP-890)"
         ),
-        "UNKNOWN_PRODUCER_ID": Row(
+        "UNKNOWN_PRODUCER_ID": ErrorRow(
             ErrorAction.ABORT, "the broker has forgotten the producer; the abort renews it (KIP-360)"
         ),
-        "INVALID_PRODUCER_ID_MAPPING": Row(
+        "INVALID_PRODUCER_ID_MAPPING": ErrorRow(
             ErrorAction.ABORT, "the coordinator has forgotten the producer; the abort renews it (KIP-360)"
         ),
-        "OUT_OF_ORDER_SEQUENCE_NUMBER": Row(ErrorAction.ABORT, f"{_UNSENT}; the abort begins a new sequence (KIP-360)"),
-        "UNKNOWN_TOPIC_OR_PART": Row(
+        "OUT_OF_ORDER_SEQUENCE_NUMBER": ErrorRow(
+            ErrorAction.ABORT, f"{_UNSENT}; the abort begins a new sequence (KIP-360)"
+        ),
+        "UNKNOWN_TOPIC_OR_PART": ErrorRow(
             ErrorAction.ABORT, "the topic is not there; a new one takes a moment to be everywhere"
         ),
-        "_UNKNOWN_TOPIC": Row(ErrorAction.ABORT, "the topic is not there; a new one takes a moment to be everywhere"),
-        "_UNKNOWN_PARTITION": Row(
+        "_UNKNOWN_TOPIC": ErrorRow(
+            ErrorAction.ABORT, "the topic is not there; a new one takes a moment to be everywhere"
+        ),
+        "_UNKNOWN_PARTITION": ErrorRow(
             ErrorAction.ABORT, "the partition is not there; a new one takes a moment to be everywhere"
         ),
-        "_INCONSISTENT": Row(ErrorAction.ABORT, _UNSENT),
-        "_MSG_TIMED_OUT": Row(ErrorAction.ABORT, _UNSENT),
-        "_PURGE_QUEUE": Row(ErrorAction.ABORT, "the message was dropped because its transaction had failed before"),
-        "_PURGE_INFLIGHT": Row(ErrorAction.ABORT, "the message was dropped because its transaction had failed before"),
-        "_STATE": Row(
+        "_INCONSISTENT": ErrorRow(ErrorAction.ABORT, _UNSENT),
+        "_MSG_TIMED_OUT": ErrorRow(ErrorAction.ABORT, _UNSENT),
+        "_PURGE_QUEUE": ErrorRow(
+            ErrorAction.ABORT, "the message was dropped because its transaction had failed before"
+        ),
+        "_PURGE_INFLIGHT": ErrorRow(
+            ErrorAction.ABORT, "the message was dropped because its transaction had failed before"
+        ),
+        "_STATE": ErrorRow(
             ErrorAction.ABORT, "the transaction is not where this call is due: it may have failed in the background"
         ),
         # another member has this place now
-        "_FENCED": Row(ErrorAction.REJOIN, _REPLACED),
-        "PRODUCER_FENCED": Row(ErrorAction.REJOIN, _REPLACED),
-        "INVALID_PRODUCER_EPOCH": Row(ErrorAction.REJOIN, _REPLACED),
-        "UNKNOWN_MEMBER_ID": Row(
+        "_FENCED": ErrorRow(ErrorAction.REJOIN, _REPLACED),
+        "PRODUCER_FENCED": ErrorRow(ErrorAction.REJOIN, _REPLACED),
+        "INVALID_PRODUCER_EPOCH": ErrorRow(ErrorAction.REJOIN, _REPLACED),
+        "UNKNOWN_MEMBER_ID": ErrorRow(
             ErrorAction.REJOIN,
             "the group has removed this member: its partitions, and their producers' ids, are others' now",
         ),
-        "FENCED_MEMBER_EPOCH": Row(
+        "FENCED_MEMBER_EPOCH": ErrorRow(
             ErrorAction.REJOIN, "the group has removed this member and given its partitions away (KIP-848)"
         ),
-        "_MAX_POLL_EXCEEDED": Row(
+        "_MAX_POLL_EXCEEDED": ErrorRow(
             ErrorAction.REJOIN, "no poll within max.poll.interval.ms: this member has left the group, and owns nothing"
         ),
-        "INVALID_TXN_STATE": Row(ErrorAction.REJOIN, _LOST),
-        "_CONFLICT": Row(
+        "INVALID_TXN_STATE": ErrorRow(ErrorAction.REJOIN, _LOST),
+        "_CONFLICT": ErrorRow(
             ErrorAction.REJOIN,
             "a call that was given up before still occupies the producer, and only that call could resume it",
         ),
-        "_FATAL": Row(
+        "_FATAL": ErrorRow(
             ErrorAction.REJOIN, "the producer had failed before; a new one says what stands in its way, if anything"
         ),
         # nothing that this process does would help
-        "FENCED_INSTANCE_ID": Row(
+        "FENCED_INSTANCE_ID": ErrorRow(
             ErrorAction.FATAL,
             "another process runs with this group.instance.id: joining again would remove that process from the group",
         ),
-        "UNRELEASED_INSTANCE_ID": Row(ErrorAction.FATAL, "another process runs with this group.instance.id"),
-        "TOPIC_AUTHORIZATION_FAILED": Row(ErrorAction.FATAL, f"{_RIGHTS} (READ on the input, WRITE on the output)"),
-        "GROUP_AUTHORIZATION_FAILED": Row(ErrorAction.FATAL, f"{_RIGHTS} (READ on the group)"),
-        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": Row(
+        "UNRELEASED_INSTANCE_ID": ErrorRow(ErrorAction.FATAL, "another process runs with this group.instance.id"),
+        "TOPIC_AUTHORIZATION_FAILED": ErrorRow(
+            ErrorAction.FATAL, f"{_RIGHTS} (READ on the input, WRITE on the output)"
+        ),
+        "GROUP_AUTHORIZATION_FAILED": ErrorRow(ErrorAction.FATAL, f"{_RIGHTS} (READ on the group)"),
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": ErrorRow(
             ErrorAction.FATAL,
             f"{_RIGHTS} (WRITE on the transactional id; grant it for the prefix that is the app's id)",
         ),
-        "CLUSTER_AUTHORIZATION_FAILED": Row(ErrorAction.FATAL, f"{_RIGHTS} (IDEMPOTENT_WRITE on a cluster before 2.8)"),
-        "_AUTHENTICATION": Row(ErrorAction.FATAL, _LOGIN),
-        "SASL_AUTHENTICATION_FAILED": Row(ErrorAction.FATAL, _LOGIN),
-        "OFFSET_METADATA_TOO_LARGE": Row(
+        "CLUSTER_AUTHORIZATION_FAILED": ErrorRow(
+            ErrorAction.FATAL, f"{_RIGHTS} (IDEMPOTENT_WRITE on a cluster before 2.8)"
+        ),
+        "_AUTHENTICATION": ErrorRow(ErrorAction.FATAL, _LOGIN),
+        "SASL_AUTHENTICATION_FAILED": ErrorRow(ErrorAction.FATAL, _LOGIN),
+        "OFFSET_METADATA_TOO_LARGE": ErrorRow(
             ErrorAction.FATAL,
             "the broker's offset.metadata.max.bytes is below what the mark and the app's own text take",
         ),
-        "MSG_SIZE_TOO_LARGE": Row(
+        "MSG_SIZE_TOO_LARGE": ErrorRow(
             ErrorAction.FATAL,
             f"{_RECORD}: it is larger than message.max.bytes of the client, or max.message.bytes of the topic, allows",
             record=True,
         ),
-        "RECORD_LIST_TOO_LARGE": Row(
+        "RECORD_LIST_TOO_LARGE": ErrorRow(
             ErrorAction.FATAL, f"{_RECORD}: the batch is larger than the broker allows", record=True
         ),
-        "INVALID_RECORD": Row(ErrorAction.FATAL, f"{_RECORD}: a compacted topic wants a key, for example", record=True),
-        "INVALID_TIMESTAMP": Row(ErrorAction.FATAL, f"{_RECORD}: {_TIMESTAMP}", record=True),
-        "TOPIC_EXCEPTION": Row(ErrorAction.FATAL, f"{_RECORD}: no topic can have this name", record=True),
+        "INVALID_RECORD": ErrorRow(
+            ErrorAction.FATAL, f"{_RECORD}: a compacted topic wants a key, for example", record=True
+        ),
+        "INVALID_TIMESTAMP": ErrorRow(ErrorAction.FATAL, f"{_RECORD}: {_TIMESTAMP}", record=True),
+        "TOPIC_EXCEPTION": ErrorRow(ErrorAction.FATAL, f"{_RECORD}: no topic can have this name", record=True),
         **_each(ErrorAction.FATAL, f"{_RECORD}: it arrives broken", "INVALID_MSG INVALID_MSG_SIZE", record=True),
-        "_INVALID_DIFFERENT_RECORD": Row(
+        "_INVALID_DIFFERENT_RECORD": ErrorRow(
             ErrorAction.FATAL, f"{_RECORD}: another record of the same batch is refused", record=True
         ),
-        "UNSUPPORTED_COMPRESSION_TYPE": Row(ErrorAction.FATAL, f"{_SETTINGS}: compression.type"),
-        "INVALID_TRANSACTION_TIMEOUT": Row(
+        "UNSUPPORTED_COMPRESSION_TYPE": ErrorRow(ErrorAction.FATAL, f"{_SETTINGS}: compression.type"),
+        "INVALID_TRANSACTION_TIMEOUT": ErrorRow(
             ErrorAction.FATAL, f"{_SETTINGS}: transaction.timeout.ms is above its transaction.max.timeout.ms"
         ),
-        "UNSUPPORTED_VERSION": Row(ErrorAction.FATAL, _SOFTWARE),
-        "UNSUPPORTED_FOR_MESSAGE_FORMAT": Row(
+        "UNSUPPORTED_VERSION": ErrorRow(ErrorAction.FATAL, _SOFTWARE),
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT": ErrorRow(
             ErrorAction.FATAL, f"{_SOFTWARE}: the topic keeps its records in an old format"
         ),
-        "_UNSUPPORTED_FEATURE": Row(ErrorAction.FATAL, _SOFTWARE),
-        "_AUTO_OFFSET_RESET": Row(
+        "_UNSUPPORTED_FEATURE": ErrorRow(ErrorAction.FATAL, _SOFTWARE),
+        "_AUTO_OFFSET_RESET": ErrorRow(
             ErrorAction.FATAL,
             "the group has committed no offset in a partition, or one that is not there any more, and "
             "auto.offset.reset=error asks to stop then: set the group's offset, or earliest",
         ),
-        "_NOT_CONFIGURED": Row(ErrorAction.FATAL, "the producer has no transactional.id"),
-        "_INVALID_ARG": Row(ErrorAction.FATAL, "the call itself is wrong, and would be wrong again"),
-        "INCONSISTENT_GROUP_PROTOCOL": Row(
+        "_NOT_CONFIGURED": ErrorRow(ErrorAction.FATAL, "the producer has no transactional.id"),
+        "_INVALID_ARG": ErrorRow(ErrorAction.FATAL, "the call itself is wrong, and would be wrong again"),
+        "INCONSISTENT_GROUP_PROTOCOL": ErrorRow(
             ErrorAction.FATAL,
             "the members of the group have no assignor in common: give all of them the same "
             "partition.assignment.strategy and group.protocol (cooperative-sticky and range do not mix)",
@@ -214,8 +228,12 @@ BY_NAME: Final[Mapping[str, Row]] = MappingProxyType(
         ),
         **_each(ErrorAction.FATAL, f"{_SETTINGS}: acks", "INVALID_REQUIRED_ACKS"),
         **_each(ErrorAction.FATAL, f"{_SETTINGS}: the topics' regular expression", "INVALID_REGULAR_EXPRESSION"),
-        "GROUP_MAX_SIZE_REACHED": Row(ErrorAction.FATAL, "the group has as many members as its group.max.size allows"),
-        "INVALID_COMMIT_OFFSET_SIZE": Row(ErrorAction.FATAL, "the broker cannot store an offset commit of this size"),
+        "GROUP_MAX_SIZE_REACHED": ErrorRow(
+            ErrorAction.FATAL, "the group has as many members as its group.max.size allows"
+        ),
+        "INVALID_COMMIT_OFFSET_SIZE": ErrorRow(
+            ErrorAction.FATAL, "the broker cannot store an offset commit of this size"
+        ),
         **_each(
             ErrorAction.FATAL,
             _LOGIN,
@@ -251,8 +269,8 @@ BY_NAME: Final[Mapping[str, Row]] = MappingProxyType(
         ),
         **_each(ErrorAction.REJOIN, _GROUP, "_UNKNOWN_GROUP _ASSIGNMENT_LOST GROUP_ID_NOT_FOUND MEMBER_ID_REQUIRED"),
         **_each(ErrorAction.REJOIN, _OCCUPIED, "_IN_PROGRESS _PREV_IN_PROGRESS _DESTROY _GAPLESS_GUARANTEE"),
-        "UNKNOWN": Row(ErrorAction.ABORT, "the broker failed, and its log says how", unexplained=True),
-        "_APPLICATION": Row(ErrorAction.ABORT, "a callback of the app has failed", unexplained=True),
+        "UNKNOWN": ErrorRow(ErrorAction.ABORT, "the broker failed, and its log says how", unexplained=True),
+        "_APPLICATION": ErrorRow(ErrorAction.ABORT, "a callback of the app has failed", unexplained=True),
         **_each(
             ErrorAction.FATAL,
             _ELSEWHERE,
@@ -271,17 +289,17 @@ BY_NAME: Final[Mapping[str, Row]] = MappingProxyType(
 )
 """Every error of librdkafka 2.16 has a row. For names of later releases see :data:`BY_FLAG`."""
 
-BY_FLAG: Final[Mapping[str, Row]] = MappingProxyType(
+BY_FLAG: Final[Mapping[str, ErrorRow]] = MappingProxyType(
     {
-        "fatal": Row(
+        "fatal": ErrorRow(
             ErrorAction.FATAL,
             "the producer cannot be used any more, and the error is unknown: a stop is noticed, an endless loop is not",
         ),
-        "txn_requires_abort": Row(
+        "txn_requires_abort": ErrorRow(
             ErrorAction.ABORT, "librdkafka asks for it, and leaves the producer as it is", unexplained=True
         ),
-        "retriable": Row(ErrorAction.RETRY, "librdkafka says that the same call may be made again"),
-        "": Row(
+        "retriable": ErrorRow(ErrorAction.RETRY, "librdkafka says that the same call may be made again"),
+        "": ErrorRow(
             ErrorAction.ABORT,
             "nothing is known of it. An abort commits nothing and the input is read again; and where a commit had got "
             "through, the broker refuses the abort with INVALID_TXN_STATE, and a new producer reads what is committed",

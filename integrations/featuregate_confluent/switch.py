@@ -22,10 +22,10 @@ from featuregate_confluent.config.options import SwitchOptions, complete
 from featuregate_confluent.errors import SwitchFatal
 from featuregate_confluent.events import Stopped, event_emitter
 from featuregate_confluent.member.batches import transactions_of
-from featuregate_confluent.member.conclusions import Conclusions
 from featuregate_confluent.member.group_observer import GroupObserver
 from featuregate_confluent.member.group_watch import GroupWatch
 from featuregate_confluent.member.membership import Membership
+from featuregate_confluent.member.outcome_handler import OutcomeHandler
 from featuregate_confluent.member.process_name import claim_process_name
 from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.member.takeover import Takeover
@@ -123,7 +123,7 @@ class ProducerSwitch:
             emit=self.emit,
             transaction_seconds=transaction_seconds,
         )
-        self._conclusions = Conclusions(
+        self._conclusions = OutcomeHandler(
             self._state,
             producers=self._producers,
             emit=self.emit,

@@ -36,7 +36,7 @@ _VERBS: Final[dict[str, Verb]] = {
 _OF_KIP_584: Final = frozenset({"upgrade-all", "downgrade-all"})
 
 
-class Request(NamedTuple):
+class ChangeRequest(NamedTuple):
     """The updates that a command sends."""
 
     updates: tuple[Update, ...]
@@ -83,7 +83,7 @@ def options_of(args: argparse.Namespace, verb: Verb) -> UpdateOptions:
     )
 
 
-def request_of(args: argparse.Namespace, options: UpdateOptions, view: View | None = None) -> Request:
+def request_of(args: argparse.Namespace, options: UpdateOptions, view: View | None = None) -> ChangeRequest:
     """Return the updates to send: of a release only those that change the cluster, so the brokers are asked first.
 
     ``view`` is the cluster, where it is known already.
@@ -94,10 +94,10 @@ def request_of(args: argparse.Namespace, options: UpdateOptions, view: View | No
     else:
         updates = updates_of(options)
         if options.release_version is None:
-            return Request(updates, view=view)
+            return ChangeRequest(updates, view=view)
         view = discover_view(args) if view is None else view
     moves = moving(updates, view)
-    return Request(moves.updates, moves.left_out, view)
+    return ChangeRequest(moves.updates, moves.left_out, view)
 
 
 def _highest_common_updates(view: View, options: UpdateOptions) -> tuple[Update, ...]:
@@ -122,7 +122,7 @@ def _highest_metadata_version(view: View) -> str:
     return level_name(METADATA_VERSION, known[-1])
 
 
-def _outcome(admin: Admin, request: Request, *, dry_run: bool) -> Outcome:
+def _outcome(admin: Admin, request: ChangeRequest, *, dry_run: bool) -> Outcome:
     if request.view is not None and not request.updates:
         return Outcome(cluster_id=request.view.cluster_id, dry_run=dry_run, features=())
     try:
@@ -138,7 +138,7 @@ def _outcome(admin: Admin, request: Request, *, dry_run: bool) -> Outcome:
         raise
 
 
-def _print_outcome(args: argparse.Namespace, verb: Verb, outcome: Outcome, request: Request) -> None:
+def _print_outcome(args: argparse.Namespace, verb: Verb, outcome: Outcome, request: ChangeRequest) -> None:
     errors = {one.update.feature: one.error.message or one.error.name for one in outcome.failures if one.error}
     if args.output == "json":
         text = json.dumps(to_json(verb, outcome, before=request.view, left_out=request.left_out))
@@ -158,7 +158,7 @@ def _print_outcome(args: argparse.Namespace, verb: Verb, outcome: Outcome, reque
         raise CommandError(" ".join([failure_count(request.updates, errors), *advice(outcome)]), FAILED)
 
 
-def _lost(args: argparse.Namespace, request: Request) -> tuple[NoReturn, ...]:
+def _lost(args: argparse.Namespace, request: ChangeRequest) -> tuple[NoReturn, ...]:
     """Return the levels that the request raises for good; brokers are asked only where there may be one."""
     if not any(update.feature in ONE_WAY and update.upgrade_type == "upgrade" for update in request.updates):
         return ()
@@ -166,7 +166,7 @@ def _lost(args: argparse.Namespace, request: Request) -> tuple[NoReturn, ...]:
     return no_return(request.updates, view.finalized)
 
 
-def _require_confirmation(admin: Admin, request: Request, lost: tuple[NoReturn, ...], *, lowers: bool) -> None:
+def _require_confirmation(admin: Admin, request: ChangeRequest, lost: tuple[NoReturn, ...], *, lowers: bool) -> None:
     """Show the plan and ask, only on a terminal. Raises `CommandError` unless the answer is yes."""
     if not lowers and not lost:
         return

@@ -14,7 +14,7 @@ from featuregate.cli.exit_codes import OK, UNKNOWN
 from featuregate.cli.output import supports_colour
 from featuregate.cli.tables import aligned
 from featuregate.printable import printable
-from featuregate.view.matrix import ABSENT, Group, Row, compare
+from featuregate.view.matrix import ABSENT, Group, MatrixRow, compare
 from featuregate.view.names import failures, named
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matrix:
+class MatrixTable:
     """The rows and columns that are shown of a view."""
 
     view: View
-    rows: tuple[Row, ...]
+    rows: tuple[MatrixRow, ...]
     columns: tuple[Column, ...]
     hidden: int
     """The number of APIs without a row, because all brokers agree on them."""
@@ -68,13 +68,13 @@ def run(args: argparse.Namespace) -> int:
     return UNKNOWN if view.missing else OK
 
 
-def build(view: View, *, all_apis: bool) -> Matrix:
+def build(view: View, *, all_apis: bool) -> MatrixTable:
     """Return the rows of every feature and of the APIs in which brokers differ, or of ``all_apis``."""
     found = compare(view, all_apis=all_apis)
-    return Matrix(view=view, rows=found.rows, columns=_columns(found.groups), hidden=found.hidden)
+    return MatrixTable(view=view, rows=found.rows, columns=_columns(found.groups), hidden=found.hidden)
 
 
-def to_text(matrix: Matrix) -> list[str]:
+def to_text(matrix: MatrixTable) -> list[str]:
     """Return the lines without colour."""
     table: list[list[str]] = []
     for title, rows in _sections(matrix):
@@ -85,7 +85,7 @@ def to_text(matrix: Matrix) -> list[str]:
     return [_summary(matrix), "", *(aligned(table) if table else ()), *_footnotes(matrix)]
 
 
-def to_json(matrix: Matrix) -> dict[str, Any]:
+def to_json(matrix: MatrixTable) -> dict[str, Any]:
     """Return the matrix as plain values: levels as numbers, ranges as ``[min, max]``, brokers by id or address."""
     answering = [broker for broker in matrix.view.brokers if broker.answered]
     return {
@@ -115,7 +115,7 @@ def to_json(matrix: Matrix) -> dict[str, Any]:
     }
 
 
-def paint(matrix: Matrix) -> bool:
+def paint(matrix: MatrixTable) -> bool:
     """Print the matrix in colour if rich is installed; return whether it is."""
     try:
         from rich.console import Console  # noqa: PLC0415 - an extra, and slow to import
@@ -157,23 +157,23 @@ def _letters() -> Iterator[str]:
         yield from map("".join, product(ascii_uppercase, repeat=length))
 
 
-def _sections(matrix: Matrix) -> Iterator[tuple[str, list[Row]]]:
+def _sections(matrix: MatrixTable) -> Iterator[tuple[str, list[MatrixRow]]]:
     for kind, title in TITLES.items():
         if rows := [row for row in matrix.rows if row.kind == kind]:
             yield title, rows
 
 
-def _heading(title: str, matrix: Matrix) -> list[str]:
+def _heading(title: str, matrix: MatrixTable) -> list[str]:
     return [title, "CLUSTER", *(column.name for column in matrix.columns)]
 
 
-def _cells(row: Row, matrix: Matrix) -> list[str]:
+def _cells(row: MatrixRow, matrix: MatrixTable) -> list[str]:
     name = printable(row.name) + (DIFFERS if row.differs else "")
     values = (row.values[column.index] for column in matrix.columns)
     return [name, row.text(row.cluster), *(row.text(value) for value in values)]
 
 
-def _json_value(row: Row, value: tuple[int, ...] | None) -> int | list[int] | None:
+def _json_value(row: MatrixRow, value: tuple[int, ...] | None) -> int | list[int] | None:
     if value is None:
         return None
     return value[0] if row.kind == "finalized" else list(value)
@@ -183,7 +183,7 @@ def _key(broker: BrokerAnswer) -> str:
     return broker.address if broker.node_id is None else str(broker.node_id)
 
 
-def _summary(matrix: Matrix) -> str:
+def _summary(matrix: MatrixTable) -> str:
     view = matrix.view
     epoch = f"epoch {view.epoch}" if view.epoch >= 0 else "no epoch"
     answered = len(view.brokers) - len(view.missing)
@@ -191,7 +191,7 @@ def _summary(matrix: Matrix) -> str:
     return f"cluster {cluster}, {epoch}: {answered} of {len(view.brokers)} {view.role}s answered"
 
 
-def _footnotes(matrix: Matrix) -> Iterator[str]:
+def _footnotes(matrix: MatrixTable) -> Iterator[str]:
     if matrix.hidden:
         yield ""
         yield f"not shown, because all brokers agree: {matrix.hidden} APIs (--all shows them)"

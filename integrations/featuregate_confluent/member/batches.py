@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from featuregate_confluent.member.positions import by_partition, ends_of, next_offsets, offsets_to_commit
 from featuregate_confluent.models import Model
-from featuregate_confluent.producing.transaction import Keeper, Transaction
+from featuregate_confluent.producing.transaction import Transaction, TransactionOwner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ def transactions_of(
     *,
     consumer: Consumer,
     producers: Producers,
-    keeper: Keeper,
+    keeper: TransactionOwner,
     latch_topic: LatchTopic | None,
 ) -> Iterator[Transaction]:
     """Begin a round of these messages, and yield its transactions: one for each partition, or one for all in v2."""

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
     from featuregate_confluent.latch.protocol import Partition
-    from featuregate_confluent.member.conclusions import Conclusions
     from featuregate_confluent.member.group_observer import GroupObserver
     from featuregate_confluent.member.group_watch import GroupWatch
+    from featuregate_confluent.member.outcome_handler import OutcomeHandler
     from featuregate_confluent.member.state import MemberState
     from featuregate_confluent.member.takeover import Takeover
 
@@ -37,7 +37,7 @@ class Membership:
         topics: Sequence[str],
         observer: GroupObserver,
         takeover: Takeover,
-        conclusions: Conclusions,
+        conclusions: OutcomeHandler,
         watch: GroupWatch,
     ) -> None:
         self._state = state

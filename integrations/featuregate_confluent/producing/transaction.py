@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Data: TypeAlias = bytes | str | None
 
 
-class Keeper(Protocol):
+class TransactionOwner(Protocol):
     """What the transactions of a member share."""
 
     rounds: Rounds
@@ -91,7 +91,7 @@ class Transaction:
     def __init__(
         self,
         *,
-        keeper: Keeper,
+        keeper: TransactionOwner,
         consumer: Consumer,
         producer: Producer,
         model: Model,

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from featuregate.printable import shown
 from featuregate.sources.floor import Floor
-from featuregate.view.matrix import Matrix, Row, compare
+from featuregate.view.matrix import Matrix, MatrixRow, compare
 from featuregate_relay.page.gates import shown_gate
 from featuregate_relay.page.rollback import rollback_of
 from featuregate_relay.page.software import Software, lacks, roll_of, software_of
@@ -177,7 +177,7 @@ def _columns(software: Sequence[Software], matrix: Matrix) -> list[_Column]:
     return columns
 
 
-def _sections(matrix: Matrix) -> list[tuple[str, list[Row]]]:
+def _sections(matrix: Matrix) -> list[tuple[str, list[MatrixRow]]]:
     """Return the rows of each kind; of APIs those in which brokers differ."""
     return [
         (title, rows[:_MOST_ROWS])

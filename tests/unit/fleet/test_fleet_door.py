@@ -92,7 +92,7 @@ def test_inputs_that_cannot_be_read_are_refused(fleet: Fleet, tmp_path: Path) ->
 def test_a_place_that_cannot_be_used_is_refused(cluster: str, tables: str) -> None:
     """A name that leaves the folder, and a URI, which would make a folder of that name."""
     spark: Any = None
-    with pytest.raises(ConfigError, match=r"no name|is a URI"):
+    with pytest.raises(ConfigError, match=r"not a name|is a URI"):
         Fleet(spark, tables, cluster)
 
 

@@ -15,7 +15,7 @@ from featuregate.admin.kraft_rules import (
     counts_kraft_version_as_0,
     objections,
 )
-from featuregate.admin.objections import NodeLevels, Wanted
+from featuregate.admin.objections import NodeLevels, RequestedUpdate
 from featuregate.catalog import KRAFT_VERSION
 from featuregate.testing.simulator.kraft.java_maps import in_map_order
 from featuregate.wire.update_features import (
@@ -58,7 +58,7 @@ def answer_update(cluster: KRaftCluster, request: UpdateFeaturesRequest, version
     all_or_nothing = controller.release >= ALL_OR_NOTHING_FROM
     records, errors, kraft_version = dict[str, int](), dict[str, str | None](), None
     for feature in in_map_order(updates):
-        wanted = Wanted(feature, updates[feature].max_version_level, _type_of(updates[feature], version))
+        wanted = RequestedUpdate(feature, updates[feature].max_version_level, _type_of(updates[feature], version))
         errors[feature] = problem = _refusal(cluster, controller, wanted, proposed)
         if problem is not None and all_or_nothing:
             # The quorum keeps the level that it has raised, although the controller refuses the request (seen: 4.1.1,
@@ -96,7 +96,9 @@ def _nodes(ranges: Mapping[int, Mapping[str, tuple[int, int]]]) -> tuple[NodeLev
     return tuple(NodeLevels(node_id, supported) for node_id, supported in sorted(ranges.items()))
 
 
-def _refusal(cluster: KRaftCluster, controller: Controller, wanted: Wanted, proposed: Mapping[str, int]) -> str | None:
+def _refusal(
+    cluster: KRaftCluster, controller: Controller, wanted: RequestedUpdate, proposed: Mapping[str, int]
+) -> str | None:
     """Return why the controller refuses an update, in its own words. For ``kraft.version``, ask the quorum too."""
     found = objections(wanted, controller, proposed)
     refused = next((objection.text for objection in found if objection.judgement == "refused"), None)
@@ -109,7 +111,7 @@ def _belongs_to_quorum(controller: Controller, feature: str) -> bool:
     return feature == KRAFT_VERSION and controller.release >= QUORUM_RAISES_KRAFT_VERSION_FROM
 
 
-def _raises_quorum(controller: Controller, wanted: Wanted) -> bool:
+def _raises_quorum(controller: Controller, wanted: RequestedUpdate) -> bool:
     return _belongs_to_quorum(controller, wanted.feature) and wanted.level != controller.level(KRAFT_VERSION)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.admin.objections import NodeLevels, Wanted
+from featuregate.admin.objections import NodeLevels, RequestedUpdate
 from featuregate.admin.zookeeper_rules import ZooKeeperController, objections
 from featuregate.kafka_errors import INVALID_REQUEST
 from featuregate.wire.update_features import (
@@ -82,6 +82,6 @@ def _answer_one(update: FeatureUpdate, own: Mapping[str, Range], controller: Zoo
     """Return the new range, ``None`` for a deletion, or a text that says why the update is refused."""
     level = update.max_version_level
     kind = "upgrade" if update.upgrade_type == UpgradeType.UPGRADE else "safe_downgrade"
-    for objection in objections(Wanted(update.feature, level, kind), controller):
+    for objection in objections(RequestedUpdate(update.feature, level, kind), controller):
         return objection.text
     return (own[update.feature][0], level) if level >= 1 else None

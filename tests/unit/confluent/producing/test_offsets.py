@@ -81,7 +81,7 @@ def test_a_consumer_outside_its_group_is_refused_by_us() -> None:
     gate = StaticFeatures(release_view("4.2")).gate("kip447", presets.kip447)
     with Consumer({**NOWHERE, "group.id": "g"}, logger=SILENT) as consumer:
         consumer.assign([TopicPartition("t", 0)])
-        with pytest.raises(CommitRefused, match=r"no member of its group.*Use subscribe\(\)") as refused:
+        with pytest.raises(CommitRefused, match=r"not a member of its group.*Use subscribe\(\)") as refused:
             safe_send_offsets(producer(), consumer, [TopicPartition("t", 0, 1)], gate=gate, timeout=0.1)
     assert refused.value.action is ErrorAction.ABORT
 

@@ -16,8 +16,8 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from featuregate_confluent import Aborted, Model, MustRejoin, Pipeline, RecordRefused, SwitchFatal
 from featuregate_confluent.events import DeadLettered, Fenced, LatchRead, TransactionAborted, TransactionCommitted
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.member.conclusions import Conclusions
 from featuregate_confluent.member.failure_limits import LOST_AT_MOST, UNEXPLAINED_AT_MOST
+from featuregate_confluent.member.outcome_handler import OutcomeHandler
 from featuregate_confluent.member.positions import next_offsets, offsets_to_commit
 from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.producing import offsets
@@ -104,7 +104,7 @@ class Desk:
         self.events: list[object] = []
         self.state = MemberState()
         self.own(partitions, 0)
-        self.conclusions = Conclusions(
+        self.conclusions = OutcomeHandler(
             self.state,
             producers=self.held,
             emit=self.events.append,

@@ -35,8 +35,8 @@ SLOW_CODE: Final = 0.5
 """Of transaction.timeout.ms: what the app's code takes of a transaction that is lost for its length to be at fault."""
 
 
-class Conclusions:
-    """Applies the outcomes of transactions to the member: the :class:`~.transaction.Keeper` of all of them."""
+class OutcomeHandler:
+    """Applies the outcomes of transactions to the member: it is the `TransactionOwner` of all of them."""
 
     def __init__(
         self,
