@@ -100,6 +100,7 @@ class World:
             """The discoverer of a replica, which a restart replaces."""
 
             view = property(lambda _: world.replicas[index].view)
+            holds = property(lambda _: world.replicas[index].store.holds.texts())
 
             def view_and_age(self):
                 return world.replicas[index].view_and_age()
