@@ -56,9 +56,8 @@ class Openings:
 
     def read_holds(self, elsewhere: Holds | None = None) -> None:
         """Read the holds that count now; ``elsewhere`` are those that came with the view, None where none came."""
-        self.holds = self._read_holds()
         self._elsewhere = self._elsewhere if elsewhere is None else elsewhere
-        self.holds += self._elsewhere
+        self.holds = self._read_holds() + self._elsewhere  # at once: another thread may open a gate meanwhile
 
     def find(
         self,
