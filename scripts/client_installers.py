@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -63,8 +65,9 @@ class Client:
 
 def install(client: str, version: str, folder: Path) -> Installed | None:
     """Install a release, or say on stderr why it cannot be had."""
+    own = f"{client}-{version}".replace("/", "-")
     try:
-        found = CLIENTS[client].installer(client, version, folder / f"{client}-{version}")
+        found = CLIENTS[client].installer(client, version, folder / own)
     except (subprocess.CalledProcessError, OSError) as error:
         said = getattr(error, "stderr", "") or str(error)
         print(f"{client} {version} cannot be had here: {said.strip().splitlines()[-1:]}", file=sys.stderr)
@@ -205,6 +208,27 @@ def kafkajs(client: str, version: str, folder: Path) -> Installed:
     return Installed(client, version, command, "npm, on Node.js 20", without=lacks, environment=found)
 
 
+def node_binding(client: str, version: str, folder: Path) -> Installed:  # noqa: ARG001 - nothing is installed
+    """Read which librdkafka a package of Node.js is built with. Nothing is run: librdkafka has its own rows."""
+    found = output("npm", "view", f"{client}@{version}", "librdkafka").strip()
+    if not found:
+        raise OSError(f"npm has no {client} {version}, or it does not name its librdkafka")
+    return Installed(client, version, (), "package.json of npm", {"librdkafka": found})
+
+
+def go_binding(client: str, version: str, folder: Path) -> Installed:
+    """Read which librdkafka comes with a release of confluent-kafka-go. Nothing is run, as above."""
+    module = f"github.com/confluentinc/{client}{'/v2' if numbers(version) >= (2,) else ''}"
+    folder.mkdir(parents=True, exist_ok=True)
+    downloaded = json.loads(output("go", "mod", "download", "-json", f"{module}@v{version}", folder=folder))
+    (header,) = Path(downloaded["Dir"]).glob("kafka/librdkafka*/rdkafka.h")
+    hexadecimal = re.search(r"define RD_KAFKA_VERSION\s+0x(\w{2})(\w{2})(\w{2})", header.read_text())
+    if hexadecimal is None:
+        raise OSError(f"{header.name} of {client} {version} names no version")
+    found = ".".join(str(int(part, 16)) for part in hexadecimal.groups())
+    return Installed(client, version, (), "header in its Go module", {"librdkafka": found})
+
+
 MODULES = {
     "franz-go": ("franz", "github.com/twmb/franz-go", ("github.com/twmb/franz-go/pkg/kmsg",)),
     "sarama": ("sarama", "github.com/IBM/sarama", ()),
@@ -271,14 +295,29 @@ CLIENTS = {
         ),
         pyspark,
     ),
+    "node-rdkafka": Client(
+        (
+            *("2.8.1", "2.9.1", "2.10.1", "2.12.0", "2.13.0", "2.14.6", "2.15.0", "2.16.1", "2.17.0", "2.18.0"),
+            *("3.0.1", "3.1.1", "3.2.1", "3.3.1", "3.4.1", "3.5.0", "3.6.1"),
+        ),
+        node_binding,
+    ),
+    "@confluentinc/kafka-javascript": Client(
+        ("0.2.1", "1.0.0", "1.2.0", "1.3.2", "1.4.1", "1.5.0", "1.6.0", "1.7.0", "1.8.2", "1.9.1", "1.10.1"),
+        node_binding,
+    ),
+    "confluent-kafka-go": Client(
+        ("1.4.2", "1.5.2", "1.6.1", "1.7.0", "1.8.2", "1.9.1", "1.9.2", "2.0.2", "2.1.1", "2.3.0", "2.6.1", "2.11.1"),
+        go_binding,
+    ),
     "kafkajs": Client(("1.12.0", "1.15.0", "1.16.0", "2.0.2", "2.1.0", "2.2.4"), kafkajs),
     "franz-go": Client(
-        ("1.0.0", "1.7.0", "1.14.0", "1.15.3", "1.16.1", "1.17.1", "1.18.1", "1.19.5", "1.20.7", "1.21.7", "1.22.3"),
+        ("1.7.0", "1.14.0", "1.15.3", "1.16.1", "1.17.1", "1.18.1", "1.19.5", "1.20.7", "1.21.7", "1.22.3"),
         go_module,
     ),
     "sarama": Client(
         (
-            *("1.19.0", "1.23.1", "1.27.2", "1.30.0", "1.33.0", "1.37.2", "1.38.1", "1.40.1", "1.41.3", "1.42.1"),
+            *("1.27.2", "1.30.0", "1.33.0", "1.37.2", "1.38.1", "1.40.1", "1.41.3", "1.42.1"),
             *("1.43.3", "1.45.2", "1.46.3", "1.47.0", "1.48.2", "1.50.3", "1.60.2", "1.61.1"),
         ),
         go_module,

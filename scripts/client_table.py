@@ -38,7 +38,7 @@ def add(
     steps: dict[str, Any] = {}
     said: set[tuple[str, str]] = set()
     for step, outcome in outcomes.items():
-        client_ids = [f"{run_id}/{step}" for run_id in (client.run_id, client.second_run_id)]
+        client_ids = [f"{run_id}.{step}" for run_id in (client.run_id, client.second_run_id)]
         used = {request for each in client_ids for request in recorder.sent.get(each, ())}
         said |= {software for each in client_ids for software in recorder.software.get(each, ())}
         for key, version in used:

@@ -73,7 +73,7 @@ def client_rows(client: str) -> tuple[ClientRow, ...]:
     """
     table = _table()
     if client == LIBRDKAFKA:
-        bringing = [row for rows in table.values() for row in rows if LIBRDKAFKA in row.bundles]
+        bringing = [row for rows in table.values() for row in rows if row.brokers and LIBRDKAFKA in row.bundles]
         first = {row.bundles[LIBRDKAFKA]: row for row in reversed(bringing)}
         found = [replace(row, client=LIBRDKAFKA, version=version) for version, row in first.items()]
         return tuple(sorted(found, key=lambda row: version_numbers(row.version)))

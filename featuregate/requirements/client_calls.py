@@ -31,12 +31,12 @@ def measured_row(name: str, version: str | None) -> ClientRow:
         wanted = version or metadata.version(name)
     except metadata.PackageNotFoundError:
         raise ConfigError("client", f"{name} is not installed here: give its version") from None
-    rows = [row for row in client_rows(name) if row.brokers]
+    rows = [row for row in client_rows(name) if any(works(found) for found in row.brokers.values())]
     for row in rows:
         if row.version == wanted:
             return row
     known = ", ".join(row.version for row in rows) or "none"
-    raise ConfigError("client", f"{name} {wanted} was not measured; measured are {known}")
+    raise ConfigError("client", f"{name} {wanted} was not measured, or never worked; measured are {known}")
 
 
 def oldest_that_works(step: str) -> dict[str, str]:

@@ -22,7 +22,7 @@ def run(steps):
     for name in names:
         mechanism = name[5:] if name.startswith("sasl-") else None
         step = steps["sasl" if mechanism else name]
-        arguments = (sasl if mechanism else bootstrap, run_id, f"{run_id}/{name}")
+        arguments = (sasl if mechanism else bootstrap, run_id, f"{run_id}.{name}")
         print(json.dumps({"step": name, **_outcome(step, arguments, mechanism)}), flush=True)
     sys.stdout.flush()
     _leave()

@@ -29,7 +29,7 @@ func main() {
 			found, address, mechanism = steps["sasl"], sasl, strings.TrimPrefix(name, "sasl-")
 		}
 		done := make(chan error, 1)
-		go func() { done <- found(address, runID, runID+"/"+name, mechanism) }()
+		go func() { done <- found(address, runID, runID+"."+name, mechanism) }()
 		fate, why := "works", ""
 		select {
 		case err := <-done:

@@ -21,7 +21,7 @@ public class Basic {
             String mechanism = name.startsWith("sasl-") ? name.substring(5) : null;
             Step step = step(mechanism == null ? name : "sasl");
             String fate = "works", why = "";
-            Future<?> running = pool.submit(() -> { step.run(args[mechanism == null ? 0 : 1], args[2], args[2] + "/" + name, mechanism); return null; });
+            Future<?> running = pool.submit(() -> { step.run(args[mechanism == null ? 0 : 1], args[2], args[2] + "." + name, mechanism); return null; });
             try {
                 running.get(20, TimeUnit.SECONDS);
             } catch (TimeoutException late) {

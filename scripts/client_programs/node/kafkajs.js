@@ -2,10 +2,22 @@
 const { Kafka, logLevel, CompressionTypes } = require("kafkajs");
 const { run } = require("./steps.js");
 
+const VERSION = parseInt(require("kafkajs/package.json").version, 10);
 const [USER, PASSWORD] = ["featuregate", "featuregate-secret"];
 
 const client = (bootstrap, clientId, more = {}) =>
   new Kafka({ brokers: [bootstrap], clientId, logLevel: logLevel.NOTHING, retry: { retries: 3 }, requestTimeout: 8000, ...more });
+
+// Repeat an admin call while the broker has not heard of the new topic yet.
+async function retried(call) {
+  for (const end = Date.now() + 5000; ; await new Promise((go) => setTimeout(go, 100))) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!/does not host/.test(error.message) || Date.now() > end) throw error;
+    }
+  }
+}
 
 async function send(kafka, topic) {
   const producer = kafka.producer({ allowAutoTopicCreation: false });
@@ -47,7 +59,7 @@ run({
     const admin = client(b, c).admin();
     await admin.connect();
     await admin.setOffsets({ groupId: c, topic: t, partitions: [{ partition: 0, offset: "1" }] });
-    const found = JSON.stringify(await admin.fetchOffsets({ groupId: c, topics: [t], topic: t }));
+    const found = JSON.stringify(await admin.fetchOffsets(VERSION < 2 ? { groupId: c, topic: t } : { groupId: c, topics: [t] }));
     await admin.disconnect();
     if (!found.includes('"offset":"1"')) throw new Error(`committed offsets are ${found}`);
   },
@@ -62,10 +74,11 @@ run({
     const admin = client(b, c).admin();
     await admin.connect();
     const topic = `${t}-admin`;
-    await admin.createTopics({ waitForLeaders: true, topics: [{ topic, numPartitions: 1 }] });
-    await admin.createPartitions({ topicPartitions: [{ topic, count: 2 }] });
-    await admin.describeConfigs({ includeSynonyms: false, resources: [{ type: 2, name: topic }] });
-    await admin.deleteTopics({ topics: [topic] });
+    await retried(() => admin.createTopics({ waitForLeaders: true, topics: [{ topic, numPartitions: 1 }] }));
+    if (admin.createPartitions) // 1.12 has none
+      await retried(() => admin.createPartitions({ topicPartitions: [{ topic, count: 2 }] }));
+    await retried(() => admin.describeConfigs({ includeSynonyms: false, resources: [{ type: 2, name: topic }] }));
+    await retried(() => admin.deleteTopics({ topics: [topic] }));
     await admin.disconnect();
   },
   transactions: async (b, t, c) => {

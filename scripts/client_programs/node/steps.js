@@ -13,7 +13,7 @@ async function run(steps) {
     const step = steps[mechanism ? "sasl" : name];
     let line = { step: name, fate: "works" };
     try {
-      await Promise.race([step(mechanism ? sasl : bootstrap, runId, `${runId}/${name}`, mechanism), late()]);
+      await Promise.race([step(mechanism ? sasl : bootstrap, runId, `${runId}.${name}`, mechanism), late()]);
     } catch (error) {
       line = { step: name, fate: error instanceof Absent ? "absent" : "fails", why: String(error.message || error) };
     }

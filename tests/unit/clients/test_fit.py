@@ -89,10 +89,12 @@ def test_a_release_of_kafka_stands_between_two_measured_ones():
 
 
 def test_a_client_that_was_not_measured_is_judged_by_the_library_in_it():
-    """confluent-kafka-go 1.5.2 has the librdkafka of the same number."""
-    other = Client(name="confluent-kafka-go", version="1.5.0", library=("librdkafka", "1.5.0"))
+    """node-rdkafka 2.10.1 has librdkafka 1.5.3, and both measured neighbours of that break."""
+    other = client("node-rdkafka", "2.10.1")
+    assert str(other) == "node-rdkafka 2.10.1 (librdkafka 1.5.3)"
     assert fit_of(other, "4.2").verdict == "breaks"
-    assert steps(fit_of(other, "4.2")) == steps(confluent("1.5.0"))
+    assert {"consume", "offsets"} <= steps(fit_of(other, "4.2"))
+    assert fit_of(client("confluent-kafka-go", "2.6.1"), "4.2", sasl="SCRAM-SHA-512").verdict == "works"
     assert fit_of(Client(name="unheard-of", version="1.0"), "4.2").verdict == "unknown"
 
 
