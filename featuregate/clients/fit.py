@@ -84,7 +84,7 @@ class Finding:
     versions: tuple[int, ...] = ()
     """These versions."""
     works_from: str | None = None
-    """The oldest measured release from which on it works."""
+    """The oldest measured release from which on it works, of the client or of its library: ``librdkafka 2.6.1``."""
 
     @property
     def optional(self) -> bool:
@@ -97,7 +97,7 @@ class Finding:
         return TITLES.get(self.step) or f"SASL {self.step.removeprefix('sasl-')}"
 
     def __str__(self) -> str:
-        upgrade = f" (works from {self.works_from} on)" if self.works_from else ""
+        upgrade = f" (works with {self.works_from} or newer)" if self.works_from else ""
         return self.why if self.step == RELEASE else f"{self.title}: {self.why}{upgrade}"
 
 
@@ -145,6 +145,12 @@ def fit_of(client: Client, release: str, *, sasl: str | None = None) -> Fit:
         findings=tuple(findings),
         basis=", ".join(f"{row.client} {row.version}" for row in between),
     )
+
+
+def upgrade_for(findings: Sequence[Finding]) -> str | None:
+    """Return the newest of the releases with which the findings end, such as ``librdkafka 2.6.1``."""
+    newer = [each.works_from for each in findings if each.works_from]
+    return max(newer, key=lambda one: version_numbers(one.rpartition(" ")[2]), default=None)
 
 
 def _verdict(findings: Sequence[Finding], needed: Sequence[str]) -> Verdict:
@@ -232,14 +238,14 @@ def _not_served(row: ClientRow, step: str, release: str) -> Iterator[tuple[int, 
 
 
 def _from(rows: Sequence[ClientRow], between: Sequence[ClientRow], step: str, release: str) -> str | None:
-    """Return the oldest newer release from which on all measured releases do a step."""
+    """Return the oldest newer release, with the name of what was measured, from which on all releases do a step."""
     at = rows.index(between[-1])
     newer = rows[at if len(between) > 1 else at + 1 :]
     oldest = None
     for row in reversed(newer):
         if step_of([row], step, release).fate != "works":
             break
-        oldest = row.version
+        oldest = f"{row.client} {row.version}"
     return oldest
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from featuregate.cli.diagnosis.findings import Finding
-from featuregate.clients.fit import SASL, Client, Fit, fit_of
+from featuregate.clients.fit import SASL, Client, Fit, fit_of, upgrade_for
 from featuregate.clients.releases import releases_of
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ def _finding(fit: Fit, mechanism: str | None) -> Finding:
     findings = [each for each in fit.findings if each.fate == "fails"]
     if fit.verdict == "breaks":
         findings = [each for each in findings if not each.optional or each.step == f"sasl-{mechanism}"]
-    newer = [each.works_from for each in findings if each.works_from]
+    newer = upgrade_for(findings)
     return Finding(
         severity="warning" if fit.verdict == "breaks" else "note",
         code="client-breaks" if fit.verdict == "breaks" else "client-lacks",
         where=str(fit.client),
         problem=f"It cannot do this on Kafka {fit.release}: {', '.join(each.title for each in findings)}.",
         evidence="; ".join(f"{each.title}: {each.why}" for each in findings),
-        advice=f"install {fit.client.name} {newer[-1]} or newer" if newer else "use another client for it",
+        advice=f"install {newer} or newer" if newer else "use another client for it",
     )

@@ -72,9 +72,7 @@ def test_a_steady_librdkafka_1_5_0_is_blocked_and_stops(tmp_path: Path, capsys: 
         where = ("--tables", str(tmp_path / "t"), "--logs", str(tmp_path / "logs"))
         assert main(["fleet", "run", "--once", "--cluster", "c", *where, "--bootstrap-server", kafka.bootstrap]) == 0
         code, rows = readiness(tmp_path / "t", capsys)
-        assert (code, [(row["client_id"], row["verdict"], row["api"]) for row in rows]) == (
-            1,
-            [("steady", "block", "ListOffsets")],
-        )
+        assert code == 1
+        assert ("steady", "block", "ListOffsets") in {(row["client_id"], row["verdict"], row["api"]) for row in rows}
         kafka.roll(1, "4.2.0")
         assert steps(client, kafka.bootstrap, "after", "produce", "consume") == {"produce": "works", "consume": "fails"}

@@ -45,7 +45,7 @@ def test_a_line_names_what_does_not_work_and_the_release_that_does(tmp_path: Pat
     main(["fit", "--requirements", pinned(tmp_path, "confluent-kafka==2.6.0"), "--spark", "4.0.0", "--to", "4.2"])
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("confluent-kafka 2.6.0 (librdkafka 2.6.0): works on 4.2, but not SASL SCRAM-SHA-256: ")
-    assert "(works from 2.6.1 on)" in first
+    assert "(works with confluent-kafka 2.6.1 or newer)" in first
     assert second == "pyspark 4.0.0 (kafka-clients 3.9.0): works on 4.2"
 
 

@@ -7,9 +7,9 @@ import pytest
 import featuregate as fg
 from featuregate.catalog import clients as table
 from featuregate.catalog.clients import ClientRow, OnBroker, Step
-from featuregate.clients import Client, Fit, fit_of
+from featuregate.clients import Client, Finding, Fit, fit_of
 from featuregate.clients.declared import client
-from featuregate.clients.fit import neighbours, step_of
+from featuregate.clients.fit import neighbours, step_of, upgrade_for
 from featuregate.errors import ConfigError
 from featuregate.testing import FakeCluster
 
@@ -53,7 +53,7 @@ def test_a_finding_names_the_api_and_the_release_that_has_it():
     assert (found.api, found.versions[-1], found.fate) == (2, 0, "fails")
     assert str(found).startswith("consume without a committed offset: it sends ListOffsets 0, and Kafka 4.2 serves")
     assert found.works_from is not None
-    assert confluent(found.works_from).verdict != "breaks"
+    assert confluent(found.works_from.removeprefix("confluent-kafka ")).verdict != "breaks"
 
 
 def test_scram_is_named_with_the_release_that_logs_in():
@@ -61,7 +61,7 @@ def test_scram_is_named_with_the_release_that_logs_in():
     assert str(confluent("2.6.0")).startswith(
         "confluent-kafka 2.6.0 (librdkafka 2.6.0): works on 4.2, but not SASL SCRAM"
     )
-    assert {found.works_from for found in confluent("2.6.0").findings} == {"2.6.1"}
+    assert {found.works_from for found in confluent("2.6.0").findings} == {"confluent-kafka 2.6.1"}
 
 
 def row(version: str, fate: str, release: str = "4.2.0") -> ClientRow:
@@ -119,3 +119,10 @@ def test_the_clients_of_this_interpreter_are_found_without_importing_them():
     """A version is metadata of a package."""
     names = {found.name for found in fg.clients.installed()}
     assert {"confluent-kafka", "kafka-python", "aiokafka", "pyspark"} <= names
+
+
+def test_an_upgrade_is_to_the_newest_release_that_a_finding_needs():
+    """The numbers count, not the letters, and not the order of the findings."""
+    needed = [Finding(step="a", fate="fails", why="", works_from=f"c {version}") for version in ("1.10.0", "1.9.2")]
+    assert upgrade_for(needed) == "c 1.10.0"
+    assert upgrade_for([]) is None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import api_name
 from featuregate.catalog.clients import client_of_software
-from featuregate.clients.fit import Client, Finding, Fit, fit_of
+from featuregate.clients.fit import Client, Finding, Fit, fit_of, upgrade_for
 from featuregate_fleet.readiness.checks.api_checks import client_name, grouped, who_and_when
 from featuregate_fleet.readiness.rows import Row, Verdict
 
@@ -80,8 +80,8 @@ def logs_in(principal: str | None) -> bool:
 def _row(verdict: Verdict, fit: Fit, findings: list[Finding], of_client: list[Usage], apis: ReleaseApis) -> Row:
     client, software = client_name(of_client[0]), f"{fit.client.name} {fit.client.version}"
     about = "; ".join(f"{each.title}: {each.why}" for each in findings)
-    newer = [each.works_from for each in findings if each.works_from]
-    upgrade = f"Upgrade {client} to {fit.client.name} {newer[-1]} or newer" if newer else f"Upgrade or stop {client}"
+    newer = upgrade_for(findings)
+    upgrade = f"Upgrade {client} to {newer} or newer" if newer else f"Upgrade or stop {client}"
     said = {
         Verdict.BLOCK: f"{software} cannot do this on {apis.brokers}: {about}. {_RARE}",
         Verdict.UNKNOWN: f"{software} was not measured on {apis.brokers}: {about}.",
