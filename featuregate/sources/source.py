@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from featuregate.gating.holds import NO_HOLDS, Holds
 from featuregate.view.merging import merge
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from featuregate.gating.holds import Holds
     from featuregate.gating.latches import LatchKey
     from featuregate.roles import BrokerListSource, Role
     from featuregate.view.answers import BrokerAnswer
@@ -65,8 +65,8 @@ class MergedView(NamedTuple):
     seconds old at the least."""
     latched: frozenset[LatchKey] = frozenset()
     """Gates that were latched elsewhere for the cluster of the view. They are latched where the view goes, too."""
-    holds: Holds = NO_HOLDS
-    """Gates that are held elsewhere. They are held where the view goes, too."""
+    holds: Holds | None = None
+    """Gates that are held elsewhere. They are held where the view goes, too. None: those of the view before go on."""
 
 
 class Source(Protocol):

@@ -135,8 +135,15 @@ def _health(parser: argparse.ArgumentParser) -> None:
 
 def _hold(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("list",), help="print the gates that are held")
-    parser.add_argument("--file", metavar="FILE", help="a file of holds, in addition to that of FEATUREGATE_HOLD_FILE")
-    parser.add_argument("--latches", metavar="FOLDER", help="a latch store: say which holds come too late")
+    parser.add_argument(
+        "--file",
+        metavar="FILE",
+        type=local_path_argument,
+        help="a file of holds, in addition to that of FEATUREGATE_HOLD_FILE",
+    )
+    parser.add_argument(
+        "--latches", metavar="FOLDER", type=local_path_argument, help="a latch store: say which holds come too late"
+    )
 
 
 def _sandbox(parser: argparse.ArgumentParser) -> None:

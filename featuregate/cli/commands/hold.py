@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from featuregate.cli.exit_codes import OK
@@ -15,6 +14,7 @@ from featuregate.printable import printable, some
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
 
 def run(args: argparse.Namespace) -> int:
@@ -27,10 +27,10 @@ def run(args: argparse.Namespace) -> int:
     return OK
 
 
-def _latched(folder: str | None) -> dict[str, list[str]]:
+def _latched(folder: Path | None) -> dict[str, list[str]]:
     """Return the clusters of a latch store in which each gate has latched, by the name of the gate."""
     found: dict[str, list[str]] = {}
-    for file in sorted(Path(folder).glob("*.json")) if folder else ():
+    for file in sorted(folder.glob("*.json")) if folder else ():
         state = read_latch_file(file)
         for gate in {key.gate for key in state.gates}:
             found.setdefault(gate, []).append(str(state.cluster_id))
