@@ -29,7 +29,7 @@ def test_the_answers_of_another_cluster_are_refused(tmp_path: Path, capsys: pyte
     with local_session() as spark, FakeCluster(brokers=1) as other:
         keep_view(spark, view(), DeltaTables(spark, tmp_path / "tables", "c"))
         assert main(["fleet", "run", "--once", *own, "--bootstrap-server", other.bootstrap]) == USAGE
-    assert "--cluster c: its tables have the answers of the cluster with the id c" in capsys.readouterr().err
+    assert "the cluster c: its tables have the answers of the cluster with the id c" in capsys.readouterr().err
     with local_session() as spark:
         tables = DeltaTables(spark, tmp_path / "tables", "c")
         seen = last_view(tables)
