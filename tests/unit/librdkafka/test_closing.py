@@ -104,3 +104,21 @@ def test_a_producer_whose_close_does_not_return_is_left_behind() -> None:
     with pytest.raises(TimeoutError):
         close_producer(stuck, 0.1)  # type: ignore[arg-type]
     stuck.free.set()
+
+
+def test_a_producer_of_confluent_kafka_2_12_has_no_close() -> None:
+    """It is closed with its last reference, after its callbacks have run."""
+    waiting = [1, 2, 3]
+
+    class Old:
+        def abort_transaction(self, _timeout: float) -> None:
+            raise KafkaException(KafkaError(KafkaError._STATE))
+
+        def poll(self, _timeout: float) -> int:
+            return waiting.pop()
+
+        def __len__(self) -> int:
+            return len(waiting)
+
+    close_producer(Old(), BOUND)  # type: ignore[arg-type]  # as much as closing asks of it
+    assert waiting == []
