@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
 from featuregate.clients.declared import PYTHON, python_packages
@@ -48,6 +46,8 @@ def installed(python: str | None = None) -> tuple[Client, ...]:
     ConfigError
         The other interpreter does not start, or does not list its packages.
     """
+    from importlib import metadata  # noqa: PLC0415 - it imports sockets, of which an app that asks gates needs none
+
     if python is not None:
         return python_packages(_packages_of(python), python)
     found = {}
@@ -90,6 +90,8 @@ def fit(
 
 
 def _packages_of(python: str) -> dict[str, str]:
+    import subprocess  # noqa: PLC0415 - likewise
+
     try:
         done = subprocess.run(  # noqa: S603 - the interpreter that the user names
             [python, "-c", _LIST], capture_output=True, text=True, timeout=_LIMIT, check=False
