@@ -34,7 +34,9 @@ from featuregate.testing.simulator.zookeeper.spec import ZooKeeper
 try:
     from hypothesis import strategies as st
 except ImportError as error:
-    raise ImportError("featuregate.testing.upgrades needs hypothesis: pip install 'featuregate[testing]'") from error
+    raise ImportError(
+        "featuregate.testing.upgrades needs hypothesis: pip install '.[testing]' in a checkout"
+    ) from error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -18,6 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.plugin import FAILED, OK, CommandError, add_output, aligned, printable
+from featuregate.errors import ConfigError
+from featuregate.files import local_path
 from featuregate_fleet.commands.options.log_times import add_time_options_of_one
 from featuregate_fleet.commands.options.moves import add_moves_of_brokers
 from featuregate_fleet.commands.readiness import NO_VERDICT
@@ -64,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         with _file(args.log) as path:
             look = look_at(path, LogTimes(args.time_zone, args.layout or ""))
+    except ConfigError as error:
+        raise CommandError(error.problem) from error
     except OSError as error:
         raise CommandError(f"{args.log}: it cannot be read: {error.strerror or error}") from error
     evidence = evidence_of(look)
@@ -80,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 def _file(name: str) -> Iterator[Path]:
     """Yield the path of a file; what standard input holds is on disk meanwhile."""
     if name != "-":
-        if (path := Path(name)).is_dir():
+        if (path := local_path("", name)).is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         yield path
         return

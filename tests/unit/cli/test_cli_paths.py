@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from conftest import Run
 
-CHECKED_BY_THE_COMMAND = {"command_config", "source", "hash_principals", "evidence"}
+CHECKED_BY_THE_COMMAND = {"command_config", "source", "hash_principals", "evidence", "log"}
 """What reads them refuses a URI."""
 
 
@@ -29,6 +29,7 @@ CHECKED_BY_THE_COMMAND = {"command_config", "source", "hash_principals", "eviden
         "fleet run --once --cluster c --tables t --logs logs --hash-principals s3://bucket/a",
         "fleet collect --once --log hdfs:/a --broker 1 --logs logs",
         "fleet collect --once --log log --broker 1 --logs dbfs:/a",
+        "fleet peek s3://bucket/a --to 4.2",
         "fleet readiness --cluster c --to 4.2 --tables gs://bucket/a",
         "fleet readiness --cluster c --to 4.2 --tables t --html s3://bucket/a",
         "fleet compact --cluster c --tables file://other.host/a",
