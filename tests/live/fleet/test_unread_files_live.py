@@ -69,5 +69,7 @@ def test_each_file_is_read_or_named(tmp_path: Path, broker_log: Path, capsys: py
     (broker / "link").write_text(text)
     with (broker / "a").open("a") as file:
         file.write("more\n")
-    assert main(run) == 0
+    assert main(run) == 2
+    assert "1/linked/a: it is not read: there is no such file any more" in capsys.readouterr().err  # nor ever was it
     assert [(verdict, count) for verdict, _, count in of_files()] == [("warn", 1)]
+    assert main(run) == 0
