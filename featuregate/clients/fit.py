@@ -69,7 +69,7 @@ class Client:
 
     def __str__(self) -> str:
         inside = f" ({self.library[0]} {self.library[1]})" if self.library else ""
-        return f"{self.name} {self.version}{inside}"
+        return f"{self.name} {self.version or '(no version)'}{inside}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,11 +166,12 @@ def _unknown(client: Client, release: str, rows: Sequence[ClientRow]) -> Fit:
     known = f"measured are {rows[0].version} to {rows[-1].version}" if rows else "no release of the client was"
     if rows and rows[0].brokers:
         known += f" on Kafka {next(iter(rows[0].brokers))} to {list(rows[0].brokers)[-1]}"
+    why = f"this was not measured: {known}" if client.version else "no version is pinned: write one with =="
     return Fit(
         client=client,
         release=release,
         verdict="unknown",
-        findings=(Finding(step=RELEASE, fate="unknown", why=f"this was not measured: {known}"),),
+        findings=(Finding(step=RELEASE, fate="unknown", why=why),),
         basis="",
     )
 

@@ -42,7 +42,7 @@ def test_the_exit_code_is_that_of_the_worst(line: str, more: list[str], code: in
 
 def test_a_line_names_what_does_not_work_and_the_release_that_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """The library that speaks the protocol is named as well."""
-    main(["fit", "--requirements", pinned(tmp_path, "confluent-kafka==2.6.0"), "--spark", "4.0.0", "--to", "4.2"])
+    main(["fit", "--requirements", pinned(tmp_path, "confluent-kafka==2.6.0"), "--spark", "4.0", "--to", "4.2"])
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("confluent-kafka 2.6.0 (librdkafka 2.6.0): works on 4.2, but not SASL SCRAM-SHA-256: ")
     assert "(works with confluent-kafka 2.6.1 or newer)" in first
@@ -102,3 +102,11 @@ def test_a_file_without_a_client_is_an_error(tmp_path: Path, capsys: pytest.Capt
     """No client is not a client that works."""
     assert main(["fit", "--requirements", pinned(tmp_path, "requests==2.31"), "--to", "4.2"]) == 64
     assert "has no client of Kafka that featuregate knows" in capsys.readouterr().err
+
+
+def test_a_client_without_a_version_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """The line says what is missing."""
+    assert main(["fit", "--requirements", pinned(tmp_path, "aiokafka>=0.10"), "--to", "4.2"]) == 3
+    assert capsys.readouterr().out == (
+        "aiokafka (no version): unknown on 4.2: no version is pinned: write one with ==\n"
+    )
