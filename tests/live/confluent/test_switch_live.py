@@ -214,7 +214,7 @@ def test_a_consumer_that_is_only_assigned_is_refused_where_the_broker_would_acce
         app.consumer.assign([TopicPartition(pipe.source, 0, 0)])
         assert app.consumer.consume(1, BOUND)
         app.begin()
-        with pytest.raises(CommitRefused, match=r"no member of its group \(generation -1") as refused:
+        with pytest.raises(CommitRefused, match=r"not a member of its group \(generation -1") as refused:
             app.send(1)
         assert refused.value.action is ErrorAction.ABORT
         app.producer.abort_transaction(BOUND)
