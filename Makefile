@@ -56,7 +56,7 @@ test: lint docs class-archives ## check, docs, tests against a few real brokers,
 
 .PHONY: proof
 proof: class-archives chromium kerberos docs ## what is too long for each commit (ONLY=switch: one group); a row in docs/proof.md
-	$(PYTEST) --proof --ledger docs/proof.md $(if $(ONLY),--group $(ONLY))
+	$(PYTEST) tests --proof --ledger=docs/proof.md $(if $(ONLY),--group=$(ONLY))
 
 .PHONY: room
 room: $(READY) ## the unit tests of one room, and which of its lines and branches they run (ROOM=gating)
