@@ -171,9 +171,10 @@ def _require_confirmation(admin: Admin, request: ChangeRequest, lost: tuple[NoRe
     if not lowers and not lost:
         return
     if sys.stdin is None or not sys.stdin.isatty():
-        for one in lost:
+        known = [one for one in lost if one.lowest is not None]  # the controller judges a level that we do not know
+        for one in known:
             print_message(f"no return: {printable(str(one))}")
-        if lost:
+        if known:
             print_message("the next release of featuregate refuses this without --yes")
         return
     print("\n".join(map(printable, str(admin.plan(request.updates)).splitlines())), file=sys.stderr)

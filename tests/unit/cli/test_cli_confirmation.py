@@ -87,6 +87,18 @@ def test_without_a_terminal_an_upgrade_that_cannot_be_taken_back_warns(cluster: 
     assert len(cluster.received) == 1
 
 
+def test_without_a_terminal_a_level_that_is_not_known_prints_what_kafka_features_prints(
+    cluster: ScriptedCluster,
+) -> None:
+    """The controller judges it."""
+    command = [sys.executable, "-m", "featuregate", "--bootstrap-server", cluster.bootstrap, "upgrade"]
+    done = subprocess.run(
+        [*command, "--feature", "metadata.version=99"], input="", capture_output=True, text=True, check=False
+    )
+    assert "no return" not in done.stderr
+    assert "the next release" not in done.stderr
+
+
 def test_the_end_of_input_is_no_confirmation(cluster: ScriptedCluster) -> None:
     """The next message starts on a line of its own."""
     code, _, err = on_a_terminal(cluster, "\x04", "downgrade --feature group.version=0")
