@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import pytest
 from eos.ledger import Ledger
 from eos.pipes import BOUND, SHORT_GROUPS, Pipe
 from eos.processors import Copier, Running
+from small_disk import small_disk
 from waiting import eventually
 
 from featuregate.testing import LocalKafka
@@ -84,14 +84,8 @@ def test_two_brokers_of_three_that_are_down_are_not_ok() -> None:
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """Mount a small file system."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={SPACE}", "tmpfs", str(folder)]
-    done = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"this user may not mount: {done.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    with small_disk(tmp_path / "disk", SPACE) as folder:
+        yield folder
 
 
 def test_a_full_disk_is_not_ok(disk: Path) -> None:

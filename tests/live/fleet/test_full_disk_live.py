@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import subprocess
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from small_disk import small_disk
 
 from featuregate.cli import main
 from featuregate_fleet.stream.session import local_session
@@ -39,14 +39,8 @@ FREE = (0, 16, 48, 96, 160)
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """Mount a small file system."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={SPACE}", "tmpfs", str(folder)]
-    done = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"this user may not mount: {done.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    with small_disk(tmp_path / "disk", SPACE) as folder:
+        yield folder
 
 
 def fill(disk: Path, but: int) -> Path:
