@@ -61,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
         print_message(line)
     require_evidence(args, request.updates, request.view)
     if not args.dry_run and not args.yes and request.updates:
-        _require_confirmation(admin, request, _lost(args, request), lowers=options.verb != "upgrade")
+        lost = _lost(args, request)
+        if lost or options.verb != "upgrade":
+            _require_confirmation(admin, request, lost)
     outcome = _outcome(admin, request, dry_run=args.dry_run)
     _print_outcome(args, options.verb, outcome, request)
     if not outcome.done:
@@ -166,10 +168,8 @@ def _lost(args: argparse.Namespace, request: ChangeRequest) -> tuple[NoReturn, .
     return no_return(request.updates, view.finalized)
 
 
-def _require_confirmation(admin: Admin, request: ChangeRequest, lost: tuple[NoReturn, ...], *, lowers: bool) -> None:
+def _require_confirmation(admin: Admin, request: ChangeRequest, lost: tuple[NoReturn, ...]) -> None:
     """Show the plan and ask, only on a terminal. Raises `CommandError` unless the answer is yes."""
-    if not lowers and not lost:
-        return
     if sys.stdin is None or not sys.stdin.isatty():
         known = [one for one in lost if one.lowest is not None]  # the controller judges a level that we do not know
         for one in known:

@@ -11,7 +11,6 @@ import re
 import shutil
 import sys
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +26,7 @@ from featuregate_fleet.evidence.lines.layouts import layouts_for
 from featuregate_fleet.evidence.paths import LogTimes
 from featuregate_fleet.evidence.reasons import UNKNOWN_LAYOUT, UNREADABLE
 from featuregate_fleet.readiness.evidence import Evidence, Usage
-from featuregate_fleet.readiness.report import assess
+from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     evidence = evidence_of(look)
     report = assess(evidence, args.move, datetime.now(UTC), _EVER)
     rows = [row for row in report.rows if row.check in _OF_REQUESTS]
-    print(json.dumps(_to_json(args, look, rows)) if args.output == "json" else _to_text(args, look, evidence, rows))
+    print(json.dumps(_to_json(look, report)) if args.output == "json" else _to_text(args, look, evidence, rows))
     found = {row.verdict for row in rows}
     if Verdict.BLOCK in found:
         return FAILED
@@ -149,14 +148,10 @@ def _summary(look: Look, evidence: Evidence) -> Iterator[str]:
         yield f"say how its times are written: {' or '.join(f'--layout {layout!r}' for layout in fitting)}"
 
 
-def _to_json(args: argparse.Namespace, look: Look, rows: list[Row]) -> dict[str, Any]:
-    plain = [{name: _plain(value) for name, value in asdict(row).items()} for row in rows]
+def _to_json(look: Look, report: Report) -> dict[str, Any]:
+    whole = report.to_json()
     return {
-        "move": {"kind": args.move.KIND, "target": args.move.target},
-        "rows": plain,
+        "move": whole["move"],
+        "rows": [row for row in whole["rows"] if row["check"] in _OF_REQUESTS],
         "lines": {"understood": look.understood, "others": dict(look.reasons)},
     }
-
-
-def _plain(value: Any) -> Any:
-    return value.isoformat() if hasattr(value, "isoformat") else value
