@@ -35,12 +35,14 @@ _DEEPEST: Final = 100
 
 
 def client(name: str, version: str, found_in: str = "") -> Client:
-    """Return a client with the library in it, as measured of this release or of both around it."""
+    """Return a client with the library in it, as measured of this release or of both around it.
+
+    A measured release has the version of the table: ``4.0`` is 4.0.0.
+    """
     around = neighbours(client_rows(name), version, lambda row: row.version)
     libraries = {library for row in around for library in row.bundles.items()}
-    return Client(
-        name=name, version=version, found_in=found_in, library=libraries.pop() if len(libraries) == 1 else None
-    )
+    known = around[0].version if len(around) == 1 else version
+    return Client(name=name, version=known, found_in=found_in, library=libraries.pop() if len(libraries) == 1 else None)
 
 
 def python_packages(versions: Mapping[str, str], found_in: str) -> tuple[Client, ...]:

@@ -194,11 +194,10 @@ def step_of(rows: Sequence[ClientRow], step: str, release: str) -> Step:
 
 def _brokers(row: ClientRow, release: str) -> tuple[OnBroker, ...]:
     """Return what a client did on a release, or on the two around it. A release without a patch is its first one."""
-    whole = release if release_of(release) != release else f"{release}.0"
     known = [(measured, found) for measured, found in row.brokers.items() if release_of(measured) == release]
     if known:
         return (known[0][1],)
-    return tuple(found for _, found in neighbours(list(row.brokers.items()), whole, lambda one: one[0]))
+    return tuple(found for _, found in neighbours(list(row.brokers.items()), release, lambda one: one[0]))
 
 
 def _finding(rows: Sequence[ClientRow], between: Sequence[ClientRow], step: str, release: str) -> Finding | None:

@@ -56,9 +56,7 @@ def _clients(args: argparse.Namespace) -> tuple[Client, ...]:
     for path in args.declared:
         found += declared(str(path), partial(_text, path))
     if args.spark:
-        # A line, such as 4.0, is its first release, as for brokers.
-        whole = f"{args.spark}.0" if args.spark.count(".") == 1 else args.spark
-        found.append(client("pyspark", whole, "--spark"))
+        found.append(client("pyspark", args.spark, "--spark"))
     if args.python or not (args.requirements or args.declared or args.spark):
         found += installed(args.python and str(args.python))
     if not found:

@@ -126,3 +126,15 @@ def test_an_upgrade_is_to_the_newest_release_that_a_finding_needs():
     needed = [Finding(step="a", fate="fails", why="", works_from=f"c {version}") for version in ("1.10.0", "1.9.2")]
     assert upgrade_for(needed) == "c 1.10.0"
     assert upgrade_for([]) is None
+
+
+@pytest.mark.parametrize("version", ["4.0", "4.0.0", "v4", "4.0.0.0"])
+def test_a_version_with_fewer_zeros_is_the_same(version: str):
+    """As PyPI compares them; the client has the version of the table."""
+    assert str(client("pyspark", version)) == "pyspark 4.0.0 (kafka-clients 3.9.0)"
+
+
+@pytest.mark.parametrize("version", ["9" * 10_000, "99." * 10_000, "0." * 10_000 + "0"])
+def test_a_version_of_any_length_is_no_error(version: str):
+    """A client says its version to brokers, and the fleet reads it in their logs."""
+    assert fit_of(Client(name="confluent-kafka", version=version), "4.2").verdict == "unknown"
