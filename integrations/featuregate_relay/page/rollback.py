@@ -34,7 +34,10 @@ class Rollback(NamedTuple):
 
     closings: tuple[Closing, ...]
     oldest: str
-    """The oldest release that starts with the finalized levels, lowered as far as they go. Empty: any that is known."""
+    """The oldest release that starts with the finalized levels, lowered as far as they go.
+
+    Empty: any that is known does, or it is not known.
+    """
 
 
 def rollback_of(view: View, gates: Iterable[Gate]) -> Rollback:
@@ -42,7 +45,9 @@ def rollback_of(view: View, gates: Iterable[Gate]) -> Rollback:
 
     A release is represented by a real broker of it: see `featuregate.catalog.captured`.
     """
-    oldest = oldest_release(view.finalized) or captured_releases()[-1]
+    oldest = oldest_release(view.finalized)
+    if oldest is None:  # a level is newer than the table, so that it is not known what starts
+        return Rollback((), "")
     older = [(release, after) for release, after in _older(view) if not _is_before(release, oldest)]
     known = any(_is_before(release, oldest) for release in _releases_below(view))
     found = tuple(_closing(gate, older) for gate in gates if gate.decision.verdict == "open") if older else ()

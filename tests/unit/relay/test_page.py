@@ -276,6 +276,12 @@ def test_a_rollback_to_a_release_that_does_not_start_is_not_promised() -> None:
     assert text_of(page, "#rollback li") == "groups would stay open at all older releases that are known and start"
 
 
+def test_a_rollback_from_a_level_that_is_not_known_is_not_judged() -> None:
+    """Whether an older release starts with it, nobody here knows."""
+    features = StaticFeatures(release_view("4.1", finalized={"metadata.version": 999, "group.version": 1}))
+    assert page_of(features, features.gate("groups", "group.version>=1")).select("#rollback") == []
+
+
 def test_an_address_of_a_broker_without_an_id_is_shown() -> None:
     """A bootstrap broker list has no ids."""
     page = page_of(StaticFeatures(view(replace(broker(1), node_id=None, host="b1"))))
