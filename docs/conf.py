@@ -24,6 +24,7 @@ from tables import (  # Sphinx does not look here by itself
     coordinator_table,
     field_table,
     flag_table,
+    form_table,
     preset_table,
     record_table,
 )
@@ -67,6 +68,7 @@ myst_substitutions = {
     "coordinator_table": coordinator_table(),
     "field_table": field_table(),
     "flag_table": flag_table(),
+    "form_table": form_table(),
     "preset_table": preset_table(),
     "record_table": record_table(),
     "action_table": action_table(),

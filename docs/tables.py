@@ -15,6 +15,7 @@ from featuregate.records.offsets import OffsetCommitValue
 from featuregate.records.releases import coordinator_releases
 from featuregate.records.transactions import PartitionsSchema, TransactionLogValue
 from featuregate.requirements import presets
+from featuregate.requirements.grammar import FORMS
 from featuregate.wire.schema import Scalar, Tag, Versions
 from featuregate_confluent.error_actions import BY_FLAG, BY_NAME, ErrorAction
 
@@ -46,6 +47,12 @@ def configuration_keys() -> str:
         for key in KEYS
     )
     return _table(("property", "value", "default", "meaning"), rows)
+
+
+def form_table() -> str:
+    """Return every form of the text of a requirement, with an example."""
+    rows = ((f"`{form.text}`", f"`{form.example}`", form.holds) for form in FORMS)
+    return _table(("requirement", "example", "is met when"), rows)
 
 
 def preset_table() -> str:

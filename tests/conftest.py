@@ -134,4 +134,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
             file = nodeid.partition("::")[0]
             return next((name for name, paths in SHARE_A_JVM.items() if file.startswith(paths)), file)
 
+        def _assign_work_unit(self, node: Any) -> None:
+            """Let one process begin at the other end, with unit tests: these compute while live tests wait."""
+            if node is self.nodes[-1] and len(self.nodes) > 1:
+                self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+            super()._assign_work_unit(node)
+
     return ByFileOrJvm(config, log)

@@ -5,14 +5,8 @@
     requirement = all, { "|", all } ;
     all         = one, { "&", one } ;
     one         = "(", requirement, ")" | condition ;
-    condition   = preset                             (* kip447 *)
-                | feature, ">=", number              (* group.version>=1, feature:brand.new.version>=1 *)
-                | "metadata.version", ">=", name     (* metadata.version>=3.3-IV3, which is metadata.version>=7 *)
-                | feature, "serves", number          (* group.version serves 1: finalized, and not deprecated *)
-                | api, ">=", number                  (* TxnOffsetCommit>=3, api:99>=0 *)
-                | api, "in", number, "..", number    (* Fetch in 4..11 *)
-                | config, "has", value               (* config:group.coordinator.rebalance.protocols has consumer *)
-                | "release", ">=", number, ".", number ;
+
+`featuregate.requirements.grammar.FORMS` has the forms of a condition.
 
 A bare name is a preset, an API (in any case, with or without underscores) or a known feature (spelled exactly). An
 unknown name is an error, because a misspelt feature would keep a gate closed for ever. Write ``feature:NAME`` and

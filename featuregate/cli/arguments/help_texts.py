@@ -73,9 +73,18 @@ broker lacks. Brokers that do not answer follow below the table, each with the r
         "check whether the cluster meets a requirement, and why",
         """Check whether the cluster meets a requirement, broker by broker.
 
-A requirement is the name of a preset (see 'featuregate explain --list'), or a text: levels of features and versions
-of APIs, joined with & and |, in brackets where needed. An API requirement is unknown as soon as one broker does not
-answer.""",
+A requirement is met when:
+  PRESET                  what the preset requires: see featuregate explain --list
+  FEATURE>=LEVEL          the finalized level is LEVEL or higher
+  FEATURE serves LEVEL    LEVEL is finalized, and not deprecated
+  API>=VERSION            every broker serves VERSION or a newer one
+  API in LOWEST..HIGHEST  every broker serves one same version of these
+  config:NAME has VALUE   the config of every broker is VALUE, or a list with VALUE
+  release>=RELEASE        every broker has this release or a newer one
+  A & B                   both are met; & binds tighter than |
+  A | B                   one of both is met, or both are
+
+Parentheses group. An API requirement is unknown as soon as one broker does not answer.""",
         (
             "check kip447 --bootstrap-server localhost:9092",
             'check "group.version>=1 & ConsumerGroupHeartbeat>=0" --bootstrap-server localhost:9092',

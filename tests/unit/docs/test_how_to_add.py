@@ -10,14 +10,16 @@ import pytest
 from doc_pages import ROOT
 from hypothesis import find
 from strategies import conditions
+from tables import form_table
 
 from featuregate import requirements
+from featuregate.cli.arguments.help_texts import COMMANDS_HELP
 from featuregate.cli.arguments.parser import all_plugins, build_parser
-from featuregate.requirements import AnyCondition
+from featuregate.requirements import AnyCondition, AnyRequirement
+from featuregate.requirements.grammar import FORMS, Form
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
 
 REQUIREMENTS = "docs/reference/requirements.md"
 
@@ -40,6 +42,27 @@ def test_a_requirement_kind_is_exported_drawn_and_documented(kind: type) -> None
     assert kind.__name__ in requirements.__all__
     assert isinstance(find(conditions, lambda condition: isinstance(condition, kind)), kind)
     assert re.search(rf"autoclass:: featuregate\.(requirements\.)?{kind.__name__}$", text(REQUIREMENTS), re.MULTILINE)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.text)
+def test_a_form_of_text_parses_as_its_kind(form: Form) -> None:
+    """What pages and help show is what the parser reads."""
+    assert isinstance(requirements.parse(form.example), form.kind)
+
+
+def test_each_requirement_kind_has_a_form_of_text() -> None:
+    """A kind that people cannot write, or that nobody explains, is noticed."""
+    assert {form.kind for form in FORMS} == set(get_args(AnyRequirement))
+
+
+def test_help_and_pages_show_the_forms_of_text() -> None:
+    """README is read where nothing is substituted; the help is read without the parser."""
+    assert f"\n\n{form_table()}\n\n" in text("README.md")
+    assert "{{ form_table }}" in text(REQUIREMENTS)
+    assert "{{ form_table }}" in text("docs/reference/cheat-sheet.md")
+    width = max(len(form.text) for form in FORMS)
+    lines = "\n".join(f"  {form.text:{width}}  {form.holds}" for form in FORMS)
+    assert f"\n{lines}\n" in COMMANDS_HELP["check"].description
 
 
 def options(parser: argparse.ArgumentParser) -> Iterator[str]:
