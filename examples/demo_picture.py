@@ -1,4 +1,4 @@
-"""The timeline of ``make demo`` as a picture. Pure: values in, the text of an SVG file out.
+"""The timeline of ``make demo`` or ``make demo-spark`` as a picture. Pure: values in, the text of an SVG file out.
 
 The picture has its own background and two sets of colours, for light and for dark pages.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from demo_timeline import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from demo_tally import Count
 
@@ -27,7 +27,6 @@ TICK = 20
 
 INK = {"old": "dark", "bridge": "dark", "closed": "", "down": "quiet"}
 """What is written on a light bar; on any other it is white."""
-MODELS = {name: name for name in ("legacy", "bridge", "v2")}
 
 STYLE = """
 text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; font-size: 12px; fill: #1f2328 }
@@ -74,6 +73,16 @@ class Panel:
     duplicates: Sequence[float]
     """When each of them became visible, in seconds from the start."""
     counts: Sequence[Count]
+    classes: Mapping[str, str]
+    """The class of each state of the lanes."""
+
+
+class Key(NamedTuple):
+    """A small bar of the legend, and its meaning."""
+
+    x: float
+    kind: str
+    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +97,8 @@ class Picture:
     panels: Sequence[Panel]
     old: str
     """The state of a broker that has not been rolled yet; any other is new."""
+    legend: Sequence[Sequence[Key]]
+    """Line by line."""
 
 
 @dataclass
@@ -121,10 +132,10 @@ class _Sheet:
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="2" class="{classes}"/>'
         )
 
-    def key(self, x: float, classes: str, words: str) -> None:
+    def key(self, key: Key) -> None:
         """Draw a small bar and its meaning."""
-        self.parts.append(f'<rect x="{x}" y="{self.y - 13:.1f}" width="34" height="16" rx="2" class="{classes}"/>')
-        self.text(x + 44, self.y, words, "quiet")
+        self.parts.append(f'<rect x="{key.x}" y="{self.y - 13:.1f}" width="34" height="16" rx="2" class="{key.kind}"/>')
+        self.text(key.x + 44, self.y, key.words, "quiet")
 
     def rule(self, y: float, classes: str) -> None:
         self.parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" class="{classes}"/>')
@@ -149,7 +160,7 @@ def draw(picture: Picture) -> str:
     sheet.y += 8
     bottom = sheet.y
     _draw_seconds(sheet)
-    _draw_legend(sheet)
+    _draw_legend(sheet, picture.legend)
     bands = _Sheet(sheet.begin, sheet.end)
     for step in picture.steps[::2]:
         bands.box(step.begin, step.end, top, bottom - top, "band")
@@ -169,7 +180,7 @@ def draw(picture: Picture) -> str:
     )
 
 
-def _draw_lane(sheet: _Sheet, lane: Lane, classes: dict[str, str], other: str) -> None:
+def _draw_lane(sheet: _Sheet, lane: Lane, classes: Mapping[str, str], other: str) -> None:
     """Draw a line of bars with their names, and the spans in which the process was stopped."""
     sheet.text(LEFT - 12, sheet.y + 14, lane.name, "end")
     for span in lane.spans:
@@ -205,7 +216,7 @@ def _draw_panel(sheet: _Sheet, panel: Panel, steps: Sequence[Span], highest: int
     sheet.text(WIDTH - RIGHT, sheet.y, verdict, f"panel end {'bad' if twice or lost else 'good'}")
     sheet.y += 12
     for lane in panel.lanes:
-        _draw_lane(sheet, lane, MODELS, other="closed")
+        _draw_lane(sheet, lane, panel.classes, other="closed")
     base = sheet.y + STRIP
     sheet.text(LEFT - 12, base - 2, "duplicates", "end")
     for second, number in sorted(_bins(panel.duplicates).items()):
@@ -232,12 +243,9 @@ def _draw_seconds(sheet: _Sheet) -> None:
         sheet.text(sheet.x(sheet.begin + second), sheet.y, f"{second} s", "middle quiet")
 
 
-def _draw_legend(sheet: _Sheet) -> None:
+def _draw_legend(sheet: _Sheet, legend: Sequence[Sequence[Key]]) -> None:
     """Draw the legend."""
-    sheet.y += 26
-    sheet.key(24, "asleep", "a zombie: stopped inside a transaction, resumed after the other instance took over")
-    sheet.key(740, "open", "gate open: brokers refuse such zombies")
-    sheet.y += LANE + GAP
-    sheet.key(24, "legacy", "legacy: a producer for each partition")
-    sheet.key(370, "bridge", "bridge: the same, and brokers check the group")
-    sheet.key(770, "v2", "v2: a producer for each process")
+    for keys in legend:
+        sheet.y += LANE + GAP
+        for key in keys:
+            sheet.key(key)

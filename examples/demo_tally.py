@@ -1,4 +1,4 @@
-"""Counts duplicates and losses from the inputs that were sent and the outputs that were read. Pure."""
+"""Counts duplicates and losses of a demo from the inputs that were sent and the outputs that were read. Pure."""
 
 from __future__ import annotations
 
@@ -73,6 +73,6 @@ def faults(
     if not sum(count.inputs for count in counts[guarded]):
         found.append("nothing was sent")
     if not sum(count.duplicates for count in counts[naive]):
-        found.append(f"{naive} duplicated nothing: the zombies were none, and nothing was shown")
+        found.append(f"{naive} duplicated nothing, so that nothing was shown")
     found += [f"{instance} ended in model {model}, not v2" for instance, model in models.items() if model != "v2"]
     return found

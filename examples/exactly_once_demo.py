@@ -22,7 +22,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from demo_apps import Group, wait_for
-from demo_picture import Lane, Panel, Picture, draw
+from demo_picture import Key, Lane, Panel, Picture, draw
 from demo_story import BOUND, WORK_MS, Step, Story
 from demo_tally import Count, Seen, duplicates, faults, tally
 from demo_timeline import Span, Timeline
@@ -42,6 +42,18 @@ HERE = Path(__file__).parent
 GUARDED, NAIVE = "featuregate", "naive"
 SCRIPTS = {GUARDED: HERE / "exactly_once_app.py", NAIVE: HERE / "naive_app.py"}
 PICTURE = Path("build/demo/exactly-once.svg")
+MODELS = {name: name for name in ("legacy", "bridge", "v2")}
+LEGEND = (
+    (
+        Key(24, "asleep", "a zombie: stopped inside a transaction, resumed after the other instance took over"),
+        Key(740, "open", "gate open: brokers refuse such zombies"),
+    ),
+    (
+        Key(24, "legacy", "legacy: a producer for each partition"),
+        Key(370, "bridge", "bridge: the same, and brokers check the group"),
+        Key(770, "v2", "v2: a producer for each process"),
+    ),
+)
 PARTITIONS = 4
 BURST = 40
 EVERY_SECONDS = 1.5
@@ -164,7 +176,7 @@ def picture(outcome: Outcome, old: str, new: str) -> Picture:
             Lane(f"instance {number}", lanes[instance], lanes.get(f"{instance} sleeps", []))
             for number, instance in enumerate(instances, start=1)
         ]
-        return Panel(title, rows, [output.at for output in duplicates(outcome.seen[name])], counts[name])
+        return Panel(title, rows, [output.at for output in duplicates(outcome.seen[name])], counts[name], MODELS)
 
     return Picture(
         title=f"Exactly-once while Kafka {old} is rolled to {new}",
@@ -177,6 +189,7 @@ def picture(outcome: Outcome, old: str, new: str) -> Picture:
             panel(NAIVE, "Without: the app that everybody writes, v2 from the start"),
         ],
         old=old,
+        legend=LEGEND,
     )
 
 

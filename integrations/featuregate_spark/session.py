@@ -261,6 +261,8 @@ class FeatureSession:
         ------
         ConfigError
             A parameter or a property cannot be used: by librdkafka, or because it cannot be sent to executors.
+        WriteFailed
+            ``topic`` or ``progress_topic`` does not exist, or no broker answers within ``timeout``.
 
         Notes
         -----
@@ -286,6 +288,7 @@ class FeatureSession:
         self.gate(STABLE_OFFSETS_GATE, presets.kip447)
         self.gate(ZSTD_GATE, presets.zstd)
         sink = KafkaSink(self.spark, options, watch=self._watch, emit=self._emit)
+        sink.check_topics()
         self._sinks.add(sink)
         return sink
 

@@ -146,6 +146,21 @@ class KafkaSink:
         self._last = None
         return last
 
+    def check_topics(self) -> None:
+        """Look for the topics that the sink was given, so that a query without them does not start.
+
+        Raises
+        ------
+        WriteFailed
+            A topic does not exist, or no broker answers.
+        ConfigError
+            More shards are wanted than the topic of the progress has partitions.
+        """
+        options = self._options
+        options.shards_of(self._find_topic().partitions, cores=1)
+        if options.topic not in {None, options.topic_of_progress}:
+            find_topic(options.connection, options.topic, options.timeout, self._clients)
+
     def close(self) -> None:
         """Close the Kafka clients of this process. They are made again when a batch needs them."""
         self._small_batches.close()

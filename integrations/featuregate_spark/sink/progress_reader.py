@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS, description_of
 from featuregate_spark.errors import WriteFailed
@@ -28,6 +28,7 @@ QUICK: Final = {"retry.backoff.ms": 10, "reconnect.backoff.ms": 20}
 (CONCURRENT_TRANSACTIONS). A new client waits for half of the second before it connects to a broker that it has learned
 of."""
 _REQUEST_SECONDS: Final = 5.0
+_NEW_TOPIC_SECONDS: Final = 2.0
 
 
 class Topic(NamedTuple):
@@ -152,14 +153,30 @@ def find_topic(connection: Mapping[str, Any], topic: str, timeout: float, client
     """
     client = clients.consumer({**QUIET, **connection, "group.id": "featuregate", "logger": _log})
     try:
-        metadata = client.list_topics(topic, timeout=timeout)
+        cluster_id, found = _described(client, topic, timeout)
     except KafkaException as failure:
         raise WriteFailed(
             f"the number of partitions of topic {topic!r} cannot be read: {description_of(failure)}"
         ) from failure
     finally:
         client.close()
-    found = metadata.topics[topic]
+    if found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        raise WriteFailed(
+            f"topic {topic!r} does not exist, or this user may not DESCRIBE it: create it first, as the sink creates "
+            "no topics"
+        )
     if found.error is not None or not found.partitions:
         raise WriteFailed(f"topic {topic!r} cannot be written: {found.error.str() if found.error else 'no partitions'}")
-    return Topic(len(found.partitions), metadata.cluster_id)
+    return Topic(len(found.partitions), cluster_id)
+
+
+def _described(client: Any, topic: str, timeout: float) -> tuple[str | None, Any]:
+    """Ask for a topic; again for a moment if there is none, since a new topic becomes known broker by broker."""
+    deadline = time.monotonic() + min(_NEW_TOPIC_SECONDS, timeout)
+    while True:
+        metadata = client.list_topics(topic, timeout=timeout)
+        found = metadata.topics[topic]
+        missing = found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+        if not missing or time.monotonic() > deadline:
+            return metadata.cluster_id, found
+        time.sleep(POLL_SECONDS)

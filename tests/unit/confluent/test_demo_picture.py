@@ -39,8 +39,9 @@ def story(demo, ends, duplicates=(), title="Exactly-once"):
             steps=steps,
             brokers=lanes,
             gate=picture.Lane("gate", [timeline.Span("open", 0, ends[-1])]),
-            panels=[picture.Panel("With", [member, member], duplicates, counts)] * 2,
+            panels=[picture.Panel("With", [member, member], duplicates, counts, {"legacy": "legacy"})] * 2,
             old="2.4.1",
+            legend=[[picture.Key(24, "legacy", "one producer for each partition")]] * 2,
         )
     )
 

@@ -54,7 +54,7 @@ GOOD, TWICE, LOST, NOTHING = (9, 0, 0), (9, 2, 0), (9, 0, 1), (0, 0, 0)
         (GOOD, TWICE, "v2", []),
         (TWICE, TWICE, "v2", ["ours duplicated 2 of 9 inputs in step 1"]),
         (LOST, TWICE, "v2", ["ours lost 1 of 9 inputs in step 1"]),
-        (GOOD, GOOD, "v2", ["theirs duplicated nothing: the zombies were none, and nothing was shown"]),
+        (GOOD, GOOD, "v2", ["theirs duplicated nothing, so that nothing was shown"]),
         (GOOD, TWICE, "bridge", ["ours-1 ended in model bridge, not v2"]),
         (GOOD, TWICE, None, ["ours-1 ended in model None, not v2"]),
         (NOTHING, TWICE, "v2", ["nothing was sent"]),

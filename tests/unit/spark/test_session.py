@@ -11,7 +11,7 @@ from mock_kafka import MockKafka
 from waiting import eventually
 
 from featuregate.errors import ClosedError, ConfigError, NotPicklable
-from featuregate_spark import FeatureSession, WrongSession
+from featuregate_spark import FeatureSession, WriteFailed, WrongSession
 from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE
 
 if TYPE_CHECKING:
@@ -85,22 +85,35 @@ def test_a_session_closes_when_its_spark_is_stopped(fake_kafka: FakeCluster) -> 
         features.snapshot()
 
 
-def test_a_sink_writes_to_the_cluster_of_the_session(fake_kafka: FakeCluster) -> None:
+def test_a_sink_writes_to_the_cluster_of_the_session() -> None:
     """As the same user; the app may name other brokers; the gates of the sink are gates of the session."""
-    with FeatureSession(spark(), fake_kafka.bootstrap) as features:
+    with MockKafka() as kafka, MockKafka() as other, FeatureSession(spark(), kafka.bootstrap) as features:
+        for each in (kafka, other):
+            each.create_topic("output", partitions=2)
         sink = features.kafka_sink("copies", "output")
         assert sink._options.connection == {
-            "bootstrap.servers": fake_kafka.bootstrap,
+            "bootstrap.servers": kafka.bootstrap,
             "security.protocol": "PLAINTEXT",
             "broker.address.family": "any",
         }
         assert features.snapshot().opened.keys() == {STABLE_OFFSETS_GATE, ZSTD_GATE}
-        given: dict[str, Any] = {"producer": {"bootstrap.servers": "b:9092"}}
-        for other in (given, {"bootstrap": "b:9092"}):
-            sink = features.kafka_sink("copies", "output", **other)
-            assert sink._options.connection == {"bootstrap.servers": "b:9092"}
-        with pytest.raises(ConfigError, match=r"^shards: "):
-            features.kafka_sink("copies", "output", shards=0)
+        given: dict[str, Any] = {"producer": {"bootstrap.servers": other.bootstrap}}
+        for elsewhere in (given, {"bootstrap": other.bootstrap}):
+            sink = features.kafka_sink("copies", "output", **elsewhere)
+            assert sink._options.connection == {"bootstrap.servers": other.bootstrap}
+
+
+def test_a_sink_that_cannot_write_is_refused_before_its_query_starts() -> None:
+    """A topic that is missing, also beside that of the progress, and more shards than it has partitions."""
+    with MockKafka() as kafka, FeatureSession(spark(), kafka.bootstrap) as features:
+        kafka.create_topic("output", partitions=2)
+        with pytest.raises(WriteFailed, match="topic 'outptu' does not exist"):
+            features.kafka_sink("copies", "outptu")
+        with pytest.raises(WriteFailed, match="topic 'outptu' does not exist"):
+            features.kafka_sink("copies", "outptu", progress_topic="output")
+        for shards in (0, 3):
+            with pytest.raises(ConfigError, match=r"^shards: "):
+                features.kafka_sink("copies", "output", shards=shards)
 
 
 def test_the_gates_of_a_session_do_not_count_excluded_apis(fake_kafka: FakeCluster) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from shards import batch_on, commit_progress
 
 from featuregate_spark import ProgressLost, WriteFailed
@@ -86,14 +86,30 @@ def test_progress_is_read_until_two_reads_agree_where_offsets_are_not_stable(
 
 
 def test_the_partitions_of_a_topic_are_counted(kafka: MockKafka) -> None:
-    """A topic that does not exist is an error, and the call does not create it."""
+    """A topic that does not exist is an error that says what to do, and the call does not create it."""
     connection: dict[str, Any] = {"bootstrap.servers": kafka.bootstrap}
     topic = find_topic(connection, "output", BOUND)
     assert topic.partitions == 4
     assert topic.cluster_id
     for _ in range(2):
-        with pytest.raises(WriteFailed, match="topic 'nowhere' cannot be written"):
+        with pytest.raises(WriteFailed, match=r"topic 'nowhere' does not exist, .*: create it first"):
             find_topic(connection, "nowhere", BOUND)
+
+
+def test_a_topic_that_a_broker_has_not_heard_of_yet_is_waited_for(kafka: MockKafka) -> None:
+    """A new topic becomes known broker by broker."""
+    connection: dict[str, Any] = {"bootstrap.servers": kafka.bootstrap}
+    asked: list[str] = []
+
+    class Creating(Consumer):
+        def list_topics(self, topic: str = "", timeout: float = -1) -> Any:
+            found = super().list_topics(topic, timeout=timeout)
+            asked.append(topic)
+            kafka.create_topic("late", partitions=3)
+            return found
+
+    assert find_topic(connection, "late", BOUND, Clients(consumer=Creating)).partitions == 3
+    assert asked == ["late"] * 2
 
 
 def test_a_topic_cannot_be_looked_up_without_a_broker() -> None:
