@@ -21,7 +21,7 @@ from featuregate.errors import ConfigError
 from featuregate.files import local_path
 from featuregate_fleet.commands.options.log_times import add_time_options_of_one
 from featuregate_fleet.commands.options.moves import add_moves_of_brokers
-from featuregate_fleet.commands.readiness import NO_VERDICT
+from featuregate_fleet.commands.reports import NO_VERDICT
 from featuregate_fleet.evidence.lines.layouts import layouts_for
 from featuregate_fleet.evidence.paths import LogTimes
 from featuregate_fleet.evidence.reasons import UNKNOWN_LAYOUT, UNREADABLE

@@ -6,32 +6,26 @@ from __future__ import annotations
 
 import argparse
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import (
-    FAILED,
-    OK,
-    UNKNOWN,
     CommandError,
     add_cluster_options,
     add_output,
     aligned,
-    discover_view,
     local_path_argument,
     printable,
 )
-from featuregate.files import replace_file
 from featuregate_fleet.commands.options.moves import add_moves
-from featuregate_fleet.commands.options.tables import add_tables_options, tables_folder
-from featuregate_fleet.readiness.rows import Verdict
+from featuregate_fleet.commands.options.parallel import add_parallel_option
+from featuregate_fleet.commands.options.tables import add_tables_options, require_tables, tables_folder
+from featuregate_fleet.commands.readiness_clusters import readiness_of_clusters
+from featuregate_fleet.commands.reports import exit_code, levels_of_now, report_of, write_page
 
 if TYPE_CHECKING:
     from featuregate_fleet.readiness.report import Report
 
-NO_VERDICT: Final = 3
-"""The evidence is missing or too old."""
-_EXIT_CODES: Final = {Verdict.OK: OK, Verdict.WARN: OK, Verdict.BLOCK: FAILED}
 STALE_AFTER_HOURS: Final = 168.0
 MIN_HOURS: Final = 1.0
 _MOST_HOURS: Final = 10_000_000
@@ -80,7 +74,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep", action="store_true", help="add the report to the table readiness, which shows what changes"
     )
-    add_tables_options(parser)
+    add_tables_options(parser, or_config=True)
+    add_parallel_option(parser)
     add_cluster_options(parser, default=argparse.SUPPRESS)
 
 
@@ -109,35 +104,20 @@ def _hour(text: str) -> datetime:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report; return the exit code of its verdict."""
-    folder = tables_folder(args)
     if args.html and (args.html.is_dir() or not args.html.parent.is_dir()):
         raise CommandError(f"--html {args.html}: this is a folder, or is in a folder that does not exist")
-    view = discover_view(args) if args.bootstrap_server or args.command_config else None
-    from featuregate_fleet.api.fleet import Fleet  # noqa: PLC0415 - Spark
-    from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
+    if args.config:
+        return readiness_of_clusters(args)
+    require_tables(args)
+    view = levels_of_now(args)
+    tables_folder(args)
+    from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
 
     with local_session(args.jars, topics=False) as spark:
-        report = Fleet(spark, folder, args.cluster).readiness(
-            args.move,
-            since=args.since,
-            stale_after=timedelta(hours=args.stale_after),
-            min_hours=args.min_hours,
-            reports_expected=not args.without_usage_reports,
-            view=view,
-            keep=args.keep,
-        )
+        report = report_of(spark, args, view)
     print(json.dumps(report.to_json(), indent=2) if args.output == "json" else _to_text(args, report.report))
-    if args.html:
-        try:
-            replace_file(args.html, report.html())
-        except OSError as error:
-            raise CommandError(f"--html {args.html}: the page cannot be written: {error.strerror}", UNKNOWN) from error
+    write_page(args, report.html)
     return exit_code(report.verdict)
-
-
-def exit_code(verdict: Verdict) -> int:
-    """Return the exit code that tells a verdict."""
-    return _EXIT_CODES.get(verdict, NO_VERDICT)
 
 
 def _to_text(args: argparse.Namespace, report: Report) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator
 
 
@@ -50,3 +51,8 @@ def stop_signals() -> Iterator[Stop]:
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
+
+
+def stop_of_run(args: argparse.Namespace) -> AbstractContextManager[Stop]:
+    """Ask to end by a signal. It ends a run with ``--once`` at once, whose exit code would say that all was read."""
+    return nullcontext(Stop()) if args.once else stop_signals()

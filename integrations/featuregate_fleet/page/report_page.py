@@ -7,12 +7,9 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
 from featuregate.catalog import api_key, api_name
-from featuregate.printable import shown
 from featuregate_fleet.page.charts import coverage_chart, usage_by_software, usage_chart
+from featuregate_fleet.page.rendering import ENVIRONMENT
 from featuregate_fleet.page.timelines import (
     levels_chart,
     recent_usage,
@@ -47,49 +44,10 @@ class _Limits(NamedTuple):
 _LIMITS: Final = (_Limits(200, 24, 40), _Limits(100, 12, 40), _Limits(50, 6, 20), _Limits(15, 3, 10))
 """From the most to the least: the names in a report may be long, and each may need escapes."""
 
-_MEANINGS: Final = {
-    Verdict.BLOCK: "breaks with the move",
-    Verdict.UNKNOWN: "evidence is missing",
-    Verdict.STALE: "evidence is too old",
-    Verdict.WARN: "look at it first",
-    Verdict.OK: "nothing found",
-}
-_SUMMARIES: Final = {
-    Verdict.BLOCK: "The move breaks at least one client, group or app.",
-    Verdict.UNKNOWN: "No evidence blocks the move, but evidence is missing: the move may be unsafe.",
-    Verdict.STALE: "The evidence is too old to say whether the move is safe.",
-    Verdict.WARN: "No evidence blocks the move. Look at the warnings first.",
-    Verdict.OK: "No evidence blocks the move. The evidence lacks clients that did not connect meanwhile.",
-}
-_SIGNS: Final = {Verdict.BLOCK: "✕", Verdict.UNKNOWN: "?", Verdict.STALE: "◷", Verdict.WARN: "!", Verdict.OK: "✓"}
-"""Each verdict has a sign, because some readers do not see the colour."""
-_LONGEST: Final = 300
-"""Characters of one text."""
 _MOST_APIS: Final = 8
 _ANY: Final = 2**15
 """The highest version where nothing bounds it."""
 _WINDOW: Final = timedelta(days=30)
-
-
-def _minute(when: datetime | None) -> str:
-    return f"{when:%Y-%m-%d %H:%M}" if when else ""
-
-
-def _plain(value: object) -> object:
-    """Return what a template inserts: any text without control characters, and cut. The template escapes it."""
-    return shown(value, _LONGEST) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-_ENVIRONMENT: Final = Environment(
-    loader=PackageLoader("featuregate_fleet.page"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    finalize=_plain,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-_ENVIRONMENT.filters["minute"] = _minute
-_ENVIRONMENT.globals |= {"signs": _SIGNS, "meanings": _MEANINGS, "summaries": _SUMMARIES}
 
 
 def to_html(report: Report, cluster: str) -> str:
@@ -104,7 +62,7 @@ def _page(report: Report, facts: dict[str, Any], limits: _Limits) -> str:
     fewest = sorted(known, key=lambda broker: logs[broker].hours if broker in logs else 0)[: limits.brokers]
     brokers = sorted(fewest, key=lambda broker: (len(broker), broker))
     coverage = coverage_chart(brokers, report.evidence, report.now) if brokers else ""
-    return _ENVIRONMENT.get_template("report.html").render(
+    return ENVIRONMENT.get_template("report.html").render(
         facts, report=report, limits=limits, brokers=brokers, coverage=coverage
     )
 

@@ -63,6 +63,7 @@ SETTINGS: Final = {
     "spark.databricks.delta.stats.skipping": "false",  # another query before each one, for files that are a handful
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.scheduler.mode": "FAIR",  # between clusters that are read at a time, each with a pool
     "spark.log.level": "OFF",  # what fails is said in one line
     "spark.sql.adaptive.enabled": "false",  # plans anew after each shuffle, which here has two partitions
     "spark.sql.shuffle.partitions": "2",

@@ -44,7 +44,9 @@ def alone(lock: Path, otherwise: str, seconds: float = 0) -> Iterator[None]:
     """Hold a lock, or fail after some seconds with what the caller says."""
     from filelock import FileLock, Timeout  # noqa: PLC0415 - --help needs none
 
-    held = FileLock(lock, timeout=seconds)
+    held = FileLock(
+        lock, timeout=seconds, thread_local=False
+    )  # a thread of Spark may take it, and another give it back
     try:
         held.acquire()
     except Timeout:

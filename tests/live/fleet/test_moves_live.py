@@ -36,7 +36,7 @@ from featuregate.cli import main
 from featuregate.config.properties_file import read_properties
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.commands import write_logging
-from featuregate_fleet.commands.readiness import exit_code
+from featuregate_fleet.commands.reports import exit_code
 from featuregate_fleet.errors import ClusterUnread
 from featuregate_fleet.readiness.moves import DowngradeTo, DropApi, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import timedelta
-from html.parser import HTMLParser
 
 import pytest
 from fleet_evidence import UPGRADED, gate_use, usage
 from fleet_report import NOW, TARGET, WEEK, fleet, of_client
+from page_tags import Tags
 
 from featuregate.catalog import captured
 from featuregate_fleet.page.charts import coverage_chart, usage_by_software
@@ -31,37 +31,6 @@ from featuregate_fleet.readiness.evidence import (
 from featuregate_fleet.readiness.moves import Deprecate, DropApi, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
-
-
-class Tags(HTMLParser):
-    """Collects the tags of a page and its text, and fails on tags that do not nest."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.seen: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self._open: list[str] = []
-        self.feed(page)
-        self.close()
-        assert not self._open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Remember a tag."""
-        self.seen.append((tag, dict(attrs)))
-        if tag not in ("meta", "br"):
-            self._open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Remember a tag that holds nothing."""
-        self.seen.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        """Close the innermost tag."""
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        """Collect text."""
-        self.text += data
 
 
 @pytest.mark.parametrize("report", [fleet(3), fleet(0, brokers=0), fleet(2, old=0), fleet(5, silent=1)])

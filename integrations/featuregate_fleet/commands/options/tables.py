@@ -16,23 +16,44 @@ if TYPE_CHECKING:
 _CLUSTER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 
 
-def add_tables_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--tables`` and ``--cluster``."""
-    parser.add_argument(
-        "--tables", metavar="DIR", type=local_path_argument, required=True, help="the folder of the tables"
-    )
+def add_tables_options(parser: argparse.ArgumentParser, *, or_config: bool = False) -> None:
+    """Add ``--tables``, ``--jars`` and ``--cluster``; with ``or_config`` also ``--config``, a file that has these."""
+    if or_config:
+        parser.add_argument(
+            "--config", metavar="FILE", type=local_path_argument, help="a TOML file that names several clusters"
+        )
+    add_tables_folder(parser, required=not or_config)
     parser.add_argument(
         "--jars",
         metavar="DIR",
         type=local_path_argument,
         help="the folder with the jars of Delta Lake and of Spark's Kafka connector, where they cannot be downloaded",
     )
+    only = "; with --config, read this one alone" if or_config else ""
     parser.add_argument(
-        "--cluster", metavar="NAME", type=_cluster, required=True, help="your name of the cluster in the tables"
+        "--cluster",
+        metavar="NAME",
+        type=cluster_name,
+        required=not or_config,
+        help=f"your name of the cluster in the tables{only}",
     )
 
 
-def _cluster(text: str) -> str:
+def add_tables_folder(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """Add ``--tables``."""
+    parser.add_argument(
+        "--tables", metavar="DIR", type=local_path_argument, required=required, help="the folder of the tables"
+    )
+
+
+def require_tables(args: argparse.Namespace) -> None:
+    """Refuse options that name neither a cluster and its tables, nor a file with several."""
+    if args.tables is None or args.cluster is None:
+        raise CommandError("give --tables and --cluster, or a file with both as --config")
+
+
+def cluster_name(text: str) -> str:
+    """Parse the name of a cluster."""
     if not _CLUSTER.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a name: use letters, digits, '-', '_' and '.'")
     return text

@@ -1,0 +1,82 @@
+"""What ``run`` reads of one cluster, and what it keeps: the options that a file with several clusters has, too."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from featuregate.cli.plugin import CommandError, configuration, local_path_argument
+from featuregate_fleet.commands.options.cluster_evidence import add_topic_options
+from featuregate_fleet.commands.options.log_times import add_time_options, log_times
+from featuregate_fleet.commands.options.principal_names import add_hash_option, pseudonyms
+from featuregate_fleet.commands.options.usage_reports import add_usage_topic
+
+if TYPE_CHECKING:
+    from featuregate.view.cluster_view import View
+    from featuregate_fleet.evidence.lines.log_lines import KeptLines
+    from featuregate_fleet.evidence.pseudonyms import Pseudonyms
+    from featuregate_fleet.stream.ingestion import Inputs
+
+
+def add_evidence_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name logs and topics, and say what is kept of their lines."""
+    parser.add_argument("--logs", metavar="DIR", type=local_path_argument, help="a folder for each broker")
+    add_topic_options(parser)
+    add_time_options(parser)
+    add_usage_topic(parser)
+    parser.add_argument("--keep-lines", action="store_true", help="keep a row for each line, too, without bodies")
+    parser.add_argument("--keep-raw", action="store_true", help="the same with the text of each line, with bodies")
+    add_hash_option(parser, "keep hashes of principals and addresses, by the key in a file or an environment variable")
+    parser.add_argument("--format", type=_table_format, help=argparse.SUPPRESS)
+
+
+def _table_format(text: str) -> str:
+    """Refuse what an earlier version had: tables without transactions, which replay and retention could not change."""
+    if text != "delta":
+        raise argparse.ArgumentTypeError(
+            f"tables are kept in Delta Lake, and not in {text!r}: leave out the option, and give other readers"
+            " the output of readiness --output json"
+        )
+    return text
+
+
+def checked_names(args: argparse.Namespace) -> Pseudonyms | None:
+    """Refuse options that cannot be used together; return the hashes of names, if names are hashed."""
+    if not args.logs and not args.logs_topic:
+        raise CommandError("fleet run reads logs: give --logs, --logs-topic or both")
+    if args.logs and not args.logs.is_dir():
+        raise CommandError(f"--logs {args.logs}: there is no such folder")
+    if args.logs and args.tables.resolve().is_relative_to(args.logs.resolve()):
+        raise CommandError(
+            f"--tables {args.tables} is within --logs {args.logs}, and would be read as logs: move it out"
+        )
+    names = pseudonyms(args)
+    if names and args.keep_raw:
+        raise CommandError(
+            "--keep-raw keeps principals in the clear: leave out --hash-principals, or take --keep-lines"
+        )
+    return names
+
+
+def inputs(args: argparse.Namespace, view: View | None) -> Inputs:
+    """Return what the options name."""
+    from featuregate_fleet.stream.ingestion import Inputs  # noqa: PLC0415 - Spark
+
+    return Inputs(
+        cluster=args.cluster,
+        logs=args.logs,
+        config=configuration(args) if view else {},
+        logs_topic=args.logs_topic,
+        broker_header=args.broker_header,
+        usage_topic=args.usage_topic,
+        times=log_times(args),
+        kept=_kept(args),
+    )
+
+
+def _kept(args: argparse.Namespace) -> KeptLines:
+    from featuregate_fleet.evidence.lines.log_lines import KeptLines  # noqa: PLC0415 - pyarrow
+
+    if args.keep_raw:
+        return KeptLines.WHOLE
+    return KeptLines.TYPED if args.keep_lines else KeptLines.NONE

@@ -1,0 +1,42 @@
+"""Work on several clusters at a time, in one Spark."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from pyspark import inheritable_thread_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+
+_Result = TypeVar("_Result")
+_POOL: Final = "spark.scheduler.pool"
+
+
+def in_parallel(
+    spark: SparkSession,
+    work: Mapping[str, Callable[[], _Result]],
+    most: int,
+    expected: tuple[type[Exception], ...],
+) -> Iterator[tuple[str, _Result | Exception]]:
+    """Do the work of each cluster, of so many at a time, and yield each result or expected error once it is there.
+
+    The jobs of a cluster are in a pool of their own of Spark's fair scheduler, so that those of a large cluster do not
+    keep a small one waiting. An error that is not expected is raised once the others are done.
+    """
+
+    def of_cluster(name: str) -> _Result:
+        spark.sparkContext.setLocalProperty(_POOL, name)
+        return work[name]()
+
+    executor = ThreadPoolExecutor(min(most, len(work)), thread_name_prefix="featuregate-fleet")
+    try:
+        names = {executor.submit(inheritable_thread_target(of_cluster), name): name for name in work}
+        for future in as_completed(names):
+            error = future.exception()
+            yield names[future], error if isinstance(error, expected) else future.result()
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)  # the session that is stopped next ends their jobs
