@@ -19,6 +19,7 @@ from featuregate.wire.update_features import (
 sys.path.insert(0, str(Path(__file__).parent))
 from tables import (  # Sphinx does not look here by itself
     action_table,
+    check_table,
     client_table,
     configuration_keys,
     coordinator_table,
@@ -63,6 +64,7 @@ copybutton_selector = ", ".join(
 
 myst_enable_extensions = ["colon_fence", "substitution"]
 myst_substitutions = {
+    "check_table": check_table(),
     "client_table": client_table(),
     "configuration_keys": configuration_keys(),
     "coordinator_table": coordinator_table(),

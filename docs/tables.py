@@ -18,6 +18,7 @@ from featuregate.requirements import presets
 from featuregate.requirements.grammar import FORMS
 from featuregate.wire.schema import Scalar, Tag, Versions
 from featuregate_confluent.error_actions import BY_FLAG, BY_NAME, ErrorAction
+from featuregate_fleet.readiness.known_checks import CHECKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -53,6 +54,12 @@ def form_table() -> str:
     """Return every form of the text of a requirement, with an example."""
     rows = ((f"`{form.text}`", f"`{form.example}`", form.holds) for form in FORMS)
     return _table(("requirement", "example", "is met when"), rows)
+
+
+def check_table() -> str:
+    """Return every check of a move, and what it says."""
+    rows = ((f"`{check.name}`", check.blocks, check.otherwise) for check in CHECKS)
+    return _table(("check", "blocks", "is a warning, or unknown"), rows)
 
 
 def preset_table() -> str:

@@ -6,6 +6,8 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from featuregate_fleet.readiness.known_checks import CHECKS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
@@ -14,10 +16,7 @@ APP_GATES: Final = "app-gates"
 """The check of the gates that apps report. The page has a table of its own for it."""
 
 
-AT_ONE_TIME: Final = frozenset(
-    {"brokers", "feature-levels", "metadata-log", "coordinator-records", "models", "protocols"}
-)
-"""The checks that rest on levels or records, which are read at one time and may be others a moment later."""
+AT_ONE_TIME: Final = frozenset(check.name for check in CHECKS if check.at_one_time)
 
 
 class Verdict(enum.StrEnum):
