@@ -109,6 +109,7 @@ def request(line: str) -> tuple[str, Client] | None:
         said["listener"],
         said["isForwarded"],
         *(None if name == "unknown" else name for name in names),
+        client_host=None if said["isForwarded"] else host_of(said["connection"]),
     )
 
 
@@ -117,8 +118,12 @@ def refusal(last: str, line: str) -> tuple[str, Client] | None:
     closed, refused = CLOSED.fullmatch(last), REFUSED.fullmatch(line)
     if not closed or not refused:
         return None
-    host = closed[5].split("-")[1].rpartition(":")[0]
-    return _time(closed), Client("refused", closed[4], int(refused[1]), int(refused[2]), client_host=host)
+    return _time(closed), Client("refused", closed[4], int(refused[1]), int(refused[2]), client_host=host_of(closed[5]))
+
+
+def host_of(connection: str) -> str:
+    """Return the address of the client of a connection between addresses of version 4."""
+    return connection.split("-")[1].rpartition(":")[0]
 
 
 def is_of_refusal(last: str, line: str) -> bool:
@@ -149,15 +154,19 @@ def without_old(usage: Mapping[tuple[str, str, Client], Seen], api_key: int, low
     served = [(client, seen) for (_, _, client), seen in usage.items() if client.outcome == "completed"]
     for who in {(client.client_id, client.principal) for client, _ in served}:
         its = [(client, seen) for client, seen in served if (client.client_id, client.principal) == who]
-        programs = {" ".join(filter(None, (client.software_name, client.software_version))) for client, _ in its}
-        software = ", ".join(sorted(programs - {""})) or None
-        of_api = [(client.version, seen) for client, seen in its if client.api_key == api_key]
-        if old := [(version, seen) for version, seen in of_api if version < lowest]:
-            versions = tuple(sorted({version for version, _ in old}))
-            found.add(Finding("block", *who, software, versions, total(seen for _, seen in old)))
-        elif of_api:
-            found.add(Finding("ok", *who, software, (), total(seen for _, seen in of_api)))
+        of_api = [(client, seen) for client, seen in its if client.api_key == api_key]
+        old = [(client, seen) for client, seen in of_api if client.version < lowest]
+        versions = tuple(sorted({client.version for client, _ in old}))
+        if reported := old or of_api:
+            of_whom = (*who, software_of(client for client, _ in reported), versions)
+            found.add(Finding("block" if old else "ok", *of_whom, total(seen for _, seen in reported)))
     return found
+
+
+def software_of(clients: Iterable[Client]) -> str | None:
+    """Return the software of some requests."""
+    programs = {" ".join(filter(None, (client.software_name, client.software_version))) for client in clients}
+    return ", ".join(sorted(programs - {""})) or None
 
 
 class Skipped(NamedTuple):

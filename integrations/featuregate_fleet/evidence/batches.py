@@ -42,7 +42,8 @@ from featuregate_fleet.evidence.wall_times import placed, to_utc
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_SEEN: Final = pa.struct([*FIELDS, ("outcome", pa.string()), ("client_host", pa.string()), ("in_utc", pa.bool_())])
+_SEEN: Final = pa.struct([*FIELDS, ("outcome", pa.string()), ("in_utc", pa.bool_())])
+_OF_LINE: Final = ("client_id", "client_host")
 _COMPLETED: Final = "completed"
 _REFUSED: Final = "refused"
 _OF_FILE: Final = ("uri", "path", "broker", "time_zone", "layout", "not_after")
@@ -300,18 +301,19 @@ def _usage(file: LogFile, fast: FastLines, others: list[dict[str, Any]]) -> Iter
 
 def _counted(file: LogFile, fast: FastLines) -> pa.StructArray:
     """Count the lines of the fast path by the numbers of their texts, which is faster than by the texts."""
-    lines = pa.table({"api": fast.api.index, "client": fast.client.index, "client_id": fast.client_id})
+    lines = pa.table({"api": fast.api.index, "client": fast.client.index})
+    for name in _OF_LINE:
+        lines = lines.append_column(name, getattr(fast, name))
     lines = lines.append_column("time", to_utc(pa.chunked_array([fast.time]), file.times.time_zone))
     lines = lines.append_column("hour", pc.floor_temporal(lines["time"], unit="hour")).filter(fast.read)
     counts = [("time", "count"), ("time", "min"), ("time", "max")]
-    by_texts = lines.group_by(["api", "client", "client_id", "hour"], use_threads=False)  # a task has one core
+    by_texts = lines.group_by(["api", "client", *_OF_LINE, "hour"], use_threads=False)  # a task has one core
     counted = by_texts.aggregate(counts).combine_chunks().to_batches()[0]
     columns = {
         "broker": pa.repeat(pa.scalar(file.broker), len(counted)),
         "hour": counted["hour"],
         "outcome": pa.repeat(pa.scalar(_COMPLETED), len(counted)),
-        "client_id": counted["client_id"],
-        "client_host": pa.nulls(len(counted), pa.string()),
+        **{name: counted[name] for name in _OF_LINE},
         "count": counted["time_count"],
         "first_seen": counted["time_min"],
         "last_seen": counted["time_max"],

@@ -21,7 +21,7 @@ API_USAGE: Final = pa.schema(
         ("forwarded", pa.bool_()),  # a broker forwarded the request to a controller: the second line of one request
         ("principal", pa.string()),
         ("client_id", pa.string()),
-        ("client_host", pa.string()),  # of a refused request alone, which names no client id
+        ("client_host", pa.string()),  # null for a forwarded request, and in rows of releases that counted without it
         ("software_name", pa.string()),  # null where the client did not say it on this connection
         ("software_version", pa.string()),
         ("api_key", pa.int32()),
@@ -246,6 +246,8 @@ READINESS: Final = pa.schema(
         ("count", pa.int64()),
         ("first_seen", _TIME),
         ("last_seen", _TIME),
+        ("hosts", pa.list_(pa.string())),  # the first ones of the addresses that the requests came from
+        ("host_count", pa.int64()),  # all of them
     ]
 )
 """The findings of the reports of `fleet readiness --keep`, a row for each finding."""

@@ -137,7 +137,8 @@ def _reasons(found: Sequence[Row], apis: ServedApis | None) -> list[str]:
         dropped = f", dropped in {row.stop_serving_release}" if row.stop_serving_release else ""
         texts.append(f"{row.api} {', '.join(map(str, row.versions))} ({served}{dropped})")
     more = [f"{len(found) - _MOST_APIS} more"] if len(found) > _MOST_APIS else []
-    return [", ".join([*texts, *more])]
+    from_hosts = max(found, key=lambda row: row.host_count).from_hosts
+    return [". ".join(filter(None, [", ".join([*texts, *more]), from_hosts]))]
 
 
 def _served(apis: ServedApis, name: str | None) -> Served | None:

@@ -19,6 +19,10 @@ APP_GATES: Final = "app-gates"
 AT_ONE_TIME: Final = frozenset(check.name for check in CHECKS if check.at_one_time)
 
 
+MOST_HOSTS: Final = 5
+"""The addresses that a row names."""
+
+
 class Verdict(enum.StrEnum):
     """Whether a move is safe, from the best to the worst."""
 
@@ -62,10 +66,23 @@ class Row:
     """The requests, records or reports that the finding is about."""
     first_seen: datetime | None = None
     last_seen: datetime | None = None
+    hosts: tuple[str, ...] = ()
+    """The addresses from which the requests came, as brokers see them: `MOST_HOSTS` at most, hashed as principals."""
+    host_count: int = 0
+    """The number of these addresses; 0 if no line names one."""
 
     @property
     def said(self) -> str:
-        """Why, and as of when where the finding rests on what the cluster itself said at one time."""
-        if self.check not in AT_ONE_TIME or self.last_seen is None:
-            return self.why
-        return f"{self.why} As of {self.last_seen:%Y-%m-%d %H:%M} UTC."
+        """Why, from where, and as of when where the finding rests on what the cluster itself said at one time."""
+        parts = [self.why, self.from_hosts]
+        if self.check in AT_ONE_TIME and self.last_seen is not None:
+            parts.append(f"As of {self.last_seen:%Y-%m-%d %H:%M} UTC.")
+        return " ".join(filter(None, parts))
+
+    @property
+    def from_hosts(self) -> str:
+        """The addresses as a sentence; empty for a client that the move does not break, or that its address names."""
+        if self.verdict is Verdict.OK or not self.hosts or self.hosts[0] in self.subject:
+            return ""
+        more = self.host_count - len(self.hosts)
+        return f"Seen from {', '.join(self.hosts)}{f' and {more} more' if more else ''}."

@@ -86,7 +86,7 @@ def forgetting(principal: str) -> Removal:
         "log_lines": nameless | {"connection": None, "raw": None, "hash": None},
         "api_usage": nameless,
         "quarantine": {"raw": "", "whole": False},
-        "readiness": {"principal": None, "client_id": None, "subject": "", "why": "", "do": ""},
+        "readiness": {"principal": None, "client_id": None, "subject": "", "why": "", "do": "", "hosts": None},
     }
     return Removal(rows, values)
 

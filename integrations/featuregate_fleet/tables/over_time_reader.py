@@ -61,9 +61,9 @@ def _without(nodes: Collection[Usage], lines: DataFrame) -> DataFrame:
 
 
 def _named(lines: DataFrame) -> DataFrame:
-    """Add the software; a client that says one software on some connections has it on all of them."""
+    """Add the software; a client that says one software on some connections from a host has it on all of them."""
     said = f.nullif(f.concat_ws(" ", "software_name", "software_version"), f.lit(""))
-    of_client = Window.partitionBy("principal", "client_id")
+    of_client = Window.partitionBy("principal", "client_id", "client_host")
     known = lines.withColumn("said", said)
     first, last = f.min("said").over(of_client), f.max("said").over(of_client)
     return known.withColumn("software", f.coalesce("said", f.when(first == last, first), f.lit("")))

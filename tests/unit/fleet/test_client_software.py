@@ -31,6 +31,11 @@ def report(*used: Usage, move: Move = TO_4_2) -> Report:
     return assess(Evidence(usage=used, **known), move, NOW, WEEK)
 
 
+def of_fetch(*used: Usage) -> list[Verdict]:
+    """Return what is said of versions of Fetch that the target does not serve."""
+    return [row.verdict for row in report(*used).rows if (row.check, row.api) == ("api-versions", "Fetch")]
+
+
 def test_a_client_that_ran_steadily_blocks_where_it_cannot_look_up_offsets():
     """Both releases serve its requests of that hour. Seen: it consumed 0 of 60 records after a partition was added."""
     found = report(*steady("1.5.0-rdkafka-1.5.0"))
@@ -99,3 +104,37 @@ def test_apps_that_share_a_client_id_are_told_apart_by_their_software():
     assert (row.api, row.software) == ("Produce", None)
     newer = usage(FETCH, 99, principal="User:ANONYMOUS")
     assert report(*modern, newer).verdict is Verdict.BLOCK
+
+
+def test_a_row_names_five_of_the_hosts_that_its_requests_came_from():
+    """Those of another app with the same client id are not among them."""
+    old = [usage(PRODUCE, 1, client_host=f"10.0.0.{number}") for number in range(7)]
+    found = report(*old, usage(PRODUCE, 7, client_host="10.0.1.1", software_name="x", software_version="1"))
+    (row,) = [row for row in found.rows if row.verdict is Verdict.BLOCK]
+    assert row.hosts == tuple(f"10.0.0.{number}" for number in range(5))
+    assert row.host_count == len(old)
+    assert row.said.endswith(" Seen from 10.0.0.0, 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4 and 2 more.")
+
+
+@pytest.mark.parametrize(
+    ("asked_from", "used_from", "verdict"),
+    [
+        ("10.0.0.1", "10.0.0.1", Verdict.WARN),
+        ("10.0.0.1", "10.0.0.2", Verdict.BLOCK),
+        (None, "10.0.0.2", Verdict.WARN),
+        ("10.0.0.1", None, Verdict.WARN),
+    ],
+)
+def test_a_client_negotiates_if_the_same_software_asks_on_its_host(
+    asked_from: str | None, used_from: str | None, verdict: Verdict
+):
+    """Rows of older releases name no host: they say it of the software everywhere, and are judged by it anywhere."""
+    asks = usage(API_VERSIONS, 2, client_host=asked_from)
+    assert of_fetch(asks, usage(FETCH, 99, client_host=used_from)) == [verdict]
+
+
+def test_a_forwarded_request_is_judged_by_its_names():
+    """Its line has the connection of the broker that forwarded it, and no software."""
+    asks = steady("2.16.1-rdkafka-2.16.0", API_VERSIONS, client_host="10.0.0.1")
+    forwarded = usage(FETCH, 99, forwarded=True, principal="User:ANONYMOUS", listener="CONTROLLER")
+    assert of_fetch(*asks, forwarded) == [Verdict.WARN]

@@ -68,7 +68,40 @@ def test_a_line_says_which_client_used_which_version():
         listener="CLIENT",
         software_name="confluent-kafka-python",
         software_version="2.16.1",
+        client_host="127.0.0.1",
     )
+
+
+@pytest.mark.parametrize(
+    ("connection", "host"),
+    [
+        ("10.0.0.1:9092-10.0.0.7:50000-2", "10.0.0.7"),
+        ("10.0.0.1:9092-10.0.0.7:50000-0-12", "10.0.0.7"),
+        ("0:0:0:0:0:0:0:1:9092-2001:db8:0:0:0:0:0:7:50000-2", "2001:db8:0:0:0:0:0:7"),
+        ("fe80:0:0:0:0:0:0:1%br-0:9092-fe80:0:0:0:0:0:0:2%br-0:50000-2", "fe80:0:0:0:0:0:0:2%br-0"),
+        ("no connection", None),
+    ],
+)
+def test_a_line_says_from_where_its_connection_came(connection: str, host: str | None):
+    """Kafka writes addresses of version 6 in full, some with the interface."""
+    line = line_of(document(connection=connection))
+    assert isinstance(read := read_line(line), Request)
+    assert read.client_host == host
+    assert fast(line)[0] in {read, None}
+    assert (fast(line)[0] is None) == (host is None or "%" in host)
+
+
+def test_the_line_of_a_forwarded_request_has_the_connection_of_a_broker():
+    """The address of the client is in the line of that broker."""
+    line = line_of(document(isForwarded=True))
+    assert [getattr(read, "client_host", "") for read in (read_line(line), *fast(line))] == [None, None]
+
+
+@pytest.mark.parametrize("line", [text_line(), line_before_1(), line_before_1(listener="")])
+def test_a_line_of_an_old_broker_says_from_where_its_connection_came(line: str):
+    """Before 1.0 a connection has no index."""
+    assert isinstance(read := read_line(line), Request)
+    assert read.client_host == "127.0.0.1"
 
 
 def test_a_line_of_an_old_broker_says_the_same(real_lines: Sequence[str]):

@@ -74,7 +74,6 @@ _SEEN: Final = pa.schema(
     [
         *FIELDS,
         ("outcome", pa.string()),
-        ("client_host", pa.string()),
         ("connection", pa.string()),
         ("in_utc", pa.bool_()),
     ]

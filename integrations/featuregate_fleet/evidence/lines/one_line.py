@@ -18,6 +18,7 @@ from featuregate_fleet.evidence.lines.request import (
     EVERY_REQUEST,
     MARKER,
     Request,
+    host_of,
     known,
     lasting,
 )
@@ -100,9 +101,14 @@ def _request(time: LineTime, level: str | None, document: Any) -> Request | None
                 listener=listener,
                 software_name=known(name),
                 software_version=known(software_version),
+                client_host=None if forwarded else _host(document.get("connection")),
                 in_utc=time.in_utc,
             )
     return None
+
+
+def _host(connection: object) -> str | None:
+    return host_of(connection) if isinstance(connection, str) else None
 
 
 def _encodable(document: Mapping[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
 from featuregate_fleet.evidence.lines.envelopes import Unwrapped, last_level, unwrap
 from featuregate_fleet.evidence.lines.layouts import time_in
-from featuregate_fleet.evidence.lines.request import INT16, lasting
+from featuregate_fleet.evidence.lines.request import INT16, host_of, lasting
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,8 +26,6 @@ _FIRST: Final = re.compile(r"(?<!\S)Closing socket for (\S+) because of error(?!
 _SECOND: Final = re.compile(r"(?<!\S)Exception while processing request from (\S+)(?!\S)", re.ASCII)
 _BREAK: Final = re.compile(r"\n|#012|\\n")
 """Between the lines of one text: as it is, or as syslog and shippers write it."""
-_CLIENT_HOST: Final = re.compile(r"^(?>\S+?:\d+-)(\S+?):\d+(?:-\d+){0,2}$", re.ASCII)
-"""``brokerhost:port-clienthost:port-index``; without an index on 0.11, and from 4.0 on with one number more."""
 
 _EXCEPTION: Final = r"(?:^|.*?[\s\]|])org\.apache\.kafka\.common\.errors\.\w+: "
 """Before it stands what Compose, syslog or kubectl write before each line."""
@@ -91,12 +89,11 @@ def refusal_of(line: str, previous: Unwrapped) -> Refusal | None:
     found = time_in(before, previous.layout) or previous.time
     if found is None or found.time is None or key not in INT16 or version not in INT16:
         return None
-    host = _CLIENT_HOST.match(header[1])
     return Refusal(
         time=found.time,
         level=last_level(before) or previous.level or _ERROR,
         connection=header[1],
-        client_host=host[1] if host else None,
+        client_host=host_of(header[1]),
         principal=principal and lasting(principal),
         api_key=key,
         version=version,

@@ -25,6 +25,8 @@ _UNKNOWN: Final = "unknown"
 OF_CONNECTION: Final = r"^((?:User:)?\[IAM\]:\[[^\]]+\])(?::\[[^\]]*\])+$"
 """A principal of IAM on Amazon MSK, with the connection and a UUID behind it, which are others on each connection."""
 _OF_CONNECTION: Final = re.compile(OF_CONNECTION)
+_CLIENT_HOST: Final = re.compile(r"^(?>[!-~]+?:[0-9]+-)([!-~]+?):[0-9]+(?:-[0-9]+){0,2}$")
+"""``brokerhost:port-clienthost:port-index``; without an index on 0.11, and from 4.0 on with one number more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,8 @@ class Request:
     """None of brokers before 0.10.2, whose listeners have no names (KIP-103)."""
     software_name: str | None
     software_version: str | None
+    client_host: str | None = None
+    """The address from which the connection came; None where the line has none, or has that of a forwarding broker."""
     in_utc: bool = False
     """Whether the line says the zone of its time, which is in UTC then."""
 
@@ -50,6 +54,12 @@ class Request:
 def lasting(principal: str) -> str:
     """Return the name of a principal without what changes with each connection."""
     return _OF_CONNECTION.sub(r"\1", principal)
+
+
+def host_of(connection: str) -> str | None:
+    """Return the address of the client of a connection, as a line names the connection."""
+    found = _CLIENT_HOST.match(connection)
+    return found[1] if found else None
 
 
 def known(software: str | None) -> str | None:

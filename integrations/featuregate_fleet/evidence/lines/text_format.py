@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
-from featuregate_fleet.evidence.lines.request import ANSWERED, EVERY_REQUEST, MARKER, Request, known, lasting
+from featuregate_fleet.evidence.lines.request import ANSWERED, EVERY_REQUEST, MARKER, Request, host_of, known, lasting
 from featuregate_fleet.evidence.reasons import CUT, WRONG_FIELDS
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ TEXT_HEADERS: Final = tuple(HEADS)
 _CONNECTION: Final = " from connection "
 _LISTENER: Final = ",listener:"
 _TIMES: Final = (
-    r" from connection \S+;totalTime:[\d.E-]+,(?:[a-zA-Z]+Time:[\d.E-]+,)*securityProtocol:[A-Z_]+,principal:"
+    r" from connection (?P<connection>\S+);totalTime:[\d.E-]+,(?:[a-zA-Z]+Time:[\d.E-]+,)*"
+    r"securityProtocol:[A-Z_]+,principal:"
 )
 _LOGGER: Final = r"(?:\s*\([\w.]+\))?(?:\s+\[[^\[\]{}]*\])?\s*"
 """The name of the logger, and that of the thread: no text of a client stands behind them."""
@@ -83,6 +84,7 @@ def read_text(time: datetime, level: str | None, text: str, *, in_utc: bool = Fa
         listener=tail.get("listener"),
         software_name=known(tail.get("name")),
         software_version=known(tail.get("software_version")),
+        client_host=host_of(tail["connection"]),
         in_utc=in_utc,
     )
 
@@ -109,7 +111,11 @@ def read_tail(text: str, *, named_listener: bool) -> dict[str, str | Any] | None
     if named_listener or (times := _UP_TO_PRINCIPAL.match(text, at)) is None:
         return None
     principal = _without_logger(text[times.end() :])
-    return None if "(" in principal or _LISTENER in principal else {"principal": principal}
+    return (
+        None
+        if "(" in principal or _LISTENER in principal
+        else {"principal": principal, "connection": times["connection"]}
+    )
 
 
 def _without_logger(text: str) -> str:

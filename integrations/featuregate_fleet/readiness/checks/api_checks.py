@@ -13,7 +13,7 @@ from featuregate_fleet.readiness.api_ranges import API_VERSIONS, OLDER_API, Serv
 from featuregate_fleet.readiness.checks.negotiating import Negotiating
 from featuregate_fleet.readiness.checks.newest_served import NewestServed
 from featuregate_fleet.readiness.evidence import Evidence, Refused, Usage
-from featuregate_fleet.readiness.rows import Row, Verdict
+from featuregate_fleet.readiness.rows import MOST_HOSTS, Row, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -51,7 +51,7 @@ def api_versions(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
             for verdict, same in grouped(of_api, lambda usage: judge(apis, newest, negotiates.does(usage), usage))
             if verdict is not Verdict.OK
         ]
-        yield from findings or ([_ok_row(apis, used, softwares(of_client))] if used else [])
+        yield from findings or ([_ok_row(apis, used, softwares(used))] if used else [])
 
 
 def _client_key(usage: Usage) -> tuple[str, str, str, bool]:
@@ -253,12 +253,15 @@ def who_and_when(used: list[Usage]) -> dict[str, Any]:
     """Return the fields of a row that say whose requests these are, how many, and when they were sent."""
     # A broker forwards some requests to a controller, which logs them once more.
     counted = [usage for usage in used if not usage.forwarded] or used
+    hosts = sorted({usage.client_host for usage in counted if usage.client_host})
     return {
         "client_id": used[0].client_id,
         "principal": used[0].principal,
         "count": sum(usage.count for usage in counted),
         "first_seen": min(usage.first_seen for usage in used),
         "last_seen": max(usage.last_seen for usage in used),
+        "hosts": tuple(hosts[:MOST_HOSTS]),
+        "host_count": len(hosts),
     }
 
 

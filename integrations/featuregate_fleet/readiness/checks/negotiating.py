@@ -17,10 +17,14 @@ if TYPE_CHECKING:
 class Negotiating:
     """The clients that negotiate, as far as their requests tell them apart."""
 
+    apps: frozenset[tuple[str, str, str, str | None]]
+    """Of requests in JSON, by principal, client id, software and host, which tell apps apart that share a client id.
+    Rows that an older release wrote name no host."""
     software: frozenset[tuple[str, str, str]]
-    """Of requests in JSON, by principal, client id and software, which tells apps apart that share a client id."""
+    """The same without the host."""
     names: frozenset[tuple[str, str]]
-    """By principal and client id alone, for logs that never name the software."""
+    """By principal and client id alone: for logs that never name the software, and for forwarded requests, whose lines
+    have the connection of a broker."""
 
     @classmethod
     def of(cls, completed: Iterable[Usage]) -> Self:
@@ -34,13 +38,19 @@ class Negotiating:
             for usage in completed
             if usage.software_name or ((usage.principal or usage.client_id) and usage.api_key == API_VERSIONS)
         ]
-        shown = [(*_names(usage), usage.software) for usage in asking if not usage.text_log]
-        return cls(frozenset(shown), frozenset(names for usage in asking if any(names := _names(usage))))
+        apps = [(*_names(usage), usage.software, usage.client_host) for usage in asking if not usage.text_log]
+        names = [names for usage in asking if any(names := _names(usage))]
+        return cls(frozenset(apps), frozenset(app[:3] for app in apps), frozenset(names))
 
     def does(self, usage: Usage) -> bool:
         """Return whether the client of a request negotiates."""
         names = _names(usage)
-        return names in self.names if usage.text_log else (*names, usage.software) in self.software
+        if usage.text_log or usage.forwarded:
+            return names in self.names
+        app = (*names, usage.software)
+        if usage.client_host is None:
+            return app in self.software
+        return (*app, usage.client_host) in self.apps or (*app, None) in self.apps
 
 
 def _names(usage: Usage) -> tuple[str, str]:
