@@ -19,6 +19,10 @@ APIS = (0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 18, 22, 32, 60, 68)
 SOFTWARE = (("apache-kafka-java", "3.7.0"), ("librdkafka", "2.6.1"), ("sarama", "1.20"), (None, None))
 
 
+WORDS = str.maketrans("0123456789", "aeiouAEIOU")
+"""Makes a client id that does not look generated."""
+
+
 def of_client(number: int, *, oldest: bool) -> list[Usage]:
     """Return what one client used: the newest version of each API or, for an old client, version 0 of some, too."""
     name, version = SOFTWARE[number % len(SOFTWARE)]

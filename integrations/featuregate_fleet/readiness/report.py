@@ -12,6 +12,7 @@ from featuregate_fleet.readiness.checks import coverage_checks, gate_checks, lev
 from featuregate_fleet.readiness.checks.cut_checks import cut_requests
 from featuregate_fleet.readiness.checks.software_checks import client_software
 from featuregate_fleet.readiness.evidence import AppUsage, Evidence
+from featuregate_fleet.readiness.grouped_ids import group_ids
 from featuregate_fleet.readiness.hours import logged_hours
 from featuregate_fleet.readiness.inter_broker import tell_apart
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
@@ -92,7 +93,8 @@ def assess(
     oldest = now - stale_after
     evidence = tell_apart(evidence)
     levels_oldest = max(oldest, now - levels_stale_after) if _needs_levels_of_now(move, evidence.view) else oldest
-    rows = [_aged(row, oldest) for row in _findings(evidence, move, now, oldest, levels_oldest, min_hours)]
+    found = _findings(evidence, move, now, oldest, levels_oldest, min_hours)
+    rows = group_ids(_aged(row, oldest) for row in found)
     order = list(reversed(Verdict))
     return Report(
         verdict=worst(row.verdict for row in rows),

@@ -62,6 +62,8 @@ class Row:
     """The versions that the finding is about, ascending."""
     stop_serving_release: str | None = None
     """The first release that does not serve the oldest of these any more, where the move goes to it or past it."""
+    clients: int = 1
+    """The clients that the finding is about: more than one where their ids are alike."""
     count: int = 0
     """The requests, records or reports that the finding is about."""
     first_seen: datetime | None = None
