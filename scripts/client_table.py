@@ -87,6 +87,12 @@ def read(path: Path) -> Rows:
 def merged(table: Rows, rows: Rows) -> Rows:
     """Return the table with rows added; a row that was measured with some brokers alone keeps those of the others."""
     for name, row in rows.items():
+        before = table.get(name, {})
+        if pins := {**before.get("pins", {}), **row.get("pins", {})}:
+            row["pins"] = dict(sorted(pins.items(), key=lambda one: order(f"=={one[0]}")))
+        if "brokers" not in row:
+            rows[name] = {**table[name], **row}
+            continue
         row["brokers"] = {**table.get(name, {}).get("brokers", {}), **row["brokers"]}
         row["software"] = sorted({tuple(each) for each in [*table.get(name, {}).get("software", []), *row["software"]]})
     return {**table, **rows}
@@ -138,7 +144,10 @@ def differences(table: Rows, rows: Rows) -> Iterator[str]:
     Whether a short step sends a heartbeat at all depends on time, so that an API may be missing on either side.
     """
     for name, row in rows.items():
-        for release, found in row["brokers"].items():
+        for release, pin in row.get("pins", {}).items():
+            if pin != (before := table.get(name, {}).get("pins", {}).get(release)):
+                yield f"{name} on Kafka {release}: works with api_version {pin}, in the table {before}"
+        for release, found in row.get("brokers", {}).items():
             known = table.get(name, {}).get("brokers", {}).get(release)
             if known is None:
                 yield f"{name} on Kafka {release} is not in the table"

@@ -16,9 +16,11 @@ import argparse
 import concurrent.futures
 import datetime as dt
 import json
+import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +39,10 @@ STEPS = (
     *("admin", "zstd", "transactions", "kip848", "share"),
     *(f"sasl-{mechanism}" for mechanism in MECHANISMS),
 )
+PINNED = ("kafka-python", "aiokafka")
+"""The clients with a setting ``api_version``, which decides in place of the broker's answer."""
+PINS = ("0.10.0", "0.10.1", "0.10.2", "0.11", "1.0", "2.0")
+PINNED_STEPS = ("produce", "consume", "commit")
 AT_A_TIME = 4
 RUN_LIMIT = 400.0
 """Seconds; each step has its own limit, which is shorter."""
@@ -48,12 +54,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("client", nargs="*", help=f"such as confluent-kafka==2.6.0; by default all of {list(CLIENTS)}")
     parser.add_argument("--broker", action="append", help=f"by default {' '.join(BROKERS)}")
     parser.add_argument("--check", action="store_true", help="compare with the table in place of writing it")
+    parser.add_argument("--pins", action="store_true", help="measure api_version of the clients of PINNED alone")
     parser.add_argument("--environments", type=Path, help="keep the installed clients in this folder")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.environments or Path(temporary)
         installed = [found for wanted in wanted_releases(options.client) if (found := install(*wanted, folder))]
-        rows = measure(installed, options.broker or BROKERS)
+        measured = measure_pins if options.pins else measure
+        rows = measured(installed, options.broker or BROKERS)
     table = client_table.read(TABLE)
     if options.check:
         differences = list(client_table.differences(table, rows))
@@ -84,6 +92,32 @@ def measure(installed: Sequence[Installed], brokers: Iterable[str]) -> dict[str,
                 failed = [step for step, outcome in outcomes.items() if outcome["fate"] == "fails"]
                 print(f"Kafka {release}, {each.name}: {len(outcomes)} steps, failed: {failed}", file=sys.stderr)
     return rows
+
+
+def measure_pins(installed: Sequence[Installed], brokers: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return rows with the oldest ``api_version`` that each client of `PINNED` works with on each broker, alone."""
+    pinned = [each for each in installed if each.client in PINNED]
+    rows: dict[str, dict[str, Any]] = {each.name: {"pins": {}} for each in pinned}
+    for release in brokers:
+        with RecordedBroker(release) as broker, concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
+            for each, pin in zip(pinned, pool.map(lambda one: oldest_pin(one, broker), pinned), strict=True):
+                rows[each.name]["pins"][release] = pin
+                print(f"Kafka {release}, {each.name}: works with api_version {pin or 'none'}", file=sys.stderr)
+    return rows
+
+
+def oldest_pin(client: Installed, broker: RecordedBroker) -> str:
+    """Return the oldest ``api_version`` with which a client works; empty where it works with none."""
+    for pin in PINS:
+        pinned = replace(client, environment={**(client.environment or os.environ), "API_VERSION": pin})
+        outcomes: dict[str, dict[str, str]] = {}
+        for step in PINNED_STEPS:
+            outcomes |= attempt(pinned, broker, f"{client.run_id}-pin-{pin}-{step}", [step])
+            if outcomes[step]["fate"] != "works":
+                break
+        else:
+            return pin
+    return ""
 
 
 def run(client: Installed, broker: RecordedBroker) -> dict[str, dict[str, str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -57,6 +57,8 @@ class ClientRow:
     """The names and versions that it reported to brokers (KIP-511); none where it reports none."""
     brokers: Mapping[str, OnBroker]
     """By the release of Kafka, oldest first."""
+    pins: Mapping[str, str] = field(default_factory=dict)
+    """By the release of Kafka, the lowest ``api_version`` with which the client works, where it has this setting."""
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
@@ -124,6 +126,7 @@ def _row(client: str, version: str, row: Mapping[str, Any]) -> ClientRow:
         bundles=row["bundles"],
         software=tuple((name, said) for name, said in row["software"]),
         brokers={release: _on_broker(found) for release, found in inherited(row["brokers"]).items()},
+        pins=row.get("pins", {}),
     )
 
 

@@ -10,7 +10,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog.clients import client_rows
-from featuregate.clients.fit import Client, neighbours
+from featuregate.clients.fit import Client
+from featuregate.clients.neighbours import neighbours
 from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:

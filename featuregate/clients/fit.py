@@ -7,14 +7,16 @@ any other case it is unknown.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal
 
 from featuregate.catalog.apis import api_name
 from featuregate.catalog.clients import ClientRow, OnBroker, Step, client_rows, version_numbers
 from featuregate.catalog.releases import captured_as, release_of
+from featuregate.clients.neighbours import neighbours
+from featuregate.clients.pins import lowest_pin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 
 CORE: Final = ("produce", "consume", "commit", "offsets", "rebalance")
@@ -52,7 +54,6 @@ _APIS: Final = {
 
 Verdict = Literal["works", "depends", "breaks", "unknown"]
 _UNMEASURED: Final = Step("unmeasured")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,12 +113,18 @@ class Fit:
     findings: tuple[Finding, ...]
     basis: str
     """The measured releases that the verdict is from."""
+    pin: str | None = None
+    """The lowest ``api_version`` with which the client works on this release; None where the setting does no harm."""
 
     def __str__(self) -> str:
         about = "; ".join(map(str, self.findings))
         if self.verdict == "depends":
-            return f"{self.client}: works on {self.release}, but not {about}"
-        return f"{self.client}: {self.verdict} on {self.release}" + (f": {about}" if about else "")
+            return f"{self.client}: works on {self.release}{self._unless}, but not {about}"
+        return f"{self.client}: {self.verdict} on {self.release}" + (f": {about}" if about else self._unless)
+
+    @property
+    def _unless(self) -> str:
+        return f", unless api_version= pins it below {self.pin}: remove api_version" if self.pin else ""
 
 
 def fit_of(client: Client, release: str, *, sasl: str | None = None) -> Fit:
@@ -144,6 +151,7 @@ def fit_of(client: Client, release: str, *, sasl: str | None = None) -> Fit:
         verdict=_verdict(findings, needed),
         findings=tuple(findings),
         basis=", ".join(f"{row.client} {row.version}" for row in between),
+        pin=lowest_pin(between, release),
     )
 
 
@@ -256,14 +264,3 @@ def _worked_before(between: Sequence[ClientRow], step: str, release: str) -> boo
         for row in between
         for measured, found in row.brokers.items()
     )
-
-
-def neighbours(known: Sequence[T], version: str, version_of: Callable[[T], str]) -> tuple[T, ...]:
-    """Return the measured one of this version, or the two around it; empty where it is not between two."""
-    wanted = version_numbers(version)
-    same = [each for each in known if version_numbers(version_of(each)) == wanted]
-    below = [each for each in known if version_numbers(version_of(each)) < wanted]
-    above = [each for each in known if version_numbers(version_of(each)) > wanted]
-    if same:
-        return (same[0],)
-    return (below[-1], above[0]) if below and above and wanted else ()

@@ -30,18 +30,25 @@ class Preset(Named):
 
     @property
     def clients(self) -> Mapping[str, str]:
-        """The oldest measured release of each client that uses it, by the newest brokers that were measured.
+        """What the client must be: the oldest release of each client that was seen to use it, on the newest brokers.
 
-        Empty for a preset that was not measured. The requirement is about brokers: a client must have it, too.
+        Not one that its makers call a preview, where a newer one is ready for production. Empty for a preset that was
+        not measured. The requirement is about brokers: a client must have it, too.
         """
         from featuregate.requirements.client_calls import oldest_that_works  # noqa: PLC0415 - loads the table
 
         step = _MEASURED_BY.get(self.name)
-        return oldest_that_works(step) if step else {}
+        measured = oldest_that_works(step) if step else {}
+        return {**measured, **_READY.get(self.name, {})}
 
 
 _MEASURED_BY: Final = {"kip848": "kip848", "kip932": "share", "zstd": "zstd"}
 """The steps of the table of clients that use what a preset is about."""
+_READY: Final[Mapping[str, Mapping[str, str]]] = {
+    "kip848": {"confluent-kafka": "2.12.0", "kafka-clients": "4.0.0"},
+    "kip932": {"kafka-clients": "4.2.0"},
+}
+"""The first release that is ready for production, by the notes of the client's releases; older ones have a preview."""
 
 
 kip447 = Preset(
@@ -103,7 +110,7 @@ kip932 = Preset(
     note=(
         "Version 1 of these APIs is the first stable one; the early access of 4.0 spoke 0, which 4.1 dropped. "
         "Brokers advertise the APIs whether or not the feature is on. Their group.coordinator.rebalance.protocols does "
-        "not matter (seen: 4.2.0). The client must have share consumers."
+        "not matter (seen: 4.2.0). The client must have share consumers: those of confluent-kafka are a preview."
     ),
     sources=("KIP-932", "ShareVersion.java", "ShareFetchRequest.json: validVersions"),
 )

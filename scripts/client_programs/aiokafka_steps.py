@@ -6,9 +6,10 @@ import asyncio
 import time
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from steps import PASSWORD, USER, AbsentError, run
+from steps import PASSWORD, PIN, USER, AbsentError, run
 
 WAIT = 12.0
+SETTINGS = {"request_timeout_ms": 8000, **({"api_version": PIN} if PIN else {})}
 
 
 async def started(client):
@@ -19,13 +20,13 @@ async def started(client):
 
 async def producer_of(bootstrap, client_id, **more):
     """Return a producer that runs."""
-    settings = {"request_timeout_ms": 8000, **more}
+    settings = {**SETTINGS, **more}
     return await started(AIOKafkaProducer(bootstrap_servers=bootstrap, client_id=client_id, **settings))
 
 
 async def consumer(bootstrap, client_id, *topics, **more):
     """Return a consumer that runs."""
-    settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "request_timeout_ms": 8000, **more}
+    settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False, **SETTINGS, **more}
     made = AIOKafkaConsumer(*topics, bootstrap_servers=bootstrap, client_id=client_id, group_id=client_id, **settings)
     return await started(made)
 

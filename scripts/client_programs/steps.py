@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import traceback
 
+PIN = os.environ.get("API_VERSION")
+"""The ``api_version`` that clients are set to, such as ``0.10.2``; None leaves the setting out."""
 USER, PASSWORD = "featuregate", "featuregate-secret"
 LIMIT = 20.0
 """Seconds that a step may take: clients retry for ever where a broker refuses what they send."""
@@ -48,6 +51,4 @@ def _outcome(step, arguments, mechanism):
 
 
 def _leave():
-    import os
-
     os._exit(0)  # threads of clients that retry for ever would keep the process

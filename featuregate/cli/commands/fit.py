@@ -83,6 +83,7 @@ def to_json(found: Fit) -> dict[str, Any]:
         "kafka": found.release,
         "verdict": found.verdict,
         "measured": found.basis,
+        "api_version": found.pin,
         "findings": [
             {"step": each.step, "fate": each.fate, "why": each.why, "works_from": each.works_from}
             for each in found.findings

@@ -1,12 +1,18 @@
-"""Findings about the clients that are installed here: what they cannot do with this cluster, as measured. Pure."""
+"""Findings about the clients that are installed here: what they cannot do with this cluster, as measured. Pure.
+
+Beside it: which setting of theirs would break them, and for which preset, which the cluster has, they are too old.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from featuregate.catalog.clients import version_numbers
 from featuregate.cli.diagnosis.findings import Finding
 from featuregate.clients.fit import SASL, Client, Fit, fit_of, upgrade_for
 from featuregate.clients.releases import releases_of
+from featuregate.gating.decisions import evaluate
+from featuregate.requirements import presets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,6 +28,34 @@ def client_findings(view: View, clients: Iterable[Client], mechanism: str | None
     for client in clients:
         fits = [fit_of(client, release, sasl=sasl) for release in releases_of(view)]
         yield from (_finding(fit, mechanism) for fit in fits if _matters(fit, mechanism))
+        yield from (_pin_finding(fit) for fit in fits[-1:] if fit.pin)
+        yield from _preset_findings(view, client)
+
+
+def _pin_finding(fit: Fit) -> Finding:
+    return Finding(
+        severity="note",
+        code="client-setting",
+        where=str(fit.client),
+        problem=f"With an api_version below {fit.pin} it does not work on Kafka {fit.release}.",
+        evidence=f"measured: {fit.basis}",
+        advice="leave api_version out of its settings: it asks the broker then",
+    )
+
+
+def _preset_findings(view: View, client: Client) -> Iterator[Finding]:
+    """Yield the presets that the cluster has, and for which a newer release of the client is needed."""
+    for preset in presets.all():
+        needed = preset.clients.get(client.name)
+        if needed and evaluate(view, preset).open and version_numbers(client.version) < version_numbers(needed):
+            yield Finding(
+                severity="note",
+                code="client-too-old",
+                where=str(client),
+                problem=f"The cluster has {preset.name}, and this release of the client does not, or as a preview.",
+                evidence=f"{preset.title}: {client.name} {needed} or newer",
+                advice=f"install {client.name} {needed} or newer before an app uses it",
+            )
 
 
 def _matters(fit: Fit, mechanism: str | None) -> bool:

@@ -30,6 +30,17 @@ def test_a_client_has_a_finding_where_it_cannot_work(
     assert [finding.code for finding in found] == codes
 
 
+@pytest.mark.parametrize(
+    ("version", "level", "codes"),
+    [("2.14.2", 1, ["client-too-old"]), ("2.14.2", 0, []), ("2.15.1", 1, []), ("2.16.1", 1, [])],
+)
+def test_a_client_is_too_old_for_a_preset_that_the_cluster_has(version: str, level: int, codes: list[str]):
+    """Share groups are in confluent-kafka from 2.15 on; where the feature is off, no client needs them."""
+    found = list(client_findings(view("4.2", share_version=level), [client("confluent-kafka", version)], None))
+    assert [finding.code for finding in found] == codes
+    assert all(finding.advice.startswith("install confluent-kafka 2.15.1 or newer") for finding in found)
+
+
 def test_the_finding_names_the_release_that_works():
     """It says what fails, why, and what to install."""
     (found,) = client_findings(view("4.2"), [client("confluent-kafka", "2.6.0")], "SCRAM-SHA-256")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import featuregate as fg
@@ -9,7 +11,9 @@ from featuregate.catalog import clients as table
 from featuregate.catalog.clients import ClientRow, OnBroker, Step
 from featuregate.clients import Client, Finding, Fit, fit_of
 from featuregate.clients.declared import client
-from featuregate.clients.fit import neighbours, step_of, upgrade_for
+from featuregate.clients.fit import step_of, upgrade_for
+from featuregate.clients.neighbours import neighbours
+from featuregate.clients.pins import lowest_pin
 from featuregate.errors import ConfigError
 from featuregate.testing import FakeCluster
 
@@ -77,6 +81,24 @@ def test_neighbours_that_agree_stand_for_the_releases_between_them():
     assert step_of(both, "produce", "4.2").fate == "works"
     assert step_of([row("1.4", "works"), row("2.0", "fails")], "produce", "4.2").fate == "unknown"
     assert neighbours([row("1.0", "works")], "1.1", lambda one: one.version) == ()
+
+
+@pytest.mark.parametrize(
+    ("pins", "release", "lowest"),
+    [
+        ([{"3.9.2": "0.10.0", "4.0.0": "0.11", "4.2.0": "0.11"}], "4.2", "0.11"),
+        ([{"3.9.2": "0.10.0", "4.0.0": "0.11", "4.2.0": "0.11"}], "4.1", "0.11"),
+        ([{"3.9.2": "0.10.0", "4.0.0": "0.11", "4.2.0": "0.11"}], "3.9", None),
+        ([{"3.9.2": "0.10.0", "4.0.0": "0.11"}], "3.10", None),
+        ([{"3.9.2": "0.10.0", "4.2.0": "0.10.0"}], "4.2", None),
+        ([{"3.9.2": "0.10.0", "4.2.0": "0.11"}, {"3.9.2": "0.10.0", "4.2.0": "1.0"}], "4.2", None),
+        ([{}], "4.2", None),
+    ],
+)
+def test_a_pin_is_named_where_a_lower_one_worked_before(pins: list[dict[str, str]], release: str, lowest: str | None):
+    """The broker decides where the setting is left out; neighbours that differ say nothing."""
+    rows = [replace(row("1.0", "works"), pins=each) for each in pins]
+    assert lowest_pin(rows, release) == lowest
 
 
 def test_a_release_of_kafka_stands_between_two_measured_ones():

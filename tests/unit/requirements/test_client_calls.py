@@ -67,7 +67,8 @@ def test_a_release_that_was_not_measured_is_an_error(name: str, version: str | N
 
 
 def test_a_preset_names_the_clients_that_use_it():
-    """By the oldest release from which on all measured ones do; a preset that was not measured names none."""
-    assert dict(fg.presets.kip848.clients)["confluent-kafka"] == "2.4.0"
-    assert set(fg.presets.kip932.clients) == {"confluent-kafka", "kafka-clients"}
+    """By the oldest release from which on all measured ones do, and no preview; one without a measure names none."""
+    assert dict(fg.presets.kip848.clients) == {"confluent-kafka": "2.12.0", "kafka-clients": "4.0.0"}
+    assert dict(fg.presets.kip932.clients) == {"confluent-kafka": "2.15.1", "kafka-clients": "4.2.0"}
+    assert dict(fg.presets.zstd.clients)["confluent-kafka"] == "1.0.1"
     assert fg.presets.kip447.clients == {}
