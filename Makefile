@@ -89,6 +89,12 @@ fuzz: MINUTES := $(if $(filter command line environment,$(origin MINUTES)),$(MIN
 fuzz: $(READY) ## mutants of what peers send, for MINUTES=10 (ONLY="log line", SEED=42); failed ones are kept in build/fuzz; writes docs/fuzz.*
 	PYTHONPATH=tests $(BIN)/python -m fuzzing --ledger docs/fuzz.jsonl --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
 
+.PHONY: mutants
+mutants: $(READY) ## small changes of the code of a room that decides, which its unit tests have to notice (ROOM=gating); writes docs/mutants.*
+	@$(BIN)/python -c 'import mutmut' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--require-hashes -r requirements/mutants.txt
+	$(BIN)/python scripts/mutants.py $(ROOM)
+
 .PHONY: docs
 docs: $(READY) ## build the documentation into docs/_build/html, warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -n -q -b html docs docs/_build/html
@@ -103,6 +109,7 @@ lock: $(READY) ## write requirements/*.txt anew from pyproject.toml (UPGRADE=--u
 	$(LOCK) --extra all --group dev pyproject.toml -o requirements/dev.txt
 	$(LOCK) --group kerberos -o requirements/kerberos.txt
 	$(LOCK) --group java -o requirements/java.txt
+	$(LOCK) --group mutants --constraints requirements/dev.txt -o requirements/mutants.txt
 
 .PHONY: clean
 clean: ## remove what the other targets made, the virtual environment too

@@ -1,11 +1,15 @@
 """What never goes back: a grow-only record, and decisions in its light."""
 
+from typing import Any
+
 import pytest
 from builders import broker, deaf, view
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.gating.latches import BurnIn, LatchedGate, LatchState, advance, decide, join
+from featuregate.excluded_apis import excluded_apis
+from featuregate.gating.decisions import Staleness
+from featuregate.gating.latches import BurnIn, LatchedGate, LatchState, Waits, advance, decide, decide_unseen, join
 from featuregate.requirements import Api, Feature, Requirement
 
 TV2 = Feature("transaction.version") >= 2
@@ -164,3 +168,82 @@ def test_a_sticky_gate_that_is_proved_but_not_kept_stays_shut() -> None:
     decision = decide(LatchState(cluster_id="c"), view(broker(txn=3)), name="eos", requirement=TXN, policy="sticky")
     assert not decision.open
     assert "durable" in str(decision)
+    assert [reason.text for reason in decision.reasons if reason.condition == "the latch is durable"] == ["it is not"]
+
+
+def test_a_view_adds_the_gates_that_opened_with_it() -> None:
+    """A level 0 is that of a feature that is not in use: it is no record."""
+    opened = latch("eos", TV2)
+    after = advance(LatchState(cluster_id="c"), view(broker(transaction_version=2, group_version=0)), [opened])
+    assert after == LatchState(cluster_id="c", levels={"transaction.version": 2}, gates={opened.key: opened})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"staleness": Staleness(view="no broker has answered for 900 s")},
+        {"exclude_apis": excluded_apis("TxnOffsetCommit")},
+    ],
+)
+def test_what_proves_nothing_opens_nothing(given: dict[str, Any]) -> None:
+    """A view that is too old, and versions that this client must not use."""
+    seen = view(broker(txn=3))
+    assert decide(LatchState(cluster_id="c"), seen, name="a", requirement=TXN, policy="live").open
+    assert not decide(LatchState(cluster_id="c"), seen, name="a", requirement=TXN, policy="live", **given).open
+
+
+def test_only_excluded_versions_that_the_gate_needs_are_named() -> None:
+    """A latched gate is held against an exclusion that came later, and says which."""
+    excluded = excluded_apis("TxnOffsetCommit=3,Fetch")
+    decision = decide(
+        latched("eos", TXN), view(broker(txn=3)), name="eos", requirement=TXN, policy="sticky", exclude_apis=excluded
+    )
+    assert decision.held == (
+        "held open: latched at epoch 9, and not proved now;"
+        " versions of what it needs are excluded by configuration (TxnOffsetCommit=3)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kept", "held"),
+    [
+        ({"transaction_version": 2, "group_version": 1}, "fell to 1 at epoch 12 (transaction.version was 2)"),
+        ({"transaction_version": 1, "group_version": 1}, "latched at epoch 9, and not proved now"),
+        ({}, "latched at epoch 9, and not proved now"),
+        (
+            {"transaction_version": 2, "group_version": 2},
+            (
+                "fell to 1 at epoch 12 (transaction.version was 2); finalized level fell to 1 at epoch 12"
+                " (group.version was 2)"
+            ),
+        ),
+    ],
+)
+def test_invariant_2_each_level_that_fell_is_named_and_no_other(kept: dict[str, int], held: str) -> None:
+    """A level that is as high as ever, or of which nothing was recorded, did not fall."""
+    both = TV2 & (Feature("group.version") >= 2)
+    seen = view(broker(epoch=12, transaction_version=1, group_version=1))
+    decision = decide(latched("eos", both, **kept), seen, name="eos", requirement=both, policy="sticky")
+    assert str(decision.held).endswith(held)
+
+
+def test_levels_that_are_unknown_did_not_fall() -> None:
+    """Brokers without an epoch report no levels."""
+    kept = latched("eos", TV2, transaction_version=2)
+    decision = decide(kept, view(broker(epoch=-1)), name="eos", requirement=TV2, policy="sticky")
+    assert decision.held == "held open: latched at epoch 9, and not proved now"
+
+
+def test_before_the_first_answer_a_latch_is_for_sticky_gates_alone() -> None:
+    """A live gate follows the cluster, of which nothing is known yet."""
+    kept = latched("eos", TV2)
+    assert decide_unseen(kept, name="eos", requirement=TV2, policy="sticky").open
+    assert not decide_unseen(kept, name="eos", requirement=TV2, policy="live").open
+
+
+def test_a_hold_that_comes_after_the_latch_is_named_before_the_first_answer() -> None:
+    """The operator learns that it is too late, and of which hold that is said."""
+    waits = Waits(hold="the file says so")
+    decision = decide_unseen(latched("eos", TV2), name="eos", requirement=TV2, policy="sticky", waits=waits)
+    assert decision.open
+    assert decision.reasons[-1].text == "comes too late, because the gate latched at epoch 9: the file says so"
