@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from featuregate_confluent.client.group_members import GroupMembers
     from featuregate_confluent.client.topic_latch_store import TopicLatchStore
     from featuregate_confluent.config.advice import advise, with_advice
     from featuregate_confluent.config.options import SwitchOptions
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
         SwitchFatal,
         TransformFailed,
     )
+    from featuregate_confluent.group_gate import GroupGate
+    from featuregate_confluent.latch.group_agreement import GroupLatch, GroupState
     from featuregate_confluent.models import Model
     from featuregate_confluent.processor import ExactlyOnceProcessor
     from featuregate_confluent.producing.offsets import safe_send_offsets
@@ -46,6 +49,10 @@ __all__ = [
     "DeadLetter",
     "ErrorAction",
     "ExactlyOnceProcessor",
+    "GroupGate",
+    "GroupLatch",
+    "GroupMembers",
+    "GroupState",
     "Model",
     "ModelRefused",
     "MustRejoin",
@@ -94,6 +101,9 @@ _ROOMS = {
     "switch": ("ProducerSwitch",),
     "client.discovery": ("UsageTopic",),
     "client.topic_latch_store": ("TopicLatchStore",),
+    "client.group_members": ("GroupMembers",),
+    "group_gate": ("GroupGate",),
+    "latch.group_agreement": ("GroupLatch", "GroupState"),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -13,10 +13,13 @@ from featuregate.gating.latches import LatchState, join
 from featuregate_confluent.client import clients
 from featuregate_confluent.client.compacted_topic import CompactedTopic, Reading
 from featuregate_confluent.errors import SwitchError
+from featuregate_confluent.latch.group_records import group_records_of, group_state_of, stage_keys
 from featuregate_confluent.latch.latch_records import records_of, state_of, superseded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
+
+    from featuregate_confluent.latch.group_agreement import GroupLatch, GroupState
 
 LATCH_TOPIC: Final = "featuregate-latches"
 
@@ -37,14 +40,14 @@ class TopicLatchStore(CompactedTopic):
     topic
         The topic. It must exist, with ``cleanup.policy=compact`` and nothing else.
     timeout
-        Seconds for reading the topic, and for writing to it, at the most.
+        Seconds for one call, which reads the topic and may write to it, at the most; and two seconds in which an answer
+        may come late.
 
     Notes
     -----
     Reading needs the rights READ and DESCRIBE_CONFIGS on the topic, and writing WRITE. Nothing stays open between two
-    calls, so that a forked child may go on. Each poll reads the topic: use a discoverer that polls in a thread of its
-    own, and not in the event loop of the app. While all brokers are down the topic cannot be read, and no gate starts
-    from its latch.
+    calls, so that a forked child may go on. Each poll reads the topic. While all brokers are down the topic cannot be
+    read, and no gate starts from its latch.
     """
 
     def __init__(self, config: Mapping[str, Any], *, app: str, topic: str = LATCH_TOPIC, timeout: float = 10.0) -> None:
@@ -53,42 +56,59 @@ class TopicLatchStore(CompactedTopic):
         super().__init__(topic, config)
         self._app = app
         self._timeout = timeout
-        self._known: dict[bytes, bytes] = {}
 
     def __repr__(self) -> str:
         return f"TopicLatchStore({self.topic!r}, app={self._app!r})"
 
     def load(self, cluster_id: str) -> LatchState | None:
         """Return the state of this cluster; see :meth:`featuregate.LatchStore.load`."""
-        state = self._read_state(cluster_id)
+        state = state_of(self._app, cluster_id, self._read(self._until()))
         return state if state != LatchState(cluster_id=cluster_id) else None
 
     def save(self, state: LatchState) -> LatchState:
         """Write what the topic does not have yet; see :meth:`featuregate.LatchStore.save`."""
         if state.cluster_id is None:
             raise LatchStoreError(self.topic, "a cluster without an id has no place on a latch store")
-        joined = join(self._read_state(state.cluster_id), state)
+        until = self._until()
+        records = self._read(until)
+        joined = join(state_of(self._app, state.cluster_id, records), state)
+        known = dict(records)
         wanted = records_of(self._app, joined)
-        self._write({key: value for key, value in wanted.items() if self._known.get(key) != value})
-        self._write(dict.fromkeys(superseded(self._known, self._app, joined)))
+        self._write({key: value for key, value in wanted.items() if known.get(key) != value}, until)
+        self._write(dict.fromkeys(superseded(known, self._app, joined)), until)
         return joined
 
-    def _read_state(self, cluster_id: str) -> LatchState:
-        """Read the whole topic: it is small, and a topic that was made again begins at other offsets."""
-        found: dict[bytes, bytes] = {}
-        history: list[tuple[bytes, bytes]] = []
+    def load_group(self, key: GroupLatch) -> GroupState:
+        """Return what the members of a group have written; see :class:`~featuregate_confluent.GroupGate`."""
+        return group_state_of(self._app, key, self._read(self._until()))
+
+    def save_group(self, key: GroupLatch, state: GroupState, *, gone: Collection[str] = ()) -> None:
+        """Write what the topic may not have yet, and forget members that have gone."""
+        until = self._until()
+        self._write(dict(group_records_of(self._app, key, state)), until)
+        if gone:
+            known = {name for name, _ in self._read(until)}
+            self._write(dict.fromkeys(stage_keys(self._app, key, known, gone)), until)
+
+    def _until(self) -> float:
+        return time.monotonic() + self._timeout
+
+    def _read(self, until: float) -> list[tuple[bytes, bytes]]:
+        """Read the whole topic: it is small, and a topic that was made again begins at other offsets.
+
+        Returns each value of a key that no tombstone follows, in the order of their partition.
+        """
+        found: dict[bytes, list[bytes]] = {}
 
         def take(message: Message) -> None:
             key, value = message.key(), message.value()
             if isinstance(key, bytes) and isinstance(value, bytes):
-                found[key] = value
-                history.append((key, value))
+                found.setdefault(key, []).append(value)
             elif isinstance(key, bytes):
                 found.pop(key, None)
 
-        until = time.monotonic() + self._timeout
         try:
-            partitions = self._check(self._timeout)
+            partitions = self._check(max(until - time.monotonic(), 0.1))
             with closing(clients.reader(self._config, self._app, isolation="read_uncommitted")) as consumer:
                 reading = Reading(consumer, take)
                 reading.begin(self.topic, dict.fromkeys(partitions, OFFSET_BEGINNING))
@@ -96,10 +116,9 @@ class TopicLatchStore(CompactedTopic):
                 self._read_until(reading, lambda: len(reading.ends) == len(partitions), until, late)
         except SwitchError as error:
             raise LatchStoreError(self.topic, str(error)) from error
-        self._known = found
-        return state_of(self._app, cluster_id, [(key, value) for key, value in history if key in found])
+        return [(key, value) for key, values in found.items() for value in values]
 
-    def _write(self, records: Mapping[bytes, bytes | None]) -> None:
+    def _write(self, records: Mapping[bytes, bytes | None], until: float) -> None:
         """Write records, and wait until all replicas in sync have them."""
         if not records:
             return
@@ -115,7 +134,7 @@ class TopicLatchStore(CompactedTopic):
                 producer.produce(self.topic, value, key, on_delivery=delivered)
         except KafkaException as failure:
             failures.append(failure.args[0])
-        left = producer.flush(self._timeout)
+        left = producer.flush(max(until - time.monotonic(), 0.0))
         if left or failures:
             why = f"{failures[0].name()}: {failures[0].str()}" if failures else f"no answer within {self._timeout:g} s"
             raise LatchStoreError(self.topic, f"a latch was not written: {why}. Writing needs the right WRITE")

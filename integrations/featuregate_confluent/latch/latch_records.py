@@ -5,6 +5,7 @@
     key      fg1|orders|CLUSTER|level|group.version|1             a level that the cluster has shown
              fg1|orders|CLUSTER|gate|eos-v2|TxnOffsetCommit>=3    a gate that has latched
              fg1|orders|CLUSTER|burn-in|eos-v2|REQUIREMENT|2|60   the attempt and its seconds
+             fg1|orders|CLUSTER|group|...                         see :mod:`~.group_records`
     value    {"opened_at": ..., "epoch": ...}                     JSON, for people and for times
 
 Each part of a key is percent-encoded. No writer overwrites another one's fact, so writers need no fencing, and the
@@ -29,7 +30,7 @@ _FORMAT: Final = "fg1"
 
 def key_prefix(app: str, cluster_id: str) -> bytes:
     """Return what the keys of one app and one cluster begin with: a mirrored topic has those of other clusters, too."""
-    return _key(app, cluster_id, "")
+    return record_key(app, cluster_id, "")
 
 
 def records_of(app: str, state: LatchState) -> dict[bytes, bytes]:
@@ -37,14 +38,14 @@ def records_of(app: str, state: LatchState) -> dict[bytes, bytes]:
     assert state.cluster_id is not None
     cluster = app, state.cluster_id
     levels: dict[bytes, dict[str, float | None]] = {
-        _key(*cluster, "level", name, str(level)): {} for name, level in state.levels.items()
+        record_key(*cluster, "level", name, str(level)): {} for name, level in state.levels.items()
     }
     gates: dict[bytes, dict[str, float | None]] = {
-        _key(*cluster, "gate", gate.gate, gate.requirement): {"opened_at": gate.opened_at, "epoch": gate.epoch}
+        record_key(*cluster, "gate", gate.gate, gate.requirement): {"opened_at": gate.opened_at, "epoch": gate.epoch}
         for gate in state.gates.values()
     }
     burn_ins: dict[bytes, dict[str, float | None]] = {
-        _key(*cluster, "burn-in", each.gate, each.requirement, str(each.attempt), repr(each.seconds)): {
+        record_key(*cluster, "burn-in", each.gate, each.requirement, str(each.attempt), repr(each.seconds)): {
             "since": each.since
         }
         for each in state.burn_ins.values()
@@ -78,7 +79,8 @@ def superseded(records: Mapping[bytes, bytes], app: str, state: LatchState) -> l
     return [key for key in records if key.startswith(prefix + b"burn-in|") and key not in wanted]
 
 
-def _key(*parts: str) -> bytes:
+def record_key(*parts: str) -> bytes:
+    """Return the key of a fact: of an app, of a cluster, and what the fact is."""
     return "|".join([_FORMAT, *(quote(part, safe="") for part in parts)]).encode()
 
 
