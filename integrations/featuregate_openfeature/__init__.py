@@ -1,7 +1,6 @@
 """An OpenFeature provider over a discoverer, in the process of the app.
 
-- `featuregate_openfeature.flags` says which flags a view has; pure;
-- `featuregate_openfeature.provider` resolves flags, and emits an event for each change.
+`featuregate_openfeature.provider` resolves the flags of `featuregate.flags`, and emits an event for each change.
 """
 
 from __future__ import annotations

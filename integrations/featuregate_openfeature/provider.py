@@ -18,7 +18,7 @@ from openfeature.provider import AbstractProvider, Metadata
 
 from featuregate.catalog import close_to
 from featuregate.errors import ClosedError, ConfigError
-from featuregate_openfeature.flags import NO_FLAGS, PREFIXES, Flag, gate_flag, view_flags
+from featuregate.flags import NO_FLAGS, PREFIXES, Flag, gate_flag, view_flags
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

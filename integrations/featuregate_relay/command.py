@@ -22,9 +22,9 @@ from featuregate.cli.plugin import (
     positive_seconds,
     print_message,
 )
+from featuregate.flags import PREFIXES
 from featuregate.requirements import Requirement, presets
 from featuregate_relay.config.addresses import Address
-from featuregate_relay.flags.flags import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -151,8 +151,10 @@ def _from_options(args: argparse.Namespace, gates: Mapping[str, Requirement]) ->
     """Return the configuration of a relay with one cluster."""
     from featuregate_relay.config.relay import checked  # noqa: PLC0415 - see run
 
-    if hidden := next((name for name in gates if name.startswith(LEVEL)), None):
-        raise CommandError(f"argument --gate: {hidden!r} would hide the level of a feature: choose another name")
+    if hidden := next((name for name in gates if name.startswith(PREFIXES)), None):
+        raise CommandError(
+            f"argument --gate: {hidden!r} would hide another flag: choose a name without {', '.join(PREFIXES)}"
+        )
     given = {
         "properties": configuration(args),
         "gates": gates,

@@ -12,6 +12,7 @@ from featuregate.config.missing import in_words_of
 from featuregate.config.properties_file import read_properties
 from featuregate.errors import ConfigError, FeatureGateError, RequirementError
 from featuregate.files import read_file
+from featuregate.flags import PREFIXES
 from featuregate.polling.discoverer import Discoverer
 from featuregate.requirements import Requirement, as_requirement, latch_problem
 from featuregate.toml_values import parse_toml
@@ -20,7 +21,6 @@ from featuregate_relay.access.tickets import Tickets
 from featuregate_relay.config.access import ClientTable, TlsTable, TokensTable, make_access, problems
 from featuregate_relay.config.addresses import Address
 from featuregate_relay.config.tables import FilePath, Name, Seconds, Table, line_of
-from featuregate_relay.flags.flags import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,8 +70,8 @@ def _flat(properties: object) -> object:
 
 def _flag_names(gates: dict[str, Requirement]) -> dict[str, Requirement]:
     for name in gates:
-        if name.startswith(LEVEL):
-            raise ValueError(f"{name!r} would hide the level of a feature: choose another name")
+        if name.startswith(PREFIXES):
+            raise ValueError(f"{name!r} would hide another flag: choose a name without {', '.join(PREFIXES)}")
     return gates
 
 

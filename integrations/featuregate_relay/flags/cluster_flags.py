@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from operator import is_not
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from featuregate.flags import NO_FLAGS, Flag, gate_flag, view_flags
 from featuregate_relay.flags.flag_tags import FlagTag, content_of
-from featuregate_relay.flags.flags import Flag, gate_flag, level_flags
+from featuregate_relay.flags.flags import to_response
 from featuregate_relay.seen import cluster_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from featuregate import Decision, View
     from featuregate_relay.clusters import ServedCluster
@@ -40,19 +41,20 @@ class Flags:
         decisions: tuple[Decision, ...],
         *,
         stale: bool,
-        before: AllFlags | None,
+        before: Flags | None,
     ) -> None:
         self.view = view
         self.decisions = decisions
         self.stale = stale
-        gates = [gate_flag(gate.name, decision) for gate, decision in zip(cluster.gates, decisions, strict=True)]
-        self._by_key = {flag.key: flag for flag in (*gates, *level_flags(view))}
+        gates = {gate.name: gate_flag(decision) for gate, decision in zip(cluster.gates, decisions, strict=True)}
+        self.of_view = _of_view(view, before)
+        self._by_key = gates | dict(self.of_view)
         cluster_id = None if view is None else view.cluster_id
         self._freshness = {"stale": stale} | ({} if cluster_id is None else {"clusterId": cluster_id})
         self._latches = cluster.latches(cluster_id)
         self._latched = frozenset(latch for key, latch in self._latches.items() if self._by_key[key].value)
-        self._beginnings = {key: self._one(flag) for key, flag in self._by_key.items()}
-        self.all = None if view is None else self._all(view, before)
+        self._beginnings: dict[str, bytes] = {}
+        self.all: AllFlags | None = None if view is None else self._all(view, None if before is None else before.all)
 
     def aged(self, age: float) -> bytes:
         """Return the age of the view, as the metadata of a response has it."""
@@ -60,6 +62,10 @@ class Flags:
 
     def one(self, key: str) -> bytes | None:
         """Return the response with this flag, up to the age of the view; None: there is no such flag."""
+        if key not in self._beginnings and (flag := self._by_key.get(key)) is not None:
+            response = to_response(key, flag)
+            whole = encode(response | {"metadata": response["metadata"] | self._freshness})
+            self._beginnings[key] = whole.removesuffix(b"}}")
         return self._beginnings.get(key)
 
     def held(self, seen: Iterable[FlagTag]) -> AllFlags | None:
@@ -68,13 +74,13 @@ class Flags:
         held = closed.intersection(latch for tag in seen for latch in tag.latched)
         if self.all is None or not held:
             return self.all
-        flags = [_held(flag) if self._latches.get(key) in held else flag for key, flag in self._by_key.items()]
+        flags = {key: _held(flag) if self._latches.get(key) in held else flag for key, flag in self._by_key.items()}
         tag = replace(self.all.tag, content=self._content(flags), latched=self._latched | held)
         return AllFlags(tag, self._beginning(flags))
 
     def _all(self, view: View, before: AllFlags | None) -> AllFlags:
         """Return all flags. Their tag has the epoch of the view, and the time since which they are as they are."""
-        flags = self._by_key.values()
+        flags = self._by_key
         tag = FlagTag(
             content=self._content(flags),
             cluster=cluster_of(view.cluster_id),
@@ -90,15 +96,11 @@ class Flags:
             tag = replace(tag, since=before.tag.since)
         return AllFlags(tag, self._beginning(flags))
 
-    def _content(self, flags: Iterable[Flag]) -> str:
+    def _content(self, flags: Mapping[str, Flag]) -> str:
         return content_of(flags, stale=self.stale)
 
-    def _one(self, flag: Flag) -> bytes:
-        response = flag.to_dict()
-        return encode(response | {"metadata": response["metadata"] | self._freshness}).removesuffix(b"}}")
-
-    def _beginning(self, flags: Iterable[Flag]) -> bytes:
-        response = {"flags": [flag.to_dict() for flag in flags], "metadata": self._freshness}
+    def _beginning(self, flags: Mapping[str, Flag]) -> bytes:
+        response = {"flags": [to_response(key, flag) for key, flag in flags.items()], "metadata": self._freshness}
         return encode(response).removesuffix(b"}}")
 
 
@@ -122,8 +124,7 @@ class ClusterFlags:
             or flags.stale is not stale
             or any(map(is_not, flags.decisions, decisions))
         ):
-            before = None if flags is None else flags.all
-            flags = self._flags = Flags(self.cluster, view, decisions, stale=stale, before=before)
+            flags = self._flags = Flags(self.cluster, view, decisions, stale=stale, before=flags)
         return flags, age
 
     def _is_stale(self, view: View | None, age: float) -> bool:
@@ -134,11 +135,20 @@ class ClusterFlags:
         return self._stale
 
 
+def _of_view(view: View | None, before: Flags | None) -> Mapping[str, Flag]:
+    """Return the flags of a view. Most polls find what the last one has found, and the same flags."""
+    if view is None:
+        return NO_FLAGS
+    if before is not None and before.view is not None and view.same_content(before.view):
+        return before.of_view
+    return view_flags(view)
+
+
 def _held(flag: Flag) -> Flag:
     """Keep a gate open that the client has seen open: a latch is a set that only grows."""
     if flag.value:
         return flag
-    return Flag(key=flag.key, value=True, variant="open", why=f"held open: another relay has latched it; {flag.why}")
+    return flag._replace(value=True, variant="open", why=f"held open: another relay has latched it; {flag.why}")
 
 
 def encode(content: dict[str, Any]) -> bytes:

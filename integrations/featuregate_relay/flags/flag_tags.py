@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 from featuregate_relay.seen import DIGITS, FLOOR_SECONDS, digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from featuregate_relay.flags.flags import Flag
+    from featuregate.flags import Flag
 
 _NO_STREAM: Final = "0" * DIGITS
 _TAG: Final = re.compile(
@@ -84,6 +84,6 @@ def stream_of(url: str) -> str:
     return digest(url)
 
 
-def content_of(flags: Iterable[Flag], *, stale: bool) -> str:
+def content_of(flags: Mapping[str, Flag], *, stale: bool) -> str:
     """Return what stands for flags: their values, and not why, which each replica says in its own words."""
-    return digest([stale, *([flag.key, flag.value, flag.variant] for flag in flags)], 32)
+    return digest([stale, *([key, flag.value, flag.variant] for key, flag in flags.items())], 32)

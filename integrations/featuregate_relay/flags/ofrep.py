@@ -15,10 +15,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from featuregate.flags import PREFIXES
 from featuregate_relay.access.authentication import STREAM_OF_FLAGS, client_in, ticket_for
 from featuregate_relay.flags.cluster_flags import AllFlags, ClusterFlags, encode
 from featuregate_relay.flags.flag_tags import FlagTag, stream_of
-from featuregate_relay.flags.flags import LEVEL
 from featuregate_relay.refusals import Refused, refusal
 from featuregate_relay.views.event_stream import ClientEvents, OpenStreams, event, open_stream
 from featuregate_relay.views.floors import problem_after
@@ -150,9 +150,9 @@ def _one(flags: ClusterFlags, key: str) -> ASGIApp:
     beginning = known.one(key)
     if beginning is not None:
         return _json(beginning + known.aged(age) + b"}}")
-    if known.view is None and key.startswith(LEVEL):
+    if known.view is None and key.startswith(PREFIXES):
         raise Refused(503, f"{flags.cluster.name}: {_NO_ANSWER}", retry_after=1)
-    details = f"there is no gate and no feature {key!r}"
+    details = f"there is no flag {key!r}"
     return JSONResponse({"key": key, "errorCode": "FLAG_NOT_FOUND", "errorDetails": details}, status_code=404)
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from featuregate.catalog import api_name
+from featuregate.catalog import api_name, level_name
 from featuregate_spark.source.feature_state import FeatureState, Levels, seen_levels
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ KINDS: Final = ("api", "feature", "error")
 
 SCHEMA: Final = (
     "cluster_id STRING, role STRING, scope STRING, broker INT, host STRING, port INT, kind STRING, feature STRING, "
-    "api_key INT, min INT, max INT, level INT, reported_level INT, epoch BIGINT, error STRING, text STRING, "
-    "seen_at TIMESTAMP"
+    "api_key INT, min INT, max INT, level INT, level_name STRING, reported_level INT, epoch BIGINT, error STRING, "
+    "text STRING, seen_at TIMESTAMP"
 )
 """The columns of :class:`FeatureRow`, as Spark spells them."""
 
@@ -46,6 +46,7 @@ class FeatureRow(NamedTuple):
     min: int | None
     max: int | None
     level: int | None
+    level_name: str | None
     reported_level: int | None
     epoch: int | None
     error: str | None
@@ -97,6 +98,7 @@ def _blank(view: View) -> FeatureRow:
         min=None,
         max=None,
         level=None,
+        level_name=None,
         reported_level=None,
         epoch=view.epoch if view.epoch >= 0 else None,
         error=None,
@@ -126,7 +128,13 @@ def _features(
     for feature, level in levels.items():
         lowest, highest = can_run(feature) or (None, None)
         yield about._replace(
-            kind="feature", feature=feature, min=lowest, max=highest, level=level, reported_level=reported(feature)
+            kind="feature",
+            feature=feature,
+            min=lowest,
+            max=highest,
+            level=level,
+            level_name=level_name(feature, level) if level else None,
+            reported_level=reported(feature),
         )
 
 

@@ -145,7 +145,7 @@ def test_each_mistake_is_a_line_with_its_place(tmp_path: Path) -> None:
         ("[clusters.a]", "clusters.a: bootstrap.servers: is missing"),
         ("[clusters.a]\nproperties.bootstrap.servers = 'a:1'\nproperties.security.protocol = 'x'", "clusters.a: sec"),
         ("[clusters.a]\ncommand-config = 'none'", "clusters.a: config: "),
-        ("[clusters.a]\ngates.'level.x' = 'kip848'", "clusters.a.gates: 'level.x' would hide the level"),
+        ("[clusters.a]\ngates.'level.x' = 'kip848'", "clusters.a.gates: 'level.x' would hide another flag"),
         ("[clusters.a]\ngates.x = 1", "clusters.a.gates.x: must be a requirement"),
         ("[clusters.a]\nlatches = 1", "clusters.a.latches: must be the path"),
     ],

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 # The protocol in the words of OpenAPI, written anew from its text; tighter where the relay promises more.
 TEXT = {"type": "string"}
-VALUE = {"type": ["boolean", "integer"]}
+VALUE = {"type": ["boolean", "integer", "string", "object"]}
 METADATA = {"type": "object", "additionalProperties": {"type": ["boolean", "string", "number"]}}
 FLAG = {
     "type": "object",

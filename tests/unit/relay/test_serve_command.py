@@ -170,7 +170,7 @@ def test_a_gate_without_a_name_or_a_requirement_is_refused(gate: str) -> None:
     ("gates", "problem"),
     [
         (["a=kip848", "a=kip447"], "argument --gate: 'a' is given twice"),
-        (["level.group.version=kip848"], "would hide the level of a feature"),
+        (["level.group.version=kip848"], "would hide another flag"),
     ],
 )
 def test_gates_that_cannot_be_served_together_are_refused(gates: list[str], problem: str) -> None:

@@ -68,8 +68,17 @@ def test_an_absent_level_differs_from_an_unknown_one():
     supports = {"supported": {TV: SupportedRange(0, 2)}}
     absent = rows(view(replace(broker(1, epoch=10), **supports)), feature={TV})
     unknown = rows(view(replace(broker(1, epoch=-1), **supports)), feature={TV})
-    assert [(row.level, row.reported_level, row.epoch) for row in absent] == [(0, 0, 10)] * 2
+    assert [(row.level, row.level_name, row.reported_level, row.epoch) for row in absent] == [(0, None, 0, 10)] * 2
     assert [(row.level, row.reported_level, row.epoch) for row in unknown] == [(None, None, None)] * 2
+
+
+def test_a_level_has_its_name_beside_its_number():
+    """The number where Kafka has no name for it, and none where the feature is not finalized."""
+    found = rows(view(broker(1, metadata_version=29, transaction_version=2)), kind={"feature"})
+    assert {(row.feature, row.level, row.level_name) for row in found} == {
+        ("metadata.version", 29, "4.2-IV1"),
+        (TV, 2, "2"),
+    }
 
 
 def test_a_broker_that_lags_shows_its_own_level_beside_that_of_the_cluster():

@@ -1,12 +1,12 @@
-"""Which flags a view has."""
+"""Which flags a view has, in an app as over a relay."""
 
 from __future__ import annotations
 
 import pytest
 
 from featuregate import presets
+from featuregate.flags import gate_flag, view_flags
 from featuregate.testing import StaticFeatures, release_view
-from featuregate_openfeature.flags import gate_flag, view_flags
 
 
 def test_a_view_has_levels_releases_and_ranges() -> None:
@@ -65,3 +65,12 @@ def test_a_gate_is_false_unless_it_is_open() -> None:
     assert gate_flag(gate.decision)[:3] == (bool, True, "open")
     features.show(release_view("4.2", "4.2", silent=[2]))
     assert gate_flag(gate.decision)[:3] == (bool, True, "open")
+
+
+def test_a_broker_that_answers_like_another_changes_no_release() -> None:
+    """They are judged once; a silent one counts, whatever the others are."""
+    many = release_view(*["4.2"] * 50, "3.9", "4.2")
+    assert view_flags(many)["release"].value == "3.9"
+    silent = view_flags(release_view(*["4.2"] * 5, silent=[2, 4]))["release"]
+    assert silent[1:3] == (None, "unknown")
+    assert silent.why.endswith("(and 1 more)")

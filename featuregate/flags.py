@@ -1,7 +1,8 @@
-"""Which flags a view and its gates have, and what each is worth. Pure."""
+"""Which flags a view and its gates have, and what each is worth: in an app as over a relay. Pure."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -19,7 +20,7 @@ RELEASE: Final = "release"
 SUPPORTED: Final = "supported."
 API: Final = "api."
 PREFIXES: Final = (LEVEL, RELEASE, SUPPORTED, API)
-"""What the keys of a view's flags begin with."""
+"""What the keys of a view's flags begin with. A gate has another name, so that it hides none of them."""
 
 Value = bool | int | str | dict[str, int | bool]
 
@@ -86,13 +87,20 @@ def _metadata_release(view: View) -> Flag:
 
 
 def _release(view: View) -> Flag:
+    some = _one_of_each_kind(view)
     for release in reversed(captured_releases()):
-        decision = evaluate(view, Release(release))
+        decision = evaluate(some, Release(release))
         if decision.verdict == "unknown":
-            return Flag(str, None, "unknown", decision.summary)
+            return Flag(str, None, "unknown", evaluate(view, Release(release)).summary)
         if decision.open:
             return Flag(str, release, release, f"every broker serves what {release} needs")
     return Flag(str, None, "unknown", f"no broker serves what {captured_releases()[0]} needs")
+
+
+def _one_of_each_kind(view: View) -> View:
+    """Return the view with one of the brokers that answer alike: a thousand brokers are of a handful of releases."""
+    kinds = {(each.answered, each.asked_version, each.api_ranges, each.supported): each for each in view.brokers}
+    return replace(view, brokers=tuple(kinds.values()))
 
 
 def _supported(view: View, feature: str) -> Flag:
