@@ -16,6 +16,8 @@ class SparkLine:
     """The releases of Spark's Kafka connector, of kafka-clients and of commons-pool2; None where there are none yet."""
     delta: tuple[str, str] | None = None
     """The artifact of Delta Lake, and its release; None where there is none yet."""
+    s3: tuple[str, str] | None = None
+    """The release of Hadoop in Spark, and that of the AWS SDK for it; None for a line that was not run on S3."""
 
     def connector_jars(self) -> tuple[str, ...]:
         """Return the Maven coordinates of what the connector needs beside Spark."""
@@ -29,6 +31,13 @@ class SparkLine:
             f"org.apache.commons:commons-pool2:{pool}",
         )
 
+    def s3_jars(self) -> tuple[str, ...]:
+        """Return the Maven coordinates of what Hadoop needs for S3 beside Spark."""
+        if self.s3 is None:
+            return ()
+        hadoop, sdk = self.s3
+        return f"org.apache.hadoop:hadoop-aws:{hadoop}", f"software.amazon.awssdk:bundle:{sdk}"
+
     def delta_jars(self) -> tuple[str, ...]:
         """Return the Maven coordinates of what Delta Lake needs beside Spark."""
         if self.delta is None:
@@ -39,7 +48,12 @@ class SparkLine:
 
 LINES: Final = {
     "3.5": SparkLine(scala="2.12", connector=("3.5.1", "3.4.1", "2.11.1"), delta=("delta-spark_2.12", "3.3.2")),
-    "4.0": SparkLine(scala="2.13", connector=("4.0.0", "3.9.0", "2.12.0"), delta=("delta-spark_2.13", "4.0.0")),
+    "4.0": SparkLine(
+        scala="2.13",
+        connector=("4.0.0", "3.9.0", "2.12.0"),
+        delta=("delta-spark_2.13", "4.0.0"),
+        s3=("3.4.1", "2.29.52"),
+    ),
     "4.1": SparkLine(scala="2.13", connector=("4.1.1", "3.9.1", "2.12.1"), delta=("delta-spark_4.1_2.13", "4.3.0")),
     "4.2": SparkLine(scala="2.13", connector=("4.2.0", "3.9.2", "2.13.1"), delta=("delta-spark_4.2_2.13", "4.4.0")),
     "4.3": SparkLine(scala="2.13"),

@@ -50,8 +50,11 @@ def verified_resolver(sums: Mapping[str, str] | None = None) -> Any:
 
 def _difference(path: Path, expected: Mapping[str, str]) -> str | None:
     wanted = expected.get(path.name)
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if wanted is None or found == wanted:
+    if wanted is None:
+        return None
+    with path.open("rb") as jar:
+        found = hashlib.file_digest(jar, "sha256").hexdigest()
+    if found == wanted:
         return None
     return f"{path.name} has the SHA-256 {found}, and must have {wanted}: the mirror does not serve the released file"
 

@@ -25,6 +25,10 @@ class WrongSpark(FleetError):
     """No Spark can keep the tables: there is none, it is of the wrong release, or it was started without Delta Lake."""
 
 
+class StorageFailed(FleetError):
+    """A storage of logs or tables does not answer, or does not allow what a run needs."""
+
+
 class TablesBusy(FleetError):
     """Another process writes the tables."""
 

@@ -89,7 +89,7 @@ def test_every_path_of_the_api_refuses_a_uri(
     """Nothing is written below the current folder."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match="is a URI") as caught:
-        call("s3://bucket/a")
+        call("ftp://bucket/a")
     assert caught.value.key == key
     assert list(tmp_path.iterdir()) == []
 

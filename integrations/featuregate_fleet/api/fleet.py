@@ -15,11 +15,11 @@ from pyspark.sql import functions as f
 from featuregate import discover
 from featuregate.catalog import API_NAMES
 from featuregate.errors import ConfigError
-from featuregate.files import local_path
 from featuregate_fleet.api.report import FleetReport
 from featuregate_fleet.evidence.columns import KEYS
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes
+from featuregate_fleet.files.storage import is_below, reached, storage_path
 from featuregate_fleet.readiness import move_texts
 from featuregate_fleet.readiness.evidence import confirmed
 from featuregate_fleet.readiness.report import assess
@@ -72,7 +72,7 @@ class Fleet:
     spark
         The session that is there. It stays as it is: the pipeline has a session of its own beside it.
     tables
-        The folder of the tables, which need not exist yet.
+        The folder of the tables, or its URI on a storage; it need not exist yet.
     cluster
         Your name of the cluster in the tables: letters, digits, ``-``, ``_`` and ``.``.
     pseudonyms
@@ -96,7 +96,7 @@ class Fleet:
     ) -> None:
         if not _CLUSTER.fullmatch(cluster):
             raise ConfigError("cluster", f"{cluster!r} is not a name: use letters, digits, '-', '_' and '.'")
-        self.folder = local_path("tables", tables)
+        self.folder = reached("tables", storage_path("tables", tables))
         self.cluster = cluster
         self._names = pseudonyms
         self._spark = session_beside(spark)
@@ -249,9 +249,9 @@ def _move(asked: Mapping[str, str]) -> Move:
 
 
 def _logs(given: str | os.PathLike[str], tables: Path) -> Path:
-    logs = local_path("logs", given)
+    logs = reached("logs", storage_path("logs", given))
     if not logs.is_dir():
         raise ConfigError("logs", f"{logs}: there is no such folder")
-    if tables.resolve().is_relative_to(logs.resolve()):
+    if is_below(tables, logs):
         raise ConfigError("tables", f"{tables} is within {logs}, and would be read as logs: move it out")
     return logs

@@ -22,6 +22,7 @@ from featuregate_fleet.commands.options.parallel import add_parallel_option
 from featuregate_fleet.commands.options.tables import add_tables_options, require_tables, tables_folder
 from featuregate_fleet.commands.readiness_clusters import readiness_of_clusters
 from featuregate_fleet.commands.reports import exit_code, levels_of_now, report_of, write_page
+from featuregate_fleet.files.storage import on_s3
 
 if TYPE_CHECKING:
     from featuregate_fleet.readiness.report import Report
@@ -110,10 +111,10 @@ def run(args: argparse.Namespace) -> int:
         return readiness_of_clusters(args)
     require_tables(args)
     view = levels_of_now(args)
-    tables_folder(args)
+    folder = tables_folder(args)
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
 
-    with local_session(args.jars, topics=False) as spark:
+    with local_session(args.jars, topics=False, s3=on_s3(folder)) as spark:
         report = report_of(spark, args, view)
     print(json.dumps(report.to_json(), indent=2) if args.output == "json" else _to_text(args, report.report))
     write_page(args, report.html)

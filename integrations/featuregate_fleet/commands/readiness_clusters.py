@@ -12,6 +12,7 @@ from featuregate.cli.plugin import UNKNOWN, aligned, print_message, printable
 from featuregate_fleet.commands.options.fleet_file import clusters_of
 from featuregate_fleet.commands.reports import exit_code, levels_of_now, report_of, write_page
 from featuregate_fleet.commands.run_clusters import FAILURES
+from featuregate_fleet.files.storage import on_s3
 from featuregate_fleet.readiness.rows import Verdict
 from featuregate_fleet.readiness.summary import FleetSummary, summarized
 
@@ -30,7 +31,7 @@ def readiness_of_clusters(args: argparse.Namespace) -> int:
     from featuregate_fleet.page.clusters_page import to_html  # noqa: PLC0415 - templates
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
 
-    with local_session(args.jars, topics=False) as spark:
+    with local_session(args.jars, topics=False, s3=on_s3(*(each.tables for each in clusters.values()))) as spark:
         found = _reports(spark, clusters, args.parallel)
     summary = summarized(found, args.move, datetime.now(UTC))
     print(json.dumps(summary.to_json(), indent=2) if args.output == "json" else _to_text(summary))

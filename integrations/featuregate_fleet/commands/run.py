@@ -13,6 +13,7 @@ from featuregate_fleet.commands.options.tables import add_tables_options, requir
 from featuregate_fleet.commands.progress import Progress, add_progress_option
 from featuregate_fleet.commands.run_clusters import run_clusters
 from featuregate_fleet.commands.stop_signals import stop_of_run
+from featuregate_fleet.files.storage import on_s3
 from featuregate_fleet.tables.kept_names import keep_names
 from featuregate_fleet.tables.locks import one_writer
 
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     progress = Progress(args)
     with (
         one_writer(folder, args.cluster),
-        local_session(args.jars, topics=view is not None) as spark,
+        local_session(args.jars, topics=view is not None, s3=on_s3(folder, args.logs)) as spark,
         stop_of_run(args) as stop,
     ):
         keep_names(folder, args.cluster, names)

@@ -13,6 +13,7 @@ from featuregate_fleet.commands.options.fleet_file import clusters_of
 from featuregate_fleet.commands.options.tables import tables_folder
 from featuregate_fleet.commands.progress import Progress
 from featuregate_fleet.commands.stop_signals import Stop, stop_of_run
+from featuregate_fleet.files.storage import on_s3
 from featuregate_fleet.tables.kept_names import keep_names
 from featuregate_fleet.tables.locks import one_writer
 
@@ -36,7 +37,8 @@ def run_clusters(args: argparse.Namespace) -> int:
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
 
     topics = any(each.bootstrap_server or each.command_config for each in found.values())
-    with local_session(args.jars, topics=topics) as spark, stop_of_run(args) as stop, ExitStack() as opened:
+    s3 = on_s3(*(path for each in found.values() for path in (each.tables, each.logs)))
+    with local_session(args.jars, topics=topics, s3=s3) as spark, stop_of_run(args) as stop, ExitStack() as opened:
         clusters = {name: _Cluster(spark, each) for name, each in found.items()}
         for cluster in clusters.values():
             opened.callback(cluster.close)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from featuregate.cli.plugin import CommandError, EvidenceFinding, EvidenceVerdict
-from featuregate.files import local_path
 from featuregate_fleet.commands.readiness import STALE_AFTER_HOURS
+from featuregate_fleet.files.storage import on_s3, reached, storage_path
 from featuregate_fleet.readiness.checks.level_checks import PREDICTIONS
 from featuregate_fleet.readiness.moves import Finalize
 from featuregate_fleet.readiness.report import assess
@@ -33,14 +33,14 @@ def check_updates(
     TablesBroken, WrongSpark
         The tables cannot be read.
     """
-    folder = local_path("--evidence", evidence)
+    folder = reached("--evidence", storage_path("--evidence", evidence))
     if not folder.is_dir():
         raise CommandError(f"--evidence {folder}: there is no such folder of tables")
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
     from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
 
-    with local_session(topics=False) as spark:
+    with local_session(topics=False, s3=on_s3(folder)) as spark:
         found = read_evidence(DeltaTables(spark, folder, cluster))
     check_cluster(found, cluster, cluster_id)
     return verdict_on(replace(found, reports_expected=reports_expected), updates, datetime.now(UTC))

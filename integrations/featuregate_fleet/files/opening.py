@@ -10,10 +10,13 @@ import os
 import stat
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Final
-from urllib.parse import unquote, urlsplit
+from typing import IO, TYPE_CHECKING, Final, Self, TypeVar, cast
+
+from featuregate_fleet.files.storage import failure_of, is_local, path_at
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from featuregate_fleet.evidence.paths import LogFile
 
 _FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
@@ -21,9 +24,15 @@ _LINKS: Final = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)
 """Errors of opening a link that is not followed, as a file or as a folder; the last one is that of FreeBSD."""
 
 
+Answer = TypeVar("Answer")
+
+_OF_FILE: Final = (FileNotFoundError, PermissionError, IsADirectoryError)
+"""Errors of a storage that are about one file."""
+
+
 def path_of(file: LogFile) -> Path:
-    """Return where a file is on this host."""
-    return Path(unquote(urlsplit(file.uri).path))
+    """Return where a file is, on this host or on a storage."""
+    return path_at(file.uri)
 
 
 def written_at(file: LogFile) -> datetime | None:
@@ -41,8 +50,14 @@ def open_log(file: LogFile) -> IO[bytes]:
     ------
     OSError
         There is no such file, it is not a regular one, or a part of its path is a link.
+    StorageFailed
+        The storage does not answer: this says nothing of the file.
     """
-    path, parts = path_of(file), PurePosixPath(file.path).parts
+    path = path_of(file)
+    return _opened(path, PurePosixPath(file.path).parts) if is_local(path) else cast("IO[bytes]", _StoredFile(path))
+
+
+def _opened(path: Path, parts: tuple[str, ...]) -> IO[bytes]:
     if path.parts[-len(parts) :] != parts or path.parts == parts:  # elsewhere
         parts = path.parts[-1:]
     at = os.open(path.parents[len(parts) - 1], _FOLDER)
@@ -68,4 +83,32 @@ def open_log(file: LogFile) -> IO[bytes]:
 def is_behind_link(folder: Path, path: str) -> bool:
     """Return whether a part of a path below a folder is a symbolic link."""
     below = PurePosixPath(path)
-    return any((folder / part).is_symlink() for part in (below, *below.parents[:-1]))
+    return is_local(folder) and any((folder / part).is_symlink() for part in (below, *below.parents[:-1]))
+
+
+class _StoredFile:
+    """A file of a storage, opened to be read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = self._asked(lambda: path.open("rb"))
+
+    def read(self, size: int = -1) -> bytes:
+        return self._asked(lambda: self._file.read(size))
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def _asked(self, ask: Callable[[], Answer]) -> Answer:
+        try:
+            return ask()
+        except _OF_FILE:
+            raise
+        except OSError as error:
+            raise failure_of(self._path, error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()

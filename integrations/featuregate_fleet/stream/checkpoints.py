@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from featuregate_fleet.files.storage import is_local, spark_path
 from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ def resumed(checkpoint: Path) -> str:
     Hadoop keeps ``.7.crc`` beside ``7``. Where the file of a micro-batch was deleted or lost, and its checksum was not,
     Spark cannot write that file again, and reports that another query uses the checkpoint.
     """
-    for log in _LOGS:
+    for log in _LOGS if is_local(checkpoint) else ():  # a storage has none
         for checksum in (checkpoint / log).glob(".*.crc"):
             if not checksum.with_name(checksum.name[1 : -len(".crc")]).exists():
                 checksum.unlink()
-    return str(checkpoint)
+    return spark_path(checkpoint)

@@ -14,12 +14,12 @@ from featuregate_fleet.evidence.paths import LogFile, LogTimes, broker_of, log_f
 from featuregate_fleet.evidence.unread import LINKED, UNLISTED
 from featuregate_fleet.files.pieces import COMPRESSED, SHORT, content_of, has_grown_from
 from featuregate_fleet.files.segments import PROGRESS
+from featuregate_fleet.files.storage import is_local, listing, path_in_uri, stamps_below, uri_of
 from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_spark.arrow_tables import to_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
 
 _IN_A_TURN: Final = 10_000
 _WHOLE: Final = 2**62
@@ -35,7 +35,7 @@ class ReadFiles:
         self._uris: defaultdict[str, set[str]] = defaultdict(set)
         self._sizes: dict[str, int] = {}
         self._contents: dict[str, str] = {}
-        self._looked_at: dict[str, tuple[int, int]] = {}
+        self._looked_at: dict[str, tuple[int, object]] = {}
         self._up_to: dict[tuple[str | None, str], int] = {}
         self._paths: defaultdict[tuple[str | None, str], set[str]] = defaultdict(set)
         self._to_look_at: deque[str] = deque()
@@ -75,27 +75,28 @@ class ReadFiles:
         for file in files:
             self.add(batch, file.uri, file.path, file.size, file.content)
 
-    def read_up_to(self, file: LogFile, root: str) -> int:
+    def read_up_to(self, file: LogFile, logs: Path) -> int:
         """Return up to which byte the text of a file was read under a name that it has no more; otherwise 0.
 
         Where the other name still has this text, the file is a copy, and counts as another one.
         """
         known = file.broker, (file.content or "").removesuffix(COMPRESSED)
-        if any(_has_content(Path(root, path), path, known[1]) for path in self._paths[known] - {file.path}):
+        if any(_has_content(logs / path, path, known[1]) for path in self._paths[known] - {file.path}):
             return 0
         return self._up_to.get(known, 0)
 
-    def replaced(self, root: str, times: Mapping[str, LogTimes]) -> list[LogFile]:
+    def replaced(self, logs: Path, times: Mapping[str, LogTimes]) -> list[LogFile]:
         """Return the files that have the name of one that was read, and another content, or one that is damaged."""
         found = []
+        stamps = stamps_below(logs)
         for path, before in self._contents.items():
-            looked_at = _stamp(Path(root, path))
+            looked_at = stamps(path)
             if looked_at is not None and looked_at != self._looked_at.get(path):
                 self._looked_at[path] = looked_at
-                file = log_file(root, Path(root, path).as_uri(), looked_at[0], times)
+                file = log_file(path_in_uri(logs), uri_of(logs / path), looked_at[0], times)
                 file = file._replace(content=content_of(file))
                 if file.content is None:  # damaged, or empty, or renamed just now
-                    is_another = looked_at[0] > 0 and _stamp(Path(root, path)) == looked_at
+                    is_another = looked_at[0] > 0 and stamps(path) == looked_at
                 else:
                     is_another = not has_grown_from(before, file)
                 if is_another:
@@ -140,7 +141,8 @@ class ReadFiles:
         turn = [self._to_look_at.popleft() for _ in range(count)]
         self._to_look_at.extend(turn)
         self._unseen = 0
-        return sorted(path for path in turn if _size(logs / path) not in {None, self._sizes[path]})
+        stamps = stamps_below(logs)
+        return sorted(path for path in turn if (now := stamps(path)) is not None and now[0] != self._sizes[path])
 
 
 def _listed(checkpoint: Path, after: int) -> Iterator[tuple[int, str]]:
@@ -165,25 +167,17 @@ def _plain(uri: str) -> str:
 
 def _has_content(place: Path, path: str, text: str) -> bool:
     """Return whether the text of a file begins with that of another one."""
-    content = content_of(LogFile(place.as_uri(), path, None, 0)) if place.is_file() else None
+    content = content_of(LogFile(uri_of(place), path, None, 0)) if place.is_file() else None
     return (content or "").removesuffix(COMPRESSED) == text
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    """Return the size of a file, and when it was written; None for one that is gone."""
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return about.st_size, about.st_mtime_ns
-
-
-def _size(path: Path) -> int | None:
-    return path.stat().st_size if path.is_file() else None
 
 
 def _left_out(logs: Path) -> Iterator[tuple[str, str]]:
     """Yield links, and the files whose names Spark filters out (HadoopFSUtils), unless nothing is in them."""
+    if not is_local(logs):
+        for stored, (size, _) in listing(logs).items():
+            if size and any(map(_is_hidden, stored.split("/"))) and not stored.endswith(f"/{PROGRESS}"):
+                yield stored, UNLISTED
+        return
     for folder, folders, names in os.walk(logs):
         below = Path(folder).relative_to(logs)
         hidden = any(map(_is_hidden, below.parts))
@@ -191,7 +185,7 @@ def _left_out(logs: Path) -> Iterator[tuple[str, str]]:
             path = Path(folder, name)
             if path.is_symlink():
                 yield (below / name).as_posix(), LINKED
-            elif (hidden or _is_hidden(name)) and _size(path):
+            elif (hidden or _is_hidden(name)) and path.is_file() and path.stat().st_size:
                 yield (below / name).as_posix(), UNLISTED
 
 

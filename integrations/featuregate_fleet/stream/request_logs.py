@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import threading
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import PySparkException
@@ -20,6 +19,7 @@ from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, LogFile, LogTimes, log_file
 from featuregate_fleet.files.opening import is_behind_link
 from featuregate_fleet.files.pieces import Piece, as_it_is, content_of, pieces_behind
+from featuregate_fleet.files.storage import path_in_uri, spark_path
 from featuregate_fleet.stream.checkpoints import write_batches
 from featuregate_fleet.stream.parsed import parse_files, write_parsed
 from featuregate_fleet.stream.read_files import ReadFiles
@@ -28,6 +28,7 @@ from featuregate_fleet.tables.folder import BatchId, Tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from featuregate_fleet.evidence.unread import MissingRequests
 
@@ -62,7 +63,8 @@ def drain(
     TablesBroken
         The stream failed; the tables have whole micro-batches, and the next run continues.
     """
-    root = str(logs.resolve())
+    logs = logs.resolve()
+    root = path_in_uri(logs)
     checkpoint = tables.checkpoint("request_logs")
 
     stopped = threading.Event()
@@ -82,37 +84,37 @@ def drain(
             return  # it runs again because its commit was lost, and its files may be gone by now
         listed = [log_file(root, row.uri, row["size"], times) for row in rows.collect()]
         just_read.extend(file.uri for file in listed)
-        new = _new_files(listed, root, read, batch)
-        parse(new, _unread(new, read, root), batch)
+        new = _new_files(listed, logs, read, batch)
+        parse(new, _unread(new, read, logs), batch)
 
     try:
         read = ReadFiles.of(tables) if files is None else files
-        write_batches(_files(spark, root), checkpoint, write)
+        write_batches(_files(spark, spark_path(logs)), checkpoint, write)
         if missed := read.missed(checkpoint, just_read):
-            gone = _gone_files(missed, root, times)
+            gone = _gone_files(missed, logs, times)
             batch = BatchId(f"missed {sha256(chr(0).join(missed).encode()).hexdigest()}", 0)
             parse(gone, [Piece(file) for file in gone], batch)  # one of them may be back
-        for file in read.replaced(root, times):
-            parse([file], *_of_replaced(file, read.read_up_to(file, root)))
+        for file in read.replaced(logs, times):
+            parse([file], *_of_replaced(file, read.read_up_to(file, logs)))
     except PySparkException as error:
         if stopped.is_set():
             return
         raise TablesBroken(f"the stream over {logs} failed: {cause_of(error)}") from error
 
 
-def _new_files(listed: Sequence[LogFile], root: str, read: ReadFiles, batch: BatchId) -> list[LogFile]:
+def _new_files(listed: Sequence[LogFile], logs: Path, read: ReadFiles, batch: BatchId) -> list[LogFile]:
     """Return the files that no other query has read, with their contents. The run names those behind links.
 
     The rows of other queries do not change any more: a micro-batch that runs again leaves out the same files.
     """
     new = [file for file in sorted(listed) if not read.has_of_others(file.uri, batch.query_id)]
-    return [file._replace(content=content_of(file)) for file in new if not is_behind_link(Path(root), file.path)]
+    return [file._replace(content=content_of(file)) for file in new if not is_behind_link(logs, file.path)]
 
 
-def _gone_files(uris: Sequence[str], root: str, times: Mapping[str, LogTimes]) -> list[LogFile]:
+def _gone_files(uris: Sequence[str], logs: Path, times: Mapping[str, LogTimes]) -> list[LogFile]:
     """Return the files that vanished after Spark has listed them. The run names those behind links."""
-    gone = [as_it_is(log_file(root, uri, 0, times)) for uri in uris]
-    return [file for file in gone if not is_behind_link(Path(root), file.path)]
+    gone = [as_it_is(log_file(path_in_uri(logs), uri, 0, times)) for uri in uris]
+    return [file for file in gone if not is_behind_link(logs, file.path)]
 
 
 def _of_replaced(file: LogFile, at: int) -> tuple[list[Piece], BatchId]:
@@ -121,12 +123,12 @@ def _of_replaced(file: LogFile, at: int) -> tuple[list[Piece], BatchId]:
     return pieces_behind(file, at), BatchId(f"replaced {mark}", 0)
 
 
-def _unread(files: Sequence[LogFile], read: ReadFiles, root: str) -> list[Piece]:
+def _unread(files: Sequence[LogFile], read: ReadFiles, logs: Path) -> list[Piece]:
     """Return the pieces of files that were not read: a rotation renames a log, and may compress it.
 
     A file whose text was read has an empty piece, so that its name is known from then on.
     """
-    return [piece for file in files for piece in pieces_behind(file, read.read_up_to(file, root))]
+    return [piece for file in files for piece in pieces_behind(file, read.read_up_to(file, logs))]
 
 
 def _files(spark: SparkSession, root: str) -> DataFrame:

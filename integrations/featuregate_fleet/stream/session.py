@@ -77,21 +77,34 @@ _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
 """Set by ``spark-submit``: the JVM runs already, with the master, the jars and the settings of the command."""
 
 
-def settings(environment: Mapping[str, str], jars: Path | None = None, *, topics: bool = True) -> dict[str, str]:
+def settings(
+    environment: Mapping[str, str], jars: Path | None = None, *, topics: bool = True, s3: bool = False
+) -> dict[str, str]:
     """Return what a session sets: under ``spark-submit`` no master and no jars, which are those of the command."""
     if _GATEWAY in environment:
         return dict(_NEEDED)
     own = {"spark.master": "local[*]", "spark.app.name": "featuregate fleet"}
-    jars_of_spark = class_path(pyspark.__version__, jars, environment, topics=topics)
-    return {**SETTINGS, **own, **dict.fromkeys(_CLASS_PATHS, jars_of_spark)}
+    jars_of_spark = class_path(pyspark.__version__, jars, environment, topics=topics, s3=s3)
+    on_s3 = _on_s3(environment) if s3 else {}
+    return {**SETTINGS, **own, **on_s3, **dict.fromkeys(_CLASS_PATHS, jars_of_spark)}
+
+
+def _on_s3(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the endpoint that the AWS SDK of Python takes from the environment, and Hadoop does not."""
+    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    named = {"endpoint.region": region} if region else {}
+    if endpoint:  # a server of S3's API, which has no host for each bucket
+        named |= {"endpoint": endpoint, "path.style.access": "true"}
+    return {f"spark.hadoop.fs.s3a.{name}": text for name, text in named.items()}
 
 
 @contextmanager
-def local_session(jars: Path | None = None, *, topics: bool = True) -> Iterator[SparkSession]:
+def local_session(jars: Path | None = None, *, topics: bool = True, s3: bool = False) -> Iterator[SparkSession]:
     """Start a session on all cores of this machine, or the one of ``spark-submit``, and stop it at the end.
 
     ``jars`` is a folder with the jars of Delta Lake and of Spark's Kafka connector, which are downloaded without it. A
-    session that reads no ``topics`` needs no connector.
+    session that reads no ``topics`` needs no connector, and one with no path on ``s3`` no jars for that.
 
     In a program that has a session already, such as a notebook, this is another session of the same JVM, with settings
     of its own. The JVM and the program's session go on afterwards.
@@ -108,7 +121,7 @@ def local_session(jars: Path | None = None, *, topics: bool = True) -> Iterator[
         yield session_beside(SparkSession.builder.getOrCreate())
         return
     with _interrupts_restored():
-        spark = _started(jars, topics=topics)
+        spark = _started(jars, topics=topics, s3=s3)
         try:
             yield spark
         finally:
@@ -134,9 +147,9 @@ def session_beside(spark: SparkSession) -> SparkSession:
     return another
 
 
-def _started(jars: Path | None, *, topics: bool) -> SparkSession:
+def _started(jars: Path | None, *, topics: bool, s3: bool) -> SparkSession:
     builder = SparkSession.builder
-    for name, value in settings(os.environ, jars, topics=topics).items():
+    for name, value in settings(os.environ, jars, topics=topics, s3=s3).items():
         builder = builder.config(name, value)
     if _GATEWAY not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import PySparkException
 
-from featuregate.files import replace_file
 from featuregate_fleet.errors import TablesBroken
+from featuregate_fleet.files.storage import make_folder, replace_text
 from featuregate_fleet.stream.internal_topics import TopicEnds, topic_ends
 from featuregate_fleet.tables.failures import cause_of
 
@@ -46,8 +46,8 @@ def _check(found: TopicEnds, checkpoint: Path) -> None:
     file = checkpoint / _FILE
     if not file.exists():
         if found.topic_id:
-            checkpoint.mkdir(parents=True, exist_ok=True)
-            replace_file(file, found.topic_id)
+            make_folder(checkpoint)
+            replace_text(file, found.topic_id)
         return
     if (before := file.read_text()) != found.topic_id:
         raise TablesBroken(

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from featuregate_fleet.errors import WrongSpark
+from featuregate_fleet.files.storage import spark_path
 from featuregate_fleet.tables.folder import BatchId, Tables
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class DeltaTables(Tables):
         return f"delta.`{self._path(table).replace('`', '``')}`"
 
     def _path(self, table: str) -> str:
-        return str(self._folder / table)  # Spark takes a path as it is, and would not decode a URI
+        return spark_path(self._folder / table)
 
 
 def _require_delta_lake(spark: SparkSession) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import ConfigError
 from featuregate_fleet.errors import TablesBroken
+from featuregate_fleet.files.storage import replace_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,10 +27,9 @@ def check_names(folder: Path, cluster: str, names: Pseudonyms | None) -> None:
 def keep_names(folder: Path, cluster: str, names: Pseudonyms | None) -> None:
     """Check the key, and keep for later runs which one it is. The key itself is not kept."""
     check_names(folder, cluster, names)
-    mark, half = _mark(folder, cluster), folder / f".{cluster}.names.half"
     try:
-        half.write_text(_said(names), encoding="utf-8")
-        half.replace(mark)  # a full disk must not leave an empty mark, which no later key would match
+        if _kept(folder, cluster) is None:
+            replace_text(_mark(folder, cluster), _said(names))
     except OSError as error:
         raise TablesBroken(f"the tables {folder} cannot be written: {error.strerror}") from error
 
@@ -40,9 +40,15 @@ def _mark(folder: Path, cluster: str) -> Path:
 
 def _before(folder: Path, cluster: str) -> str | None:
     """Return what the last run has kept; an older release hashed nothing."""
-    if _mark(folder, cluster).exists():
-        return _mark(folder, cluster).read_text(encoding="utf-8")
+    if kept := _kept(folder, cluster):
+        return kept
     return _CLEAR if (folder / "_checkpoints" / cluster).exists() else None
+
+
+def _kept(folder: Path, cluster: str) -> str | None:
+    """Return what the mark says. An empty one is that of a run which was killed while it wrote to HDFS."""
+    mark = _mark(folder, cluster)
+    return (mark.read_text(encoding="utf-8") or None) if mark.exists() else None
 
 
 def _said(names: Pseudonyms | None) -> str:

@@ -1,11 +1,15 @@
-"""One writer at a time: locks of files beside the tables."""
+"""One writer at a time: locks of files beside the tables, or leases on a storage."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+import threading
+from collections import Counter
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.errors import TablesBroken, TablesBusy
+from featuregate_fleet.files.storage import is_local, on_s3, spark_path
+from featuregate_fleet.tables.leases import lease, leased_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,19 +17,27 @@ if TYPE_CHECKING:
 
 _REPORTS: Final = "all reports"
 """In place of a cluster, whose name has no spaces."""
+_ALL: Final = "all clusters"
+"""Likewise, on a storage where Delta Lake itself cannot keep two writers apart."""
+_OTHER_DRIVER: Final = (
+    "another process writes these tables, of this cluster or of another one, and on S3 Delta Lake allows one: wait for "
+    "its end, or read all clusters in one process"
+)
 _REPORT_SECONDS: Final = 60.0
 
 
 def one_writer(tables: Path, cluster: str) -> AbstractContextManager[None]:
-    """Refuse a second run over the same tables, which would share the checkpoint of the first one."""
-    tables.mkdir(parents=True, exist_ok=True)
-    return alone(tables / f".{cluster}.lock", f"another run writes the tables of {cluster}: wait for its end")
+    """Refuse a second run over the same tables, which would share the checkpoint of the first one.
+
+    On S3 it is also refused to another process for another cluster: Delta Lake may lose what one of two drivers writes.
+    """
+    return _turn(tables, cluster, f"another run writes the tables of {cluster}: wait for its end")
 
 
 def adding_report(tables: Path) -> AbstractContextManager[None]:
     """Let one process at a time add a report; a run may go on meanwhile, and retain, forget and compact may not."""
     busy = f"the report was not kept: another process has been writing the table readiness for {_REPORT_SECONDS:g} s"
-    return alone(tables / f".{_REPORTS}.lock", busy, _REPORT_SECONDS)
+    return _turn(tables, _REPORTS, busy, _REPORT_SECONDS)
 
 
 @contextmanager
@@ -33,10 +45,58 @@ def no_other_writer(tables: Path, cluster: str) -> Iterator[None]:
     """Refuse all runs over these tables, also those of other clusters: files that they are writing would vanish."""
     with ExitStack() as locks:
         locks.enter_context(one_writer(tables, cluster))
-        others = {lock.name[1 : -len(".lock")] for lock in tables.glob(".*.lock")} | {_REPORTS}
-        for other in sorted(others - {cluster}):
+        for other in sorted((_names(tables) | {_REPORTS}) - {cluster, _ALL}):
             locks.enter_context(one_writer(tables, other))
         yield
+
+
+def _names(tables: Path) -> set[str]:
+    locks = {lock.name for lock in tables.glob(".*.lock")} if is_local(tables) else leased_names(tables)
+    return {lock[1 : -len(".lock")] for lock in locks}
+
+
+@contextmanager
+def _turn(tables: Path, whose: str, otherwise: str, seconds: float = 0) -> Iterator[None]:
+    lock = _lock(tables, whose)
+    if is_local(tables):
+        tables.mkdir(parents=True, exist_ok=True)
+        with alone(lock, otherwise, seconds):
+            yield
+        return
+    with _DRIVER.of(tables, seconds) if on_s3(tables) else nullcontext(), lease(lock, otherwise, seconds):
+        yield
+
+
+def _lock(tables: Path, whose: str) -> Path:
+    return tables / f".{whose}.lock"
+
+
+class _Driver:
+    """The leases by which this process alone writes tables on S3, of any cluster, from its first turn to its last."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._users: Counter[str] = Counter()
+        self._leases: dict[str, ExitStack] = {}
+
+    @contextmanager
+    def of(self, tables: Path, seconds: float) -> Iterator[None]:
+        name = spark_path(tables)
+        with self._turn:
+            if not self._users[name]:
+                self._leases[name] = ExitStack()
+                self._leases[name].enter_context(lease(_lock(tables, _ALL), _OTHER_DRIVER, seconds))
+            self._users[name] += 1
+        try:
+            yield
+        finally:
+            with self._turn:
+                self._users[name] -= 1
+                if not self._users[name]:
+                    self._leases.pop(name).close()
+
+
+_DRIVER: Final = _Driver()
 
 
 @contextmanager

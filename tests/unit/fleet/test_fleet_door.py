@@ -78,7 +78,7 @@ def test_inputs_that_cannot_be_read_are_refused(fleet: Fleet, tmp_path: Path) ->
         ({}, "logs: there is nothing to read"),
         ({"logs": tmp_path / "none"}, "logs: .* there is no such folder"),
         ({"logs": tmp_path}, "tables: .* would be read as logs"),
-        ({"logs": "s3a://logs/kafka"}, "logs: is a URI"),
+        ({"logs": "ftp://logs/kafka"}, "logs: is a URI"),
         ({"logs_topic": "lines"}, "bootstrap: the topic of logs needs the brokers"),
     ):
         with pytest.raises(ConfigError, match=says):
@@ -88,7 +88,7 @@ def test_inputs_that_cannot_be_read_are_refused(fleet: Fleet, tmp_path: Path) ->
         fleet.table("usages")
 
 
-@pytest.mark.parametrize(("cluster", "tables"), [("../c", "t"), ("c", "s3a://lake/t")])
+@pytest.mark.parametrize(("cluster", "tables"), [("../c", "t"), ("c", "ftp://lake/t")])
 def test_a_place_that_cannot_be_used_is_refused(cluster: str, tables: str) -> None:
     """A name that leaves the folder, and a URI, which would make a folder of that name."""
     spark: Any = None

@@ -114,16 +114,16 @@ def test_a_file_is_known_by_its_content_under_another_name(tmp_path: Path):
     assert [of_broker_1(tmp_path, name).content for name in ("damaged.gz", "7.5d0f3a9c-0-2000")] == [None] * 2
     short = of_broker_1(tmp_path, "short")
     files = ReadFiles([("query", 0, plain.uri, plain.path, 1500, plain.content)])
-    assert files.read_up_to(packed, str(tmp_path)) == 0  # a copy of what is there still
+    assert files.read_up_to(packed, tmp_path) == 0  # a copy of what is there still
     (tmp_path / "1" / "log").write_text(OTHER)
-    assert files.read_up_to(packed, str(tmp_path)) == files.read_up_to(plain, str(tmp_path)) == 1500
+    assert files.read_up_to(packed, tmp_path) == files.read_up_to(plain, tmp_path) == 1500
     files.add(BatchId("query", 0), short.uri, short.path, 1023, short.content)
     (tmp_path / "1" / "short").unlink()
     for other in (plain._replace(broker="2"), plain._replace(content=None), short):
-        assert files.read_up_to(other, str(tmp_path)) == 0
+        assert files.read_up_to(other, tmp_path) == 0
     files.add(BatchId("query", 1), packed.uri, packed.path, 9, packed.content)
     (tmp_path / "1" / "log.gz").unlink()
-    assert files.read_up_to(plain, str(tmp_path)) > 2**60
+    assert files.read_up_to(plain, tmp_path) > 2**60
 
 
 def test_a_file_with_the_name_of_another_one_is_found(tmp_path: Path):
@@ -133,15 +133,15 @@ def test_a_file_with_the_name_of_another_one_is_found(tmp_path: Path):
     before = of_broker_1(tmp_path, "log")
     files = ReadFiles([("query", 0, before.uri, before.path, before.size, before.content)])
     files.add(BatchId("query", 0), uri_of("gone"), "1/gone", 9, before.content)
-    assert files.replaced(str(tmp_path), IN_UTC) == []
+    assert files.replaced(tmp_path, IN_UTC) == []
     (tmp_path / "1" / "log").write_text(LONG + LONG)
-    assert files.replaced(str(tmp_path), IN_UTC) == []
+    assert files.replaced(tmp_path, IN_UTC) == []
     (tmp_path / "1" / "log").write_text(OTHER[:1500])
-    (found,) = files.replaced(str(tmp_path), IN_UTC)
+    (found,) = files.replaced(tmp_path, IN_UTC)
     assert (found.path, found.size, found.broker) == ("1/log", 1500, "1")
     assert found.content not in {None, before.content}
     files.add(BatchId("replaced", 0), found.uri, found.path, found.size, found.content)
-    assert files.replaced(str(tmp_path), IN_UTC) == []
+    assert files.replaced(tmp_path, IN_UTC) == []
     assert files.changed(tmp_path) == []
 
 
@@ -170,10 +170,10 @@ def test_short_and_damaged_files_with_the_name_of_another_one_are_found(tmp_path
     path.write_bytes(before)
     first = of_broker_1(tmp_path, "log")
     files = ReadFiles([("query", 0, first.uri, first.path, first.size, first.content)])
-    assert files.replaced(str(tmp_path), IN_UTC) == []
+    assert files.replaced(tmp_path, IN_UTC) == []
     path.write_bytes(after)
     os.utime(path, ns=(1, 1))  # another time than that of the first one, on any file system
-    (found,) = files.replaced(str(tmp_path), IN_UTC)
+    (found,) = files.replaced(tmp_path, IN_UTC)
     assert (found.path, found.size, found.content) == ("1/log", len(after), of_broker_1(tmp_path, "log").content)
 
 
@@ -186,7 +186,7 @@ def test_a_short_file_that_has_grown_is_no_other_one(tmp_path: Path, text: str):
     first = of_broker_1(tmp_path, "log")
     files = ReadFiles([("query", 0, first.uri, first.path, first.size, first.content)])
     path.write_text(text)
-    assert files.replaced(str(tmp_path), IN_UTC) == []
+    assert files.replaced(tmp_path, IN_UTC) == []
     assert files.changed(tmp_path) == ["1/log"]
 
 

@@ -30,6 +30,13 @@ def test_a_submitted_job_keeps_what_its_command_says(tmp_path: Path):
     assert here["spark.master"] == "local[*]"
     assert here.keys() >= OF_THE_COMMAND
     assert submitted.items() < here.items()
+    (tmp_path / "hadoop-aws-0.jar").touch()
+    there = settings({"AWS_ENDPOINT_URL": "http://minio:9000", "AWS_REGION": "eu-west-1"}, tmp_path, s3=True)
+    assert {name: there[name] for name in there.keys() - here.keys()} == {
+        "spark.hadoop.fs.s3a.endpoint": "http://minio:9000",
+        "spark.hadoop.fs.s3a.endpoint.region": "eu-west-1",
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+    }
     assert submitted.keys().isdisjoint(OF_THE_COMMAND | {"spark.driver.host", "spark.log.level", "spark.ui.enabled"})
     assert ("spark.driver.defaultJavaOptions" in here) == (sys.platform == "linux")
     assert "spark.driver.defaultJavaOptions" not in submitted

@@ -22,7 +22,7 @@ DELTA = {names[-1] for names in delta_names("4.0.0")}
 def put(folder: Path, spark: str) -> Path:
     """Put all jars of a Spark into a folder, as the table names them."""
     line = LINES[".".join(spark.split(".")[:2])]
-    for coordinate in (*line.delta_jars(), *line.connector_jars()):
+    for coordinate in (*line.delta_jars(), *line.connector_jars(), *line.s3_jars()):
         _, name, version = coordinate.split(":")
         (folder / f"{name}-{version}.jar").touch()
     return folder
@@ -44,6 +44,16 @@ def test_a_folder_that_lacks_a_jar_is_refused_by_its_name(tmp_path: Path, begin:
         class_path("4.0.0", folder, {}, topics=True)
     if begin in CONNECTOR:
         assert class_path("4.0.0", folder, {}, topics=False) == f"{folder}/*"
+
+
+def test_jars_for_s3_are_needed_only_for_tables_or_logs_there(tmp_path: Path) -> None:
+    """Spark has none of them."""
+    folder = put(tmp_path, "4.0.0")
+    assert class_path("4.0.0", folder, {}, topics=False, s3=True) == f"{folder}/*"
+    next(folder.glob("hadoop-aws*")).unlink()
+    assert class_path("4.0.0", folder, {}, topics=False) == f"{folder}/*"
+    with pytest.raises(LocalKafkaError, match=r"has no hadoop-aws-\*\.jar, which Spark 4\.0\.0 needs"):
+        class_path("4.0.0", folder, {}, topics=False, s3=True)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +108,11 @@ def test_a_spark_that_nobody_has_published_jars_for_is_named() -> None:
 
 def test_each_jar_of_the_table_has_a_checksum() -> None:
     """A mirror cannot serve another file in its place."""
-    jars = {coordinate for line in LINES.values() for coordinate in (*line.delta_jars(), *line.connector_jars())}
+    jars = {
+        coordinate
+        for line in LINES.values()
+        for coordinate in (*line.delta_jars(), *line.connector_jars(), *line.s3_jars())
+    }
     assert {f"{name}-{version}.jar" for _, name, version in (jar.split(":") for jar in jars)} == known_sums().keys()
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from featuregate.cli.plugin import CommandError, configuration, local_path_argument
+from featuregate.cli.plugin import CommandError, configuration
 from featuregate_fleet.commands.options.cluster_evidence import add_topic_options
 from featuregate_fleet.commands.options.log_times import add_time_options, log_times
 from featuregate_fleet.commands.options.principal_names import add_hash_option, pseudonyms
+from featuregate_fleet.commands.options.tables import storage_argument
 from featuregate_fleet.commands.options.usage_reports import add_usage_topic
+from featuregate_fleet.files.storage import is_below, reached
 
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
 
 def add_evidence_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that name logs and topics, and say what is kept of their lines."""
-    parser.add_argument("--logs", metavar="DIR", type=local_path_argument, help="a folder for each broker")
+    parser.add_argument(
+        "--logs", metavar="DIR", type=storage_argument, help="a folder for each broker, or the URI of it"
+    )
     add_topic_options(parser)
     add_time_options(parser)
     add_usage_topic(parser)
@@ -44,9 +48,9 @@ def checked_names(args: argparse.Namespace) -> Pseudonyms | None:
     """Refuse options that cannot be used together; return the hashes of names, if names are hashed."""
     if not args.logs and not args.logs_topic:
         raise CommandError("fleet run reads logs: give --logs, --logs-topic or both")
-    if args.logs and not args.logs.is_dir():
+    if args.logs and not reached("--logs", args.logs).is_dir():
         raise CommandError(f"--logs {args.logs}: there is no such folder")
-    if args.logs and args.tables.resolve().is_relative_to(args.logs.resolve()):
+    if args.logs and is_below(args.tables, args.logs):
         raise CommandError(
             f"--tables {args.tables} is within --logs {args.logs}, and would be read as logs: move it out"
         )

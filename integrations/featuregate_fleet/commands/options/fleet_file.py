@@ -11,6 +11,7 @@ from featuregate.files import read_file
 from featuregate.toml_values import parse_toml
 from featuregate_fleet.commands.options.evidence import add_evidence_options
 from featuregate_fleet.commands.options.tables import add_tables_folder, cluster_name
+from featuregate_fleet.files.storage import is_local, storage_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -124,7 +125,8 @@ def _beside_file(name: str, value: Any, folder: Path) -> Any:
     if isinstance(value, Path):
         return folder / value
     if name in _FILES and isinstance(value, str) and not value.startswith("env:"):
-        return str(folder / value)
+        place = storage_path(name, value)
+        return str(folder / place) if is_local(place) else value
     return value
 
 

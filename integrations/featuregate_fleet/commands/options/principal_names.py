@@ -6,8 +6,8 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import CommandError
-from featuregate.files import local_path
 from featuregate_fleet.evidence.pseudonyms import Pseudonyms
+from featuregate_fleet.files.storage import reached, storage_path
 
 if TYPE_CHECKING:
     import argparse
@@ -38,6 +38,6 @@ def _key(where: str) -> bytes:
     if where.startswith(_OF_ENVIRONMENT):
         return os.environ.get(where.removeprefix(_OF_ENVIRONMENT), "").encode()
     try:
-        return local_path("--hash-principals", where).read_bytes()
+        return reached("--hash-principals", storage_path("--hash-principals", where)).read_bytes()
     except OSError as error:
         raise CommandError(f"--hash-principals {where}: the key cannot be read: {error.strerror}") from error

@@ -7,6 +7,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import CommandError, local_path_argument
+from featuregate.errors import ConfigError
+from featuregate_fleet.files.storage import reached, storage_path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,8 +44,20 @@ def add_tables_options(parser: argparse.ArgumentParser, *, or_config: bool = Fal
 def add_tables_folder(parser: argparse.ArgumentParser, *, required: bool) -> None:
     """Add ``--tables``."""
     parser.add_argument(
-        "--tables", metavar="DIR", type=local_path_argument, required=required, help="the folder of the tables"
+        "--tables",
+        metavar="DIR",
+        type=storage_argument,
+        required=required,
+        help="the folder of the tables, or its URI, such as s3://lake/kafka",
     )
+
+
+def storage_argument(text: str) -> Path:
+    """Parse the path of a folder of this machine, or the URI of one of a storage."""
+    try:
+        return storage_path("", text)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(error.problem) from None
 
 
 def require_tables(args: argparse.Namespace) -> None:
@@ -61,7 +75,7 @@ def cluster_name(text: str) -> str:
 
 def tables_folder(args: argparse.Namespace) -> Path:
     """Return ``--tables``, which need not exist yet."""
-    folder: Path = args.tables
+    folder: Path = reached("--tables", args.tables)
     if folder.exists() and not folder.is_dir():
         raise CommandError(f"--tables {folder}: this is not a folder")
     return folder

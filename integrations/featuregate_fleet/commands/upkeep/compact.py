@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import OK
 from featuregate_fleet.commands.options.tables import add_tables_options, tables_folder
+from featuregate_fleet.files.storage import on_s3
 from featuregate_fleet.tables.locks import no_other_writer
 
 if TYPE_CHECKING:
@@ -28,6 +29,6 @@ def run(args: argparse.Namespace) -> int:
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
 
-    with no_other_writer(folder, args.cluster), local_session(args.jars, topics=False) as spark:
+    with no_other_writer(folder, args.cluster), local_session(args.jars, topics=False, s3=on_s3(folder)) as spark:
         compact(DeltaTables(spark, folder, args.cluster))
     return OK

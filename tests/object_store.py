@@ -1,0 +1,41 @@
+"""A server with the API of S3, of this process, for the tests of storages."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BUCKET = "lake"
+REGION = "us-east-1"
+
+
+def of_s3(endpoint: str) -> dict[str, str]:
+    """Return the environment of a program that uses the server."""
+    return {
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_REGION": REGION,
+        "AWS_ENDPOINT_URL": endpoint,
+    }
+
+
+@contextmanager
+def object_store() -> Iterator[str]:
+    """Yield the URL of a server that has one empty bucket."""
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    boto3 = pytest.importorskip("boto3")
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        endpoint = f"http://{host}:{port}"
+        keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "region_name": REGION}
+        boto3.client("s3", endpoint_url=endpoint, **keys).create_bucket(Bucket=BUCKET)
+        yield endpoint
+    finally:
+        server.stop()
