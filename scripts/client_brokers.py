@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from featuregate.testing import LocalKafka
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
 
 USER, PASSWORD = "featuregate", "featuregate-secret"
@@ -30,7 +31,7 @@ SETTINGS = {
 class RecordedBroker:
     """One broker of a release, and what clients requested of it."""
 
-    def __init__(self, release: str) -> None:
+    def __init__(self, release: str, log_levels: Mapping[str, str] | None = None) -> None:
         self.release = release
         self.recorder = Recorder()
         plain = self.recorder.listen(lambda: self.kafka.node(1).internal_port)
@@ -43,6 +44,7 @@ class RecordedBroker:
             sasl_mechanism="SCRAM-SHA-512",
             users={USER: PASSWORD},
             properties=SETTINGS | advertised,
+            log_levels=log_levels,
         )
 
     def __enter__(self) -> Self:

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,11 @@ class Installed:
         """The prefix of its topics and client ids."""
         return f"{self.client}-{self.version}"
 
+    def with_settings(self, settings: Mapping[str, str]) -> Installed:
+        """Return the same with settings beside the defaults of the client."""
+        set_here = {"CLIENT_SETTINGS": json.dumps(settings)}
+        return replace(self, environment={**(self.environment or os.environ), **set_here})
+
     @property
     def second_run_id(self) -> str:
         """The same of what is run once more."""
@@ -63,11 +68,15 @@ class Client:
     installer: Callable[[str, str, Path], Installed | None]
 
 
-def install(client: str, version: str, folder: Path) -> Installed | None:
-    """Install a release, or say on stderr why it cannot be had."""
+def install(client: str, version: str, folder: Path, *, to_run: bool = False) -> Installed | None:
+    """Install a release, or say on stderr why it cannot be had.
+
+    ``to_run`` builds a program also for a client whose rows name its library alone.
+    """
     own = f"{client}-{version}".replace("/", "-")
+    installer = go_module if to_run and client in MODULES else CLIENTS[client].installer
     try:
-        found = CLIENTS[client].installer(client, version, folder / own)
+        found = installer(client, version, folder / own)
     except (subprocess.CalledProcessError, OSError) as error:
         said = getattr(error, "stderr", "") or str(error)
         print(f"{client} {version} cannot be had here: {said.strip().splitlines()[-1:]}", file=sys.stderr)
@@ -178,20 +187,38 @@ def has_shares(version: str) -> bool:
     return numbers(version) >= (4, 1)
 
 
-def pyspark(client: str, version: str, folder: Path) -> Installed | None:
-    """Read which Java client the Kafka connector of Spark depends on. Nothing is run: that client has its own row."""
+def java_client_of(group: str, artifact: str, version: str, folder: Path) -> str:
+    """Return which Java client a package of Maven depends on. Nothing is run: that client has its own row."""
     from jgo.maven import MavenContext, Model  # noqa: PLC0415 - an extra
 
     context = MavenContext(resolver=verified_resolver(), repo_cache=folder.with_name("poms"), timeout=60)
-    scala = {(4, 0): "2.13", (3, 0): "2.12", (0, 0): "2.11"}
-    binary = next(name for least, name in scala.items() if numbers(version) >= least)
-    connector = context.project("org.apache.spark", f"spark-sql-kafka-0-10_{binary}").at_version(version)
     try:
-        dependencies = Model(connector.pom(), context).deps.values()
+        dependencies = Model(context.project(group, artifact).at_version(version).pom(), context).deps.values()
     except RuntimeError as error:
         raise OSError(str(error)) from error
     (found,) = {str(each.version) for each in dependencies if each.artifactId == "kafka-clients"}
+    return found
+
+
+def pyspark(client: str, version: str, folder: Path) -> Installed:
+    """Read the pom of the connector that Spark reads and writes Kafka with."""
+    scala = {(4, 0): "2.13", (3, 0): "2.12", (0, 0): "2.11"}
+    binary = next(name for least, name in scala.items() if numbers(version) >= least)
+    found = java_client_of("org.apache.spark", f"spark-sql-kafka-0-10_{binary}", version, folder)
     return Installed(client, version, (), "pom of its Kafka connector", {"kafka-clients": found})
+
+
+def flink(client: str, version: str, folder: Path) -> Installed:
+    """Read the pom of Flink's connector, which had the version of Scala in its name up to 1.14."""
+    suffix = "_2.12" if numbers(version) < (1, 15) else ""
+    found = java_client_of("org.apache.flink", f"{client}{suffix}", version, folder)
+    return Installed(client, version, (), "its pom", {"kafka-clients": found})
+
+
+def connect(client: str, version: str, folder: Path) -> Installed:
+    """Read the pom of Kafka Connect."""
+    found = java_client_of("org.apache.kafka", client, version, folder)
+    return Installed(client, version, (), "its pom", {"kafka-clients": found})
 
 
 # ---------------------------------------------------------------- Node.js and Go
@@ -206,6 +233,17 @@ def kafkajs(client: str, version: str, folder: Path) -> Installed:
     command = ("node", str(PROGRAMS / "node" / "kafkajs.js"))
     lacks = frozenset({"zstd", "kip848", "share"})
     return Installed(client, version, command, "npm, on Node.js 20", without=lacks, environment=found)
+
+
+def kafka_node(client: str, version: str, folder: Path) -> Installed:
+    """Install kafka-node with npm, without its optional codec."""
+    if not (folder / "node_modules").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        output("npm", "install", "--silent", "--no-optional", "--prefix", folder, f"{client}@{version}")
+    found = {**os.environ, "NODE_PATH": str(folder / "node_modules")}
+    command = ("node", str(PROGRAMS / "node" / "kafka_node.js"))
+    lacks = {"zstd", "transactions", "kip848", "share", "sasl-SCRAM-SHA-256", "sasl-SCRAM-SHA-512", "sasl-PLAIN"}
+    return Installed(client, version, command, "npm, on Node.js 20", without=frozenset(lacks), environment=found)
 
 
 def node_binding(client: str, version: str, folder: Path) -> Installed:  # noqa: ARG001 - nothing is installed
@@ -230,6 +268,7 @@ def go_binding(client: str, version: str, folder: Path) -> Installed:
 
 
 MODULES = {
+    "confluent-kafka-go": ("confluent", "github.com/confluentinc/confluent-kafka-go", ()),
     "franz-go": ("franz", "github.com/twmb/franz-go", ("github.com/twmb/franz-go/pkg/kmsg",)),
     "sarama": ("sarama", "github.com/IBM/sarama", ()),
     "kafka-go": ("segmentio", "github.com/segmentio/kafka-go", ("github.com/xdg-go/scram",)),
@@ -295,6 +334,21 @@ CLIENTS = {
         ),
         pyspark,
     ),
+    "flink-connector-kafka": Client(
+        (
+            *("1.13.6", "1.14.6", "1.15.4", "1.16.3", "1.17.2", "3.0.2-1.18", "3.1.0-1.18", "3.2.0-1.19"),
+            *("3.3.0-1.20", "3.4.0-1.20", "4.0.0-2.0", "4.0.1-2.0"),
+        ),
+        flink,
+    ),
+    "connect-runtime": Client(
+        (
+            *("0.11.0.3", "1.0.2", "1.1.1", "2.0.1", "2.1.1", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.3", "2.7.2"),
+            *("2.8.2", "3.0.2", "3.1.2", "3.2.3", "3.3.2", "3.4.1", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.2"),
+            *("4.0.0", "4.1.1", "4.2.0", "4.3.1", "4.4.0"),
+        ),
+        connect,
+    ),
     "node-rdkafka": Client(
         (
             *("2.8.1", "2.9.1", "2.10.1", "2.12.0", "2.13.0", "2.14.6", "2.15.0", "2.16.1", "2.17.0", "2.18.0"),
@@ -310,6 +364,7 @@ CLIENTS = {
         ("1.4.2", "1.5.2", "1.6.1", "1.7.0", "1.8.2", "1.9.1", "1.9.2", "2.0.2", "2.1.1", "2.3.0", "2.6.1", "2.11.1"),
         go_binding,
     ),
+    "kafka-node": Client(("4.1.3", "5.0.0"), kafka_node),
     "kafkajs": Client(("1.12.0", "1.15.0", "1.16.0", "2.0.2", "2.1.0", "2.2.4"), kafkajs),
     "franz-go": Client(
         ("1.7.0", "1.14.0", "1.15.3", "1.16.1", "1.17.1", "1.18.1", "1.19.5", "1.20.7", "1.21.7", "1.22.3"),

@@ -16,11 +16,9 @@ import argparse
 import concurrent.futures
 import datetime as dt
 import json
-import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +107,7 @@ def measure_pins(installed: Sequence[Installed], brokers: Iterable[str]) -> dict
 def oldest_pin(client: Installed, broker: RecordedBroker) -> str:
     """Return the oldest ``api_version`` with which a client works; empty where it works with none."""
     for pin in PINS:
-        pinned = replace(client, environment={**(client.environment or os.environ), "API_VERSION": pin})
+        pinned = client.with_settings({"api_version": pin})
         outcomes: dict[str, dict[str, str]] = {}
         for step in PINNED_STEPS:
             outcomes |= attempt(pinned, broker, f"{client.run_id}-pin-{pin}-{step}", [step])

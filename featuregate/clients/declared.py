@@ -27,11 +27,13 @@ GO: Final = {
     "github.com/segmentio/kafka-go": "kafka-go",
     "github.com/confluentinc/confluent-kafka-go": "confluent-kafka-go",
 }
-JAVA: Final = "kafka-clients"
+JAVA: Final = ("kafka-clients", "connect-runtime", "flink-connector-kafka")
 _PINNED: Final = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?\s*(?:(===?)\s*([^\s;,#\\]+))?")
 _REQUIRED: Final = re.compile(r"^\s*(?:require\s+)?(github\.com/[\w./-]+?)(?:/v\d+)?\s+v(\d\S*)", re.MULTILINE)
 _DEPENDENCY: Final = re.compile(r"<dependency>(.*?)</dependency>", re.DOTALL)
-_JAR: Final = re.compile(r"(?:^|/)kafka-clients-(\d[\w.]*?)\.jar$")
+_JAR: Final = re.compile(
+    r"(?:^|/)(kafka-clients|connect-runtime|flink-(?:sql-)?connector-kafka(?:_2\.\d+)?)-(\d[\w.-]*?)\.jar$"
+)
 _DEEPEST: Final = 100
 
 
@@ -76,14 +78,14 @@ def declared(name: str, read: Callable[[], str]) -> tuple[Client, ...]:
         Files of this name are not read, or the content is not what the name promises.
     """
     if jar := _JAR.search(name):
-        return (client(JAVA, jar.group(1), name),)
+        return (client(_java(jar.group(1)), jar.group(2), name),)
     if name.endswith("go.mod"):
         return tuple(client(GO[module], version, name) for module, version in _REQUIRED.findall(read()) if module in GO)
     if name.endswith((".pom", "pom.xml")):
         return tuple(_of_pom(read(), name))
     if name.endswith(".json"):
         return tuple(dict.fromkeys(_of_npm(_json(name, read()), name, 0)))
-    raise ConfigError(name, "expected go.mod, a pom, the output of 'npm ls --json' as .json, or a kafka-clients jar")
+    raise ConfigError(name, "expected go.mod, a pom, the output of 'npm ls --json' as .json, or the jar of a client")
 
 
 def _json(name: str, text: str) -> Any:
@@ -108,6 +110,12 @@ def _of_pom(text: str, found_in: str) -> Iterator[Client]:
     properties = dict(re.findall(r"<([\w.-]+)>\s*([^<\s]+)\s*</\1>", text))
     for dependency in _DEPENDENCY.findall(text):
         fields = dict(re.findall(r"<(\w+)>\s*([^<\s]+)\s*</\1>", dependency))
-        if fields.get("artifactId") == JAVA:
+        artifact = _java(fields.get("artifactId", ""))
+        if artifact in JAVA:
             version = re.sub(r"^\$\{(.+)\}$", lambda name: properties.get(name.group(1), ""), fields.get("version", ""))
-            yield client(JAVA, version, found_in)
+            yield client(artifact, version, found_in)
+
+
+def _java(artifact: str) -> str:
+    """Return the name of a package of Maven without the version of Scala; Flink's fat jar is as its connector."""
+    return re.sub(r"_2\.\d+$", "", artifact).replace("flink-sql-connector", "flink-connector")

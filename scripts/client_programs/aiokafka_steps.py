@@ -6,10 +6,10 @@ import asyncio
 import time
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from steps import PASSWORD, PIN, USER, AbsentError, run
+from steps import PASSWORD, SETTINGS, USER, AbsentError, run
 
 WAIT = 12.0
-SETTINGS = {"request_timeout_ms": 8000, **({"api_version": PIN} if PIN else {})}
+SET = {"request_timeout_ms": 8000, **SETTINGS}
 
 
 async def started(client):
@@ -20,13 +20,13 @@ async def started(client):
 
 async def producer_of(bootstrap, client_id, **more):
     """Return a producer that runs."""
-    settings = {**SETTINGS, **more}
+    settings = {**SET, **more}
     return await started(AIOKafkaProducer(bootstrap_servers=bootstrap, client_id=client_id, **settings))
 
 
 async def consumer(bootstrap, client_id, *topics, **more):
     """Return a consumer that runs."""
-    settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False, **SETTINGS, **more}
+    settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False, **SET, **more}
     made = AIOKafkaConsumer(*topics, bootstrap_servers=bootstrap, client_id=client_id, group_id=client_id, **settings)
     return await started(made)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import confluent_kafka as ck
-from steps import PASSWORD, USER, AbsentError, run
+from steps import PASSWORD, SETTINGS, USER, AbsentError, run
 
 WAIT = 12.0
 VERSION = tuple(int(each) for each in ck.version()[0].split(".")[:3] if each.isdigit())
@@ -18,6 +18,7 @@ def config(bootstrap, client_id, **more):
         "client.id": client_id,
         "log_level": 2,
         "socket.timeout.ms": 6000,
+        **SETTINGS,
         **{name.replace("_", "."): value for name, value in more.items()},
     }
 

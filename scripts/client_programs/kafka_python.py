@@ -7,14 +7,14 @@ import time
 import kafka
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
-from steps import PASSWORD, PIN, USER, AbsentError, run
+from steps import PASSWORD, SETTINGS, USER, AbsentError, run
 
 WAIT = 12.0
 TIMES = {"request_timeout_ms": 9000}
 if "api_version_auto_timeout_ms" in KafkaConsumer.DEFAULT_CONFIG:
     TIMES["api_version_auto_timeout_ms"] = 8000  # two seconds are few where several clients start at once
-if PIN:
-    TIMES["api_version"] = tuple(int(part) for part in PIN.split("."))
+if "api_version" in SETTINGS:
+    TIMES["api_version"] = tuple(int(part) for part in SETTINGS["api_version"].split("."))
 FIELDS = len(OffsetAndMetadata._fields)
 OLD_CONSUMER = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 500}
 

@@ -8,8 +8,8 @@ import sys
 import threading
 import traceback
 
-PIN = os.environ.get("API_VERSION")
-"""The ``api_version`` that clients are set to, such as ``0.10.2``; None leaves the setting out."""
+SETTINGS = json.loads(os.environ.get("CLIENT_SETTINGS", "{}"))
+"""What an app sets beside the defaults of its client, such as ``{"api_version": "0.10.2"}``."""
 USER, PASSWORD = "featuregate", "featuregate-secret"
 LIMIT = 20.0
 """Seconds that a step may take: clients retry for ever where a broker refuses what they send."""

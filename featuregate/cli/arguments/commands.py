@@ -104,7 +104,7 @@ def _fit(parser: argparse.ArgumentParser) -> None:
         type=local_path_argument,
         action="append",
         default=[],
-        help="the clients of a go.mod, a pom, the output of 'npm ls --json' as .json, or of a kafka-clients jar by its "
+        help="the clients of a go.mod, a pom, the output of 'npm ls --json' as .json, or of a jar by its "
         "name; may be repeated",
     )
     parser.add_argument("--spark", metavar="VERSION", help="the client in this release of Spark, such as 4.0.0")

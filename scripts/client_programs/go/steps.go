@@ -17,6 +17,12 @@ const (
 	wait           = 12 * time.Second
 )
 
+// What an app sets beside the defaults of its client, such as {"version": "0.10.2.0"}.
+var settings = func() (found map[string]string) {
+	_ = json.Unmarshal([]byte(os.Getenv("CLIENT_SETTINGS")), &found)
+	return found
+}()
+
 var errAbsent = errors.New("absent")
 
 type step func(bootstrap, topic, clientID, mechanism string) error

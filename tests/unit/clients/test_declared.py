@@ -61,6 +61,23 @@ def test_a_pom_may_have_its_version_in_a_property():
 def test_a_jar_is_read_by_its_name_alone():
     """The file need not be here."""
     assert read("/opt/app/lib/kafka-clients-2.4.1.jar", "") == [("kafka-clients", "2.4.1")]
+    assert read("connect-runtime-3.9.2.jar", "") == [("connect-runtime", "3.9.2")]
+
+
+@pytest.mark.parametrize(
+    ("jar", "version"),
+    [
+        ("flink-connector-kafka-3.4.0-1.20.jar", "3.4.0-1.20"),
+        ("flink-sql-connector-kafka-3.4.0-1.20.jar", "3.4.0-1.20"),
+        ("flink-connector-kafka_2.12-1.14.6.jar", "1.14.6"),
+    ],
+)
+def test_the_connectors_of_flink_bring_a_java_client(jar: str, version: str):
+    """The table has the client of each from its pom."""
+    (found,) = declared(jar, lambda: "")
+    assert (found.name, found.version) == ("flink-connector-kafka", version)
+    assert found.library is not None
+    assert found.library[0] == "kafka-clients"
 
 
 @pytest.mark.parametrize(("name", "text"), [("Pipfile", ""), ("npm.json", "{"), ("npm.json", "[" * 100_000)])

@@ -9,12 +9,19 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 func client(bootstrap, clientID string, more ...kgo.Opt) (*kgo.Client, context.Context, func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	switch settings["max.versions"] {
+	case "0.11.0":
+		more = append(more, kgo.MaxVersions(kversion.V0_11_0()))
+	case "2.0":
+		more = append(more, kgo.MaxVersions(kversion.V2_0_0()))
+	}
 	made, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(bootstrap), kgo.ClientID(clientID)}, more...)...)
 	if err != nil {
 		panic(err)

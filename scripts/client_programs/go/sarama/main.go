@@ -14,6 +14,13 @@ import (
 func config(clientID string) *sarama.Config {
 	made := sarama.NewConfig()
 	made.ClientID = clientID
+	if version, ok := settings["version"]; ok {
+		parsed, err := sarama.ParseKafkaVersion(version)
+		if err != nil {
+			panic(err)
+		}
+		made.Version = parsed
+	}
 	made.Producer.Return.Successes = true
 	made.Producer.RequiredAcks = sarama.WaitForAll
 	made.Consumer.Offsets.Initial = sarama.OffsetOldest
