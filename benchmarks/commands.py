@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from importing import ENVIRONMENT, process
 from live import AS_THE_SCRIPT, KAFKA, LOGGING, TOOL
-from measuring import Row, Section, announce, at_least, beside, take_turns
+from measuring import Row, Sample, Section, announce, at_least, beside, each, take_turns
 
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.jars import jars_of
@@ -60,6 +60,7 @@ def run(rounds: int) -> Section:
         rows = (
             *(beside_the_tool(kafka, command, logging, rounds) for command in COMMANDS),
             *(beside_python(command.format(kafka.bootstrap), rounds) for command in OTHERS),
+            fit_of_clients(Path(folder), rounds),
         )
     return Section(
         name="commands",
@@ -100,6 +101,27 @@ def beside_python(command: str, rounds: int) -> Row:
         contestant()  # as above
     ours, python = take_turns(command, rounds, contestants, "ms").values()
     return beside(f"featuregate {command.partition(' --')[0]}, whole process", ours, python)
+
+
+CLIENTS = ("confluent-kafka==2.6.0", "kafka-python==2.0.2", "aiokafka==0.10.0", "pyspark==4.0.0")
+MOST_BEYOND = 300.0
+"""Milliseconds."""
+
+
+def fit_of_clients(folder: Path, rounds: int) -> Row:
+    """Measure what ``fit`` of five clients takes beyond Python's start, with the table of clients loaded."""
+    requirements = folder / "requirements.txt"
+    requirements.write_text("\n".join(CLIENTS))
+    named = ("--requirements", str(requirements), "--declared", "kafka-clients-3.9.0.jar", "--to", "4.2")
+    contestants: dict[str, Callable[[], float]] = {
+        "fit": whole_process([sys.executable, "-c", START_OURS, "fit", *named]),
+        "python -c pass": partial(process, "pass"),
+    }
+    for contestant in contestants.values():
+        contestant()  # as above
+    ours, python = take_turns("fit", rounds, contestants, "ms").values()
+    beyond = tuple(mine - other for mine, other in zip(ours.values, python.values, strict=True))
+    return each(MOST_BEYOND, "featuregate fit of 5 clients, beyond Python's start", Sample("featuregate", "ms", beyond))
 
 
 START = "import sys; from featuregate.cli.script import kafka_features; sys.exit(kafka_features())"

@@ -111,16 +111,22 @@ class Fit:
     verdict: Verdict
     """``depends``: it works as long as the app does not use what a finding names."""
     findings: tuple[Finding, ...]
-    basis: str
-    """The measured releases that the verdict is from."""
+    basis: tuple[str, ...]
+    """The measured releases that the verdict is from: one, or the two around it, which agree."""
     pin: str | None = None
     """The lowest ``api_version`` with which the client works on this release; None where the setting does no harm."""
 
     def __str__(self) -> str:
         about = "; ".join(map(str, self.findings))
         if self.verdict == "depends":
-            return f"{self.client}: works on {self.release}{self._unless}, but not {about}"
-        return f"{self.client}: {self.verdict} on {self.release}" + (f": {about}" if about else self._unless)
+            return f"{self.client}: works on {self.release}{self._unless}, but not {about}{self.by_neighbours}"
+        found = f"{self.client}: {self.verdict} on {self.release}" + (f": {about}" if about else self._unless)
+        return found + self.by_neighbours
+
+    @property
+    def by_neighbours(self) -> str:
+        """Which releases were measured in place of this one, for texts; empty if it was measured itself."""
+        return f" (as measured of {' and '.join(self.basis)}, around it)" if len(self.basis) > 1 else ""
 
     @property
     def _unless(self) -> str:
@@ -150,7 +156,7 @@ def fit_of(client: Client, release: str, *, sasl: str | None = None) -> Fit:
         release=release,
         verdict=_verdict(findings, needed),
         findings=tuple(findings),
-        basis=", ".join(f"{row.client} {row.version}" for row in between),
+        basis=tuple(f"{row.client} {row.version}" for row in between),
         pin=lowest_pin(between, release),
     )
 
@@ -180,7 +186,7 @@ def _unknown(client: Client, release: str, rows: Sequence[ClientRow]) -> Fit:
         release=release,
         verdict="unknown",
         findings=(Finding(step=RELEASE, fate="unknown", why=why),),
-        basis="",
+        basis=(),
     )
 
 

@@ -82,7 +82,7 @@ def to_json(found: Fit) -> dict[str, Any]:
         "found_in": found.client.found_in,
         "kafka": found.release,
         "verdict": found.verdict,
-        "measured": found.basis,
+        "measured": list(found.basis),
         "api_version": found.pin,
         "findings": [
             {"step": each.step, "fate": each.fate, "why": each.why, "works_from": each.works_from}

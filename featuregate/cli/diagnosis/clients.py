@@ -38,7 +38,7 @@ def _pin_finding(fit: Fit) -> Finding:
         code="client-setting",
         where=str(fit.client),
         problem=f"With an api_version below {fit.pin} it does not work on Kafka {fit.release}.",
-        evidence=f"measured: {fit.basis}",
+        evidence=f"measured of {' and '.join(fit.basis)}",
         advice="leave api_version out of its settings: it asks the broker then",
     )
 
@@ -74,6 +74,6 @@ def _finding(fit: Fit, mechanism: str | None) -> Finding:
         code="client-breaks" if fit.verdict == "breaks" else "client-lacks",
         where=str(fit.client),
         problem=f"It cannot do this on Kafka {fit.release}: {', '.join(each.title for each in findings)}.",
-        evidence="; ".join(f"{each.title}: {each.why}" for each in findings),
+        evidence="; ".join(f"{each.title}: {each.why}" for each in findings) + fit.by_neighbours,
         advice=f"install {newer} or newer" if newer else "use another client for it",
     )

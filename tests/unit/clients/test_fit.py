@@ -68,6 +68,16 @@ def test_scram_is_named_with_the_release_that_logs_in():
     assert {found.works_from for found in confluent("2.6.0").findings} == {"confluent-kafka 2.6.1"}
 
 
+def test_a_release_between_two_that_agree_says_so():
+    """1.5.2 was not measured: 1.5.0 and 1.6.1 were, and both break."""
+    assert str(confluent("1.5.2")).endswith(
+        " (as measured of confluent-kafka 1.5.0 and confluent-kafka 1.6.1, around it)"
+    )
+    assert confluent("1.5.2").verdict == "breaks"
+    assert "as measured of" not in str(confluent("1.5.0"))
+    assert confluent("2.16.9").verdict == "unknown"
+
+
 def row(version: str, fate: str, release: str = "4.2.0") -> ClientRow:
     """Return a row with one step on one broker."""
     on = {release: OnBroker({}, {"produce": Step(fate)})}

@@ -47,6 +47,13 @@ def test_a_client_that_ran_steadily_blocks_where_it_cannot_look_up_offsets():
     assert " or newer, before the brokers move to 4.2." in row.do
 
 
+def test_a_release_that_was_not_measured_is_what_its_neighbours_are_and_says_so():
+    """librdkafka 1.5.2 is between two that cannot look up offsets; nothing is known beyond the newest."""
+    (row,) = [row for row in report(*steady("1.5.2-rdkafka-1.5.2")).rows if row.check == "client-software"]
+    assert row.verdict is Verdict.BLOCK
+    assert "(as measured of librdkafka 1.5.0 and librdkafka " in row.why
+
+
 @pytest.mark.parametrize(
     ("name", "version"),
     [("confluent-kafka-go", "1.4.2-librdkafka-1.4.2"), ("librdkafka", "1.3.0"), ("anything", "7-rdkafka-1.5.0")],

@@ -79,7 +79,7 @@ def logs_in(principal: str | None) -> bool:
 
 def _row(verdict: Verdict, fit: Fit, findings: list[Finding], of_client: list[Usage], apis: ReleaseApis) -> Row:
     client, software = client_name(of_client[0]), f"{fit.client.name} {fit.client.version}"
-    about = "; ".join(f"{each.title}: {each.why}" for each in findings)
+    about = "; ".join(f"{each.title}: {each.why}" for each in findings) + fit.by_neighbours
     newer = upgrade_for(findings)
     upgrade = f"Upgrade {client} to {newer} or newer" if newer else f"Upgrade or stop {client}"
     said = {
