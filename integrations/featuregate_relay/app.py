@@ -73,7 +73,7 @@ def make_app(
     /ofrep/v1/...                      the same, where the relay has a single cluster
     /healthz                           200 while the process serves; no cluster is looked at
     /readyz                            503 until each cluster has a view, then 200, also while brokers are away
-    /readyz?max-age=                   503 also while the answers of a cluster are older than so many seconds
+    /readyz?max-age=                   503 also while the answers of a cluster are older than SECONDS
     /metrics                           numbers of each cluster, broker and gate, for Prometheus
     /                                  a page for people: all clusters, or the only one
     /clusters/{name}                   the page of a cluster

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LONGEST_REQUIREMENT: Final = 1000
 """Characters of the text."""
 MOST_CONDITIONS: Final = 64
-"""Those of presets included, and without those that stand twice beside each other."""
+"""Those of presets included, and without those that follow themselves."""
 MOST_REASONS: Final = 6000
 """Of one answer: one for each broker of the largest cluster. Those that keep it closed come first."""
 

@@ -84,7 +84,7 @@ class ServedCluster:
         return tuple([key for gate, key in self._sticky if gate.open])
 
     def latches(self, cluster_id: str | None) -> dict[str, str]:
-        """Return what stands for the latch of each sticky gate, by its name: see :func:`latch_of`."""
+        """Return the digits that identify the latch of each sticky gate, by its name: see :func:`latch_of`."""
         return {gate.name: latch_of(cluster_id, gate) for gate, _ in self._sticky}
 
     def stop_waiting(self) -> None:

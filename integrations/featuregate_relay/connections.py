@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
 _FOR_POLLS: Final = 4
-"""One in so many descriptors is for polls and files: polls keep a connection to each broker."""
+"""One in this many descriptors is for polls and files: polls keep a connection to each broker."""
 _LEAST_FOR_POLLS: Final = 64
 """Also for the process itself, which has opened two dozen before the first poll."""
 

@@ -14,7 +14,7 @@ ABORTED_AT_MOST: Final = 50
 """Transactions that were aborted in a row."""
 TAKEN_AT_MOST: Final = 6
 TAKEN_SECONDS: Final = 180.0
-"""Transactional ids that another process took, within so many seconds. Commits in between do not count: two processes
+"""Transactional ids that another process took, within this many seconds. Commits in between do not count: two processes
 of one name fence each other for ever, and each commits something whenever it is its turn."""
 UNEXPLAINED_AT_MOST: Final = 5
 """Transactions that were aborted without a commit in between, for an error of which nothing is known."""
@@ -49,7 +49,7 @@ class Failures:
         return replace(self, unreleased_since=None)
 
     def after_abort(self, *, unexplained: bool = False) -> Failures:
-        """Count an aborted transaction; the count begins anew after the limit."""
+        """Count an aborted transaction; the count begins again after the limit."""
         aborted = self.aborted % ABORTED_AT_MOST + 1
         return replace(self, aborted=aborted, unexplained=self.unexplained + unexplained)
 

@@ -46,7 +46,7 @@ class GroupWatch:
     Parameters
     ----------
     longest_round
-        Seconds for which a partition may stand still before an event says so: a round may last so long.
+        Seconds for which a partition may stand still before an event says so: a round may take as long.
     """
 
     def __init__(

@@ -54,7 +54,7 @@ class OutcomeHandler:
         self.rounds = rounds
         """Measures how long the app's code takes, and knows the limits."""
         self.callers = Callers()
-        """Threads for calls with a bound, which run beside the app's code."""
+        """Threads for calls with a bound, which run alongside the app's code."""
 
     @property
     def under_way(self) -> set[Transaction]:

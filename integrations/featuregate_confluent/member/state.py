@@ -52,7 +52,7 @@ class MemberState:
     """Change it with :meth:`update`."""
     partitions: Mapping[Partition, CommittedOffset] = field(default_factory=dict)
     """The partitions that are this member's: of each the next offset to process, None where nothing was ever committed,
-    and the mark beside it."""
+    and the mark next to it."""
     assignment: Assignment = field(default_factory=Assignment)
     """The current assignment: a partition that is taken, dropped or taken back begins another one."""
     lost: str | None = None

@@ -70,7 +70,7 @@ class Fleet:
     Parameters
     ----------
     spark
-        The session that is there. It stays as it is: the pipeline has a session of its own beside it.
+        The session that is there. It stays as it is: the pipeline creates another session for itself.
     tables
         The folder of the tables, or its URI on a storage; it need not exist yet.
     cluster

@@ -95,7 +95,7 @@ def _file(name: str) -> Iterator[Path]:
 
 
 def evidence_of(look: Look) -> Evidence:
-    """Return what a log says as evidence. A node of the cluster is told by its id in the client ids of nodes."""
+    """Return what a log says as evidence. The id in the client ids of nodes identifies a node of the cluster."""
     usage = tuple(_usage(row, row["outcome"], row["first_seen"], row["last_seen"]) for row in look.usage)
     unknown = dict.fromkeys(field for field in Usage.__dataclass_fields__)
     cut = tuple(

@@ -31,7 +31,7 @@ class Stop:
         return not self._asked.empty()
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long, or until `set` is called; return whether it was."""
+        """Wait for SECONDS, or until `set` is called; return whether it was called."""
         try:
             self._asked.get(timeout=seconds)
         except Empty:

@@ -262,7 +262,7 @@ class _Parser:
 
 
 def _understand(line: Unwrapped, previous: str) -> Request | Refusal | str | None:
-    """Return what a line says, the reason why it is for the quarantine, or None for a line beside a refusal."""
+    """Return what a line says, the reason why it is for the quarantine, or None for a line of a refusal."""
     found = read_unwrapped(line)
     if found != NO_REQUEST:
         return found

@@ -1,6 +1,6 @@
 """The columns of each table, as Arrow schemas. Pure.
 
-Every table has the columns of `ORIGIN` beside its own. They name the stream and the micro-batch that wrote a row.
+Every table has the columns of `ORIGIN` in addition to its own. They name the stream and micro-batch that wrote a row.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ QUARANTINE: Final = pa.schema(
         ("text_log", pa.bool_()),  # as in API_USAGE
     ]
 )
-"""The lines that are no evidence: one row each for the first ones of a file and reason, one for others that are alike,
+"""The lines that are not evidence: one row each for the first ones of a file and reason, one for others that are alike,
 and one for the rest of a file that cannot be read."""
 
 LOG_LINES: Final = pa.schema(
@@ -118,7 +118,7 @@ COVERAGE: Final = pa.schema(
         ("failure", pa.string()),  # why not
     ]
 )
-"""The levels that brokers told when a run began. Hours with lines are in `API_USAGE`."""
+"""The levels that brokers reported when a run began. Hours with lines are in `API_USAGE`."""
 
 MEMBER: Final = pa.struct(
     [

@@ -28,7 +28,7 @@ _SHARED_RAW: Final = 160
 
 
 class QuarantinedLines:
-    """Lines of one file that are no evidence."""
+    """Lines of one file that are not evidence."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -37,7 +37,7 @@ class QuarantinedLines:
         self._shared: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     def add(self, file: LogFile, rows: Sequence[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
-        """Take a row for each of some lines; yield those rows that stand for themselves, as `PARSED`."""
+        """Take a row for each of some lines; yield those rows that each represent one line, as `PARSED`."""
         self.count += len(rows)
         own = [row for row in rows if not self._shares(row)]
         if own:
@@ -46,7 +46,7 @@ class QuarantinedLines:
             yield from self.end(file)
 
     def end(self, file: LogFile) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that stand for several lines, and forget them."""
+        """Yield the rows that each represent several lines, and forget them."""
         if self._shared:
             yield _parsed(file, list(self._shared.values()))
             self._shared.clear()

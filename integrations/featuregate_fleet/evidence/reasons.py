@@ -48,7 +48,7 @@ OF_REPORTS: Final = frozenset({MALFORMED_REPORT, NEWER_REPORT, OTHER_CLUSTER})
 """The reasons of usage reports, which a replay leaves where they are."""
 
 NOTHING_MISSING: Final = OF_REPORTS | {NO_REQUEST, EMPTY, PART}
-"""The reasons of what is no request. Each other one is evidence that is missing, also one of another release."""
+"""The reasons of lines that are not requests. Each other reason, also of another release, is missing evidence."""
 
 LAYOUTS: Final = "Kafka's, Strimzi's, other Log4j patterns with a date, CRI, Docker, kubectl, Compose, syslog and JSON"
 """What is read, in the words of messages."""

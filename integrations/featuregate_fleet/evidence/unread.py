@@ -1,4 +1,4 @@
-"""Files that a run leaves unread, in whole or in part, where no line in quarantine stands for them. Pure."""
+"""Files that a run leaves unread, in whole or in part, where no line in quarantine represents them. Pure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def unread_file(path: str, reason: str) -> UnreadFile:
 
 
 def some_of(paths: Sequence[str]) -> str:
-    """Return the first path, and say how many there are beside it."""
+    """Return the first path, and say how many more there are."""
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
 
 

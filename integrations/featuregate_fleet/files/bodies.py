@@ -53,7 +53,7 @@ def _cut(line: bytes) -> bytes:
 
 
 def _without_request(line: bytes) -> bytes:
-    """Return a line that has no request, in no spelling, and is no part of one."""
+    """Return a line that has no request, in no spelling, and is not a part of one."""
     if any(tail in line for tail in _TAILS):
         raise BodiesUncut("a line is one part of a split line")
     if b"{" in line:

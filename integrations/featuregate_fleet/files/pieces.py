@@ -26,7 +26,7 @@ _COMPRESSED_BLOCK: Final = 2**16
 """A block may grow a thousandfold when it is decompressed."""
 _TEXT_BLOCK: Final = 2**20
 _MOST_LINES: Final = 2**18
-"""That are placed at once: each takes some tens of bytes beside its text, of which it may have none."""
+"""That are placed at once: each takes some tens of bytes in addition to its text, which may be empty."""
 _HEADER: Final = 2**20
 """Bytes before a piece in which the line before it begins, if that is the header of a refusal, and those of a request
 that a container runtime has split."""
@@ -45,7 +45,7 @@ _FORMATS: Final = {
     b"\xff\xfe[\0": "UTF-16",
     b"\xff\xfe2\0": "UTF-16",
 }
-"""By the first bytes of a file: what Log4j 2, logrotate, shippers and editors write beside plain text."""
+"""By the first bytes of a file: what Log4j 2, logrotate, shippers and editors write apart from plain text."""
 _LONGEST_MARK: Final = max(map(len, _FORMATS))
 _BEGINNING: Final = 1024
 """Bytes of a text that tell it from others: some lines, of which each has its time."""
@@ -249,7 +249,7 @@ def _members(file: IO[bytes]) -> Iterator[bytes]:
                 raise
             yield text
             block = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
-    if not decoder.eof:  # also where the file is empty, which is no gzip
+    if not decoder.eof:  # also where the file is empty, which is not gzip
         raise EOFError("the compressed file ends before its end was marked")
 
 
@@ -326,7 +326,7 @@ def _one_value(text: bytes | memoryview) -> pa.Array:
 
 
 def texts_of(lines: pa.Array) -> pa.Array:
-    """Return lines as texts, with a replacement for bytes that are no UTF-8, and without carriage returns."""
+    """Return lines as texts, with a replacement for bytes that are not UTF-8, and without carriage returns."""
     try:
         texts = pc.cast(lines, pa.string())
     except pa.ArrowInvalid:

@@ -25,7 +25,7 @@ _LONGEST: Final = 64 * 2**20
 """Bytes of a segment. A line that is longer is cut."""
 _HEAD: Final = 1024
 PROGRESS: Final = ".progress.json"
-"""The one file beside the segments of a broker."""
+"""The one file in the folder of a broker that is not a segment."""
 _MARK_BYTES: Final = 4
 
 
@@ -202,7 +202,7 @@ def _inode(path: Path) -> int | None:
 
 
 def _opened(path: Path) -> IO[bytes] | None:
-    """Open a log, which is no link; None between the renaming of one and the first line of the next one."""
+    """Open a log, which must not be a link; None between the renaming of one and the first line of the next one."""
     try:
         return open(path, "rb", opener=_without_links)
     except FileNotFoundError:

@@ -142,5 +142,5 @@ def _reasons(found: Sequence[Row], apis: ServedApis | None) -> list[str]:
 
 
 def _served(apis: ServedApis, name: str | None) -> Served | None:
-    """Return what is served of an API. Tables of older releases may have keys below 0, which are no API."""
+    """Return what is served of an API. Tables of older releases may have keys below 0, which are not APIs."""
     return None if name is None or name.startswith("api:-") else apis.served(api_key(name))

@@ -56,5 +56,5 @@ def row_name(right: int, top: int, name: str, *, lost: bool = False) -> str:
 
 
 def share(count: int, most: int) -> float:
-    """Return a share on a logarithmic scale, so that one request is seen beside a million."""
+    """Return a share on a logarithmic scale, so that one request is visible next to a million."""
     return math.log1p(count) / math.log1p(most) if count else 0.0

@@ -228,7 +228,7 @@ class Evidence:
 def confirmed(evidence: Evidence, now: View) -> Evidence:
     """Return evidence with the levels that brokers have now.
 
-    Records are not read anew. Where the levels are those of before, clients cannot have begun to write other kinds.
+    Records are not read again. Where the levels are those of before, clients cannot have begun to write other kinds.
     """
     at = datetime.fromtimestamp(now.seen_at, UTC)
     features = {one.feature for one in evidence.levels} | now.finalized.keys()

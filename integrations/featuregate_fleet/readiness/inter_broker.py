@@ -26,7 +26,7 @@ _SHAPES: Final = {
     re.compile(r"raft-client-(\d+)"): frozenset({1, 18}),
     re.compile(r"(\d+)"): frozenset({18, 19, 24}),
 }
-"""The client ids of nodes, with the APIs beside internal ones that nodes send under them: Kafka's ReplicaFetcherThread,
+"""The client ids of nodes, with the APIs that nodes send under them, without internal ones: ReplicaFetcherThread,
 TransactionMarkerChannelManager, AddPartitionsToTxnManager, PersisterStateManager, KafkaRaftManager and
 NodeToControllerChannelManager, and ControllerChannelManager before 4.0 (seen on 3.2.3, 3.9.2 and 4.2.0)."""
 _NUMBER_ALONE: Final = re.compile(r"\d+")
@@ -48,7 +48,7 @@ class _Named(NamedTuple):
 
 
 def tell_apart(evidence: Evidence) -> Evidence:
-    """Return the evidence with the requests of nodes beside those of clients."""
+    """Return the evidence with the requests of nodes separated from those of clients."""
     found = set(of_nodes(evidence.usage, evidence.brokers_known))
     return replace(
         evidence,
@@ -60,7 +60,7 @@ def tell_apart(evidence: Evidence) -> Evidence:
 def of_nodes(usages: Iterable[Usage], brokers: Collection[str]) -> tuple[Usage, ...]:
     """Return the requests of brokers and controllers; internal APIs, which a client has no use for, are left out.
 
-    The client id alone is no evidence, because clients choose it. A request agrees with what nodes do if its principal
+    The client id alone proves nothing, because clients choose it. A request agrees with what nodes do if its principal
     sent an internal API on this listener, which needs CLUSTER_ACTION. It also does on the one other listener on which
     most brokers are named, two at least, if its principal speaks for several of ``brokers``, or if no other principal
     speaks for the same one. A client may write lines of a text log: they say nothing of requests that are logged in

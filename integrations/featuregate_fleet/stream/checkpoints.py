@@ -23,7 +23,7 @@ def write_batches(stream: DataFrame, checkpoint: Path, write: Callable[[DataFram
     """Write what is there now and was not written before, in micro-batches.
 
     A micro-batch whose commit was lost comes again, under the same id. Where the checkpoint was lost, the stream begins
-    anew, as another query.
+    again, as another query.
     """
 
     def write_batch(batch: DataFrame, number: int) -> None:
@@ -52,7 +52,7 @@ def unread(records: DataFrame, rows: DataFrame, end: Column, batch: BatchId) -> 
 def resumed(checkpoint: Path) -> str:
     """Return the folder of a checkpoint, without checksums of files that are gone.
 
-    Hadoop keeps ``.7.crc`` beside ``7``. Where the file of a micro-batch was deleted or lost, and its checksum was not,
+    Hadoop keeps ``.7.crc`` next to ``7``. If the file of a micro-batch was deleted or lost, and its checksum was not,
     Spark cannot write that file again, and reports that another query uses the checkpoint.
     """
     for log in _LOGS if is_local(checkpoint) else ():  # a storage has none

@@ -68,7 +68,7 @@ def drain_log_topic(
             raise InterruptedError  # as in request_logs
         if batch.batch_id <= max((part.last for part in read if part.query_id == batch.query_id), default=-1):
             return  # it runs again because its commit was lost
-        # A lost checkpoint begins anew. The rows of other queries do not change any more.
+        # After a lost checkpoint the query begins again. The rows of other queries do not change any more.
         done = _read_up_to(part for part in read if part.query_id != batch.query_id)
         new = _behind(records, done) if done else records
         parse = ReusedWorkerTask(partial(parse_records, times=dict(times), kept=kept))

@@ -22,7 +22,7 @@ def in_parallel(
     most: int,
     expected: tuple[type[Exception], ...],
 ) -> Iterator[tuple[str, _Result | Exception]]:
-    """Do the work of each cluster, of so many at a time, and yield each result or expected error once it is there.
+    """Do the work of each cluster, for this many at a time, and yield each result or expected error once it is there.
 
     The jobs of a cluster are in a pool of their own of Spark's fair scheduler, so that those of a large cluster do not
     keep a small one waiting. An error that is not expected is raised once the others are done.

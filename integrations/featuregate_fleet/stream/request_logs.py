@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from featuregate_fleet.evidence.unread import MissingRequests
 
 _FILES_IN_A_BATCH: Final = 256
-"""A micro-batch costs three seconds of processor time beside its lines."""
+"""A micro-batch costs three seconds of processor time in addition to its lines."""
 _PATTERN: Final = re.compile(r"[\\*?\[\]{}]")
 """What has a meaning in the patterns of Hadoop's file systems."""
 

@@ -37,7 +37,7 @@ _SESSION_SETTINGS: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",  # lines of 10 kB and more have to fit into a worker
     "spark.sql.session.timeZone": "UTC",
 }
-"""What the streams and the tables need of their session, also of one beside a session of the user."""
+"""What the streams and the tables need of their session, also where the user has another session."""
 
 _NEEDED: Final = {
     **_SESSION_SETTINGS,
@@ -45,7 +45,7 @@ _NEEDED: Final = {
     # Python's workers take the memory of a block of lines from the last one: otherwise glibc gives it back each time.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(64 * 2**20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(128 * 2**20),
-    # Generated classes: of 100, the default, each micro-batch would compile all anew.
+    # Generated classes: of 100, the default, each micro-batch would compile all again.
     "spark.sql.codegen.cache.maxEntries": "2000",
 }
 """The same with what only a new JVM can be given."""
@@ -65,7 +65,7 @@ SETTINGS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.scheduler.mode": "FAIR",  # between clusters that are read at a time, each with a pool
     "spark.log.level": "OFF",  # what fails is said in one line
-    "spark.sql.adaptive.enabled": "false",  # plans anew after each shuffle, which here has two partitions
+    "spark.sql.adaptive.enabled": "false",  # plans again after each shuffle, which here has two partitions
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

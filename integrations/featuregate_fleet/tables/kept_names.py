@@ -18,7 +18,7 @@ _PROBE: Final = "featuregate fleet"
 
 
 def check_names(folder: Path, cluster: str, names: Pseudonyms | None) -> None:
-    """Refuse another key than that of the first run, and names in the clear beside hashes: they would not add up."""
+    """Refuse another key than that of the first run, and names in the clear next to hashes: they would not add up."""
     before, said = _before(folder, cluster), _said(names)
     if before is not None and before != said:
         raise ConfigError(f"the tables {folder}", f"the principals of {cluster} are {_problem(before, said)}")

@@ -1,4 +1,4 @@
-"""A lock on a storage: an object with a number, which its holder writes anew every few seconds.
+"""A lock on a storage: an object with a number, which its holder writes again every few seconds.
 
 The holder of the highest number has the lock. An object is made on the condition that there is none of its name, so of
 two processes one gets a number. A holder that was killed writes no more, and the next process takes the next number. No
@@ -68,7 +68,7 @@ def leased_names(folder: Path) -> set[str]:
 
 
 class _Holder(threading.Thread):
-    """Writes the object of a lock anew until it is given up."""
+    """Writes the object of a lock again and again until it is given up."""
 
     def __init__(self, lock: Path, number: int, seconds: float) -> None:
         super().__init__(name="featuregate fleet lease", daemon=True)

@@ -1,4 +1,4 @@
-"""One writer at a time: locks of files beside the tables, or leases on a storage."""
+"""One writer at a time: locks of files next to the tables, or leases on a storage."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _OF_NODES: Final = ("listener", "principal", "client_id", "software_name", "api_
 """The columns by which requests of nodes differ from those of clients."""
 _DAYS: Final = 30
 _DAYS_IN_HOURS: Final = 4
-"""Evidence of up to so many days is counted by the hour, and by the day otherwise."""
+"""Evidence of up to this many days is counted by the hour, and by the day otherwise."""
 
 
 def usage_over_time(tables: Tables, nodes: Collection[Usage] = ()) -> tuple[UsageAt, ...]:

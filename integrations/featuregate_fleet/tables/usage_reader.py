@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from featuregate_fleet.tables.folder import Tables
 
 _SILENT: Final = "interval 10 minutes"
-"""A report does not count any more when others of its app were read so much later."""
+"""A report does not count any more when others of its app were read this much later."""
 
 
 def read_app_usage(tables: Tables) -> AppUsage | None:

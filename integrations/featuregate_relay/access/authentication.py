@@ -117,7 +117,7 @@ def _key(headers: Headers) -> str | None:
             try:
                 return base64.b64decode(shown.strip(), validate=True).decode().partition(":")[2]
             except ValueError:
-                return ""  # is no key
+                return ""  # is not a key
         case _:
             return None
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _BURST_SECONDS: Final = 2.0
-"""A client that was silent may send the requests of so many seconds at once, and one request at any rate."""
+"""Seconds: a client that was silent may send the requests of this time at once, and always at least one."""
 _MOST_CLIENTS: Final = 10_000
 """Subjects of tokens are clients, too. The client that was silent for longest is forgotten: it has no debt."""
 

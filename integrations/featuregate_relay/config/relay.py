@@ -97,7 +97,7 @@ class ClusterConfig(Table):
     """A folder that keeps latches and the timeline over restarts."""
 
     def timeline(self, name: str) -> Path | None:
-        """Return the file of the timeline of this cluster, beside its latches."""
+        """Return the file of the timeline of this cluster, in the folder of its latches."""
         return self.latches and self.latches / f"{name}.timeline"
 
     def discoverer(self) -> Discoverer:
@@ -204,7 +204,7 @@ def read_config(path: Path) -> RelayConfig:
     Raises
     ------
     ConfigMistakes
-        The file cannot be read, is no TOML, or has mistakes.
+        The file cannot be read, is not TOML, or has mistakes.
     """
     try:
         tables = parse_toml(read_file(path).decode("utf-8-sig"))

@@ -44,7 +44,7 @@ def checked_url(text: str) -> str:
     try:
         parts = urlsplit(text)
         usable = parts.scheme in {"https", "http"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets without an address, or a port that is no number or too large
+    except ValueError:  # brackets without an address, or a port that is not a number, or too large
         usable = False
     if not usable or not text.isprintable() or " " in text:
         raise ValueError(

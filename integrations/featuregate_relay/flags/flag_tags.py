@@ -38,7 +38,7 @@ class FlagTag:
     latched: frozenset[str] = field(default=frozenset())
     """The gates that are open, each by :func:`latch_of`."""
     stream: str = _NO_STREAM
-    """What stands for the URL of the stream, by :func:`stream_of`: it changes with its ticket."""
+    """A hash of the URL of the stream, by :func:`stream_of`: it changes with its ticket."""
 
     def __str__(self) -> str:
         latched = "".join(sorted(self.latched))
@@ -46,7 +46,7 @@ class FlagTag:
 
     @classmethod
     def read(cls, if_none_match: str | None) -> tuple[FlagTag, ...]:
-        """Return the tags in ``If-None-Match``; what is no such tag is skipped."""
+        """Return the tags in ``If-None-Match``; other tags are skipped."""
         return tuple(
             cls(
                 content=content,
@@ -80,10 +80,10 @@ class FlagTag:
 
 
 def stream_of(url: str) -> str:
-    """Return what stands for the URL of a stream. With the tag of an old ticket, a client would come back for ever."""
+    """Return a hash of the URL of a stream. With the tag of an old ticket, a client would come back for ever."""
     return digest(url)
 
 
 def content_of(flags: Mapping[str, Flag], *, stale: bool) -> str:
-    """Return what stands for flags: their values, and not why, which each replica says in its own words."""
+    """Return a hash of the values of flags, without their reasons, which each replica says in its own words."""
     return digest([stale, *([key, flag.value, flag.variant] for key, flag in flags.items())], 32)

@@ -188,7 +188,7 @@ class _Refetching(ClientEvents):
 
 
 def _stream_beside(scope: Scope, cluster: ServedCluster) -> str:
-    """Return the path of the stream beside the path of the flags. Clients add the origin of their base URL."""
+    """Return the path of the stream next to the path of the flags. Clients add the origin of their base URL."""
     path = quote(scope["path"].removesuffix(_FLAGS)) + STREAM_OF_FLAGS
     ticket = ticket_for(scope, cluster.name)
     return path if ticket is None else f"{path}?ticket={ticket}"
@@ -197,8 +197,8 @@ def _stream_beside(scope: Scope, cluster: ServedCluster) -> str:
 @lru_cache(_MOST_TAGS)
 def _tag_beside(tag: FlagTag, stream: str) -> tuple[FlagTag, str]:
     """Return the tag of flags whose stream is this one, and its text."""
-    beside = replace(tag, stream=stream_of(stream))
-    return beside, str(beside)
+    tagged = replace(tag, stream=stream_of(stream))
+    return tagged, str(tagged)
 
 
 def _problem(flags: ClusterFlags, seen: tuple[FlagTag, ...]) -> str | None:

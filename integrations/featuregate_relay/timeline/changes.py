@@ -92,7 +92,7 @@ def _moved(shared: Mapping[str, T], before: Mapping[str, T], after: Mapping[str,
 
 
 def changes(before: Moment | None, after: Moment) -> Iterator[Change]:
-    """Yield what differs. An epoch that merely moved is no change."""
+    """Yield what differs. A new epoch alone is not a change."""
     if before is None or before.cluster_id != after.cluster_id:
         yield Change("cluster", _first(before, after))
     else:

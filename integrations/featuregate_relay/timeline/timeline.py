@@ -1,4 +1,4 @@
-"""The timeline of one cluster, in memory and, where a file is given, over restarts and for all replicas beside it."""
+"""The timeline of one cluster, in memory; where a file is given, also for restarts and replicas."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class EventId:
 
     @classmethod
     def read(cls, last_event_id: str | None) -> Self | None:
-        """Return what ``Last-Event-ID`` says; None where it is no such id."""
+        """Return what ``Last-Event-ID`` says; None where it is not such an id."""
         found = _ID.fullmatch(last_event_id or "")
         if found is None:
             return None

@@ -50,7 +50,7 @@ class Floors:
         Raises
         ------
         Refused
-            A parameter is no number; or the view is still below the floor, or there is none.
+            A parameter is not a number; or the view is still below the floor, or there is none.
         """
         try:
             floor = Floor.from_query(request.query_params)
@@ -76,7 +76,7 @@ class Floors:
 
 
 async def problem_after(seconds: float, cluster: ServedCluster, problem: Callable[[], str | None]) -> str | None:
-    """Return what is still a problem after so many seconds; None as soon as a poll of the relay has solved it."""
+    """Return what is still a problem after this many seconds; None as soon as a poll of the relay has solved it."""
     now = asyncio.get_running_loop().time
     ends = now() + seconds
     while True:

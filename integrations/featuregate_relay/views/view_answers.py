@@ -79,7 +79,7 @@ class ViewPath:
         Raises
         ------
         Refused
-            A parameter is no number; or there is no view, or none that is not below the floor.
+            A parameter is not a number; or there is no view, or none that is not below the floor.
         """
         try:
             wanted = _Wanted.of(request)

@@ -6,6 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+import pytest
 from doc_pages import ROOT
 
 if TYPE_CHECKING:
@@ -27,6 +28,13 @@ def messages(source: str) -> Iterator[str]:
             yield node.value
 
 
+def docstrings(source: str) -> Iterator[str]:
+    """Yield the docstrings of a module, also those of attributes."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value.value
+
+
 def habits(source: str) -> list[str]:
     return [found.group() for text in messages(source) for found in HABITS.finditer(text)]
 
@@ -35,6 +43,26 @@ def test_no_message_has_a_habit_of_our_own() -> None:
     """A reader should not have to guess what is meant."""
     files = [path for root in ("featuregate", "integrations") for path in (ROOT / root).rglob("*.py")]
     assert {str(path.relative_to(ROOT)): found for path in files if (found := habits(path.read_text()))} == {}
+
+
+@pytest.mark.parametrize("package", ["featuregate_relay", "featuregate_fleet", "featuregate_confluent/member"])
+def test_no_docstring_has_a_habit_of_our_own(package: str) -> None:
+    """Docstrings are read by those who are new to a package."""
+    files = list((ROOT / "integrations" / package).rglob("*.py"))
+    assert files
+    found = {
+        (path.name, habit.group())
+        for path in files
+        for text in docstrings(path.read_text())
+        for habit in HABITS.finditer(text)
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize("page", ["fleet", "relay", "producer-switch"])
+def test_no_page_of_the_packages_has_a_habit_of_our_own(page: str) -> None:
+    """The pages explain the same packages."""
+    assert HABITS.findall((ROOT / f"docs/explanation/{page}.md").read_text()) == []
 
 
 def test_a_habit_is_found_wherever_it_comes_back() -> None:

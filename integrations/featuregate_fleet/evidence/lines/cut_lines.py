@@ -72,7 +72,7 @@ def _head(text: str) -> re.Match[str] | None:
 
 
 def _named(head: re.Match[str]) -> tuple[int, str | None] | None:
-    """Return the API and the client id; None for an API of a newer release, or for a text that is no Unicode."""
+    """Return the API and the client id; None for an API of a newer release, or for a text that is not Unicode."""
     api, client_id = head["api"], head["client_id"]
     try:
         key = int(api) if api.isdecimal() else api_key(api)

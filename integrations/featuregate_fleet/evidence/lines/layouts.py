@@ -60,7 +60,7 @@ class Layout(NamedTuple):
 
     text: str
     not_after: datetime | None = None
-    """When the file was last written: a time without a year is of the last year before. Without it, it is no time."""
+    """When the file was last written: a time without a year is of the last year before, and otherwise not a time."""
 
     def last_time(self, text: str) -> LineTime | None:
         """Return the last time in a text that has this layout; None without any."""

@@ -22,7 +22,7 @@ _DIGEST_BYTES: Final = 8
 
 
 class KeptLines(enum.Enum):
-    """What the tables keep of each line, beside the counts of requests."""
+    """What the tables keep of each line, in addition to the counts of requests."""
 
     NONE = "none"
     TYPED = "typed"

@@ -1,7 +1,7 @@
 """The time of a line, in the spellings that logging frameworks, shippers and container runtimes have. Pure.
 
 A time counts if it has a date with its year. One that says its zone is converted to UTC; another one is that of the
-zone in which the broker logs. ``05/11/2026`` may be of May or of November, so that it is no time without a layout
+zone in which the broker logs. ``05/11/2026`` may be of May or of November, so that it is not a time without a layout
 (`featuregate_fleet.evidence.lines.layouts`).
 """
 

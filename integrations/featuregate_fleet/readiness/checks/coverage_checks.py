@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.evidence import BrokerLog, Evidence
 
 _MINUTES: Final = 2
-"""Less is told in seconds."""
+"""Less is printed in seconds."""
 UNREADABLE: Final = 0.01
 """The share of a broker's requests in quarantine from which on the others say too little. A client that sends ten
 requests is missed with a probability of one to 10^20, if lines are damaged at random."""

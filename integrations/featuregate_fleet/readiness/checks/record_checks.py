@@ -178,7 +178,7 @@ def _of_cluster(verdict: Verdict, why: str, evidence: Evidence) -> Row:
 
 
 def _is_live(use: RecordUse) -> bool:
-    """Return whether a record stands for something that breaks without it: a member, or a transactional id."""
+    """Return whether something breaks without a record: a member, or a transactional id."""
     member = (use.kind or "").endswith("MemberMetadata")
     return use.current and use.version is not None and (member or bool(use.transactional_id))
 

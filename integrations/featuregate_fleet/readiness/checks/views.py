@@ -64,7 +64,7 @@ def view_after(before: View, move: Move) -> View:
 
 
 def _with_release(before: View, release: CapturedRelease) -> View:
-    """Let one broker of the release stand for all; levels that it does not support are lowered before it starts."""
+    """Return a view with one broker of the release; levels that it does not support are lowered before it starts."""
     levels = {
         feature: min(level, release.features.get(feature, (0, 0))[1]) for feature, level in before.finalized.items()
     }
