@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from importlib.metadata import version as version_of
-from pathlib import Path
 from typing import TYPE_CHECKING, get_type_hints
 
 from sphinx.util.nodes import make_refnode
@@ -14,20 +12,6 @@ from featuregate.wire.update_features import (
     FeatureUpdate,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
-)
-
-sys.path.insert(0, str(Path(__file__).parent))
-from tables import (  # Sphinx does not look here by itself
-    action_table,
-    check_table,
-    client_table,
-    configuration_keys,
-    coordinator_table,
-    field_table,
-    flag_table,
-    form_table,
-    preset_table,
-    record_table,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +30,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
-    "sphinx_design",
 ]
 source_suffix = {".md": "markdown"}
 default_role = "literal"
@@ -62,19 +45,6 @@ copybutton_selector = ", ".join(
     for kind in ("python", "py", "console", "toml", "yaml", "properties")
 )
 
-myst_enable_extensions = ["colon_fence", "substitution"]
-myst_substitutions = {
-    "check_table": check_table(),
-    "client_table": client_table(),
-    "configuration_keys": configuration_keys(),
-    "coordinator_table": coordinator_table(),
-    "field_table": field_table(),
-    "flag_table": flag_table(),
-    "form_table": form_table(),
-    "preset_table": preset_table(),
-    "record_table": record_table(),
-    "action_table": action_table(),
-}
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"

@@ -1,8 +1,13 @@
-"""Tables of the reference that are made from the code, so that they cannot lag behind it. Used by conf.py."""
+"""Tables of the reference that are made from the code, so that they cannot lag behind it.
+
+``python docs/tables.py`` writes them into the pages, between the marks of each; a test compares the two.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -237,3 +242,42 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
         f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |"
         for line in lines
     )
+
+
+MARKED = re.compile(
+    r"(<!-- (?P<name>\w+), made by docs/tables\.py -->\n\n)(?P<table>.*?)(?=<!-- end -->)",
+    re.DOTALL,
+)
+"""A table in a page."""
+TABLES = {
+    table.__name__: table
+    for table in (
+        action_table,
+        check_table,
+        client_table,
+        configuration_keys,
+        coordinator_table,
+        field_table,
+        flag_table,
+        form_table,
+        preset_table,
+        record_table,
+    )
+}
+
+
+def with_tables(page: str) -> str:
+    """Return the text of a page with its tables as the code has them."""
+    return MARKED.sub(lambda mark: f"{mark[1]}{TABLES[mark['name']]()}\n\n", page)
+
+
+def main() -> None:
+    """Write the tables into all pages."""
+    for path in Path(__file__).parent.rglob("*.md"):
+        page = path.read_text(encoding="utf-8")
+        if (text := with_tables(page)) != page:
+            path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

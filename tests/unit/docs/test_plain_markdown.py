@@ -1,0 +1,72 @@
+"""A page is whole as plain Markdown, as a code host shows it: no role and no directive stands for a part of it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import pytest
+from doc_pages import ROOT
+from tables import MARKED, TABLES, with_tables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DOCS = ROOT / "docs"
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "integrations").glob("*.md")),
+    *(page for page in sorted(DOCS.rglob("*.md")) if not {"_build", "changelog.d"} & set(page.parts)),
+]
+FENCE = re.compile(r"^ *(?P<mark>`{3,}|:{3,})(?P<kind>[^\n]*)\n.*?^ *(?P=mark) *$", re.MULTILINE | re.DOTALL)
+ONLY_OF_SPHINX = re.compile(r"\{(eval-rst|toctree|include)\}")
+"""The reference of the code, the menu, and the two files that stand at the root: nothing in Markdown can be these."""
+CODE = re.compile(r"(`+).+?\1", re.DOTALL)
+LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def prose(page: Path) -> str:
+    """Return a page without its blocks of code."""
+    return FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_a_page_needs_no_sphinx_to_be_read(page: Path) -> None:
+    """No role, directive, substitution or link without a text, all of which a code host shows raw."""
+    kinds = [found["kind"] for found in FENCE.finditer(page.read_text(encoding="utf-8"))]
+    assert [kind for kind in kinds if kind.startswith("{") and not ONLY_OF_SPHINX.match(kind)] == []
+    text = prose(page)
+    assert re.findall(r"\{[a-z:]+\}`[^`\s][^`]*`", re.sub(r"`[^`]*\{[a-z:]+\}`", "", text)) == []
+    assert re.findall(r"^:{3,}.*|^\([\w-]+\)=$", text, re.MULTILINE) == []
+    assert re.findall(r"\{\{.*?\}\}", CODE.sub("", text)) == []
+    assert re.findall(r"\[\]\([^)]*\)", text) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_to_files(page: Path) -> None:
+    """Relative to the page, as a code host follows them."""
+    links = LINK.findall(CODE.sub("", prose(page)))
+    assert [link for link in links if not (page.parent / unquote(link)).exists()] == []
+
+
+@pytest.mark.parametrize("text", ["{doc}`../x`", "see {class}`~a.B` here", "{term}`view <x>`"])
+def test_the_check_sees_a_role(text: str, tmp_path: Path) -> None:
+    """Otherwise the test above would prove nothing."""
+    (tmp_path / "page.md").write_text(text)
+    with pytest.raises(AssertionError):
+        test_a_page_needs_no_sphinx_to_be_read(tmp_path / "page.md")
+
+
+def test_tables_of_pages_are_those_of_the_code() -> None:
+    """``python docs/tables.py`` writes them."""
+    found: list[str] = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert with_tables(text) == text, f"{name(page)}: run python docs/tables.py"
+        found += [mark["name"] for mark in MARKED.finditer(text)]
+    assert {*found} == {*TABLES}
