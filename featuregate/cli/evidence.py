@@ -73,13 +73,20 @@ def require_evidence(args: argparse.Namespace, updates: Sequence[Update], view: 
 
 
 def evidence_lines(said: EvidenceVerdict) -> list[str]:
-    """Return the verdict, and a line for each finding."""
+    """Return the verdict, a line for each finding and for each gate that opens, and the order of a downgrade."""
     findings = (
         f"{found.verdict}: {found.subject}: {found.why}{' ' if found.do else ''}{found.do}" for found in said.findings
     )
-    return [f"The evidence says {said.verdict}.", *map(printable, findings)]
+    opens = (f"opens: gate {gate.gate!r} of app {gate.app!r}: {gate.text}" for gate in said.opens)
+    order = (f"{number}. {step}" for number, step in enumerate(said.order, 1))
+    return [f"The evidence says {said.verdict}.", *map(printable, (*findings, *opens, *order))]
 
 
 def evidence_to_json(said: EvidenceVerdict | None) -> dict[str, Any] | None:
     """Return what ``--output json`` has of the evidence."""
-    return said and {"verdict": said.verdict, "findings": [found._asdict() for found in said.findings]}
+    return said and {
+        "verdict": said.verdict,
+        "findings": [found._asdict() for found in said.findings],
+        "opens": [gate._asdict() for gate in said.opens],
+        "order": list(said.order),
+    }

@@ -21,10 +21,12 @@ from featuregate.cli.exit_codes import FAILED, INTERNAL, INTERRUPTED, OK, UNKNOW
 from featuregate.cli.gates import gate_requirements
 from featuregate.cli.output import print_message
 from featuregate.cli.plugin_protocols import (
+    Announcer,
     Diagnosis,
     EvidenceCheck,
     EvidenceFinding,
     EvidenceVerdict,
+    GateOpens,
     Plugin,
 )
 from featuregate.cli.tables import aligned
@@ -37,12 +39,14 @@ __all__ = [
     "OK",
     "UNKNOWN",
     "USAGE",
+    "Announcer",
     "CommandError",
     "CommandHelp",
     "Diagnosis",
     "EvidenceCheck",
     "EvidenceFinding",
     "EvidenceVerdict",
+    "GateOpens",
     "Plugin",
     "add_cluster_options",
     "add_gates",

@@ -15,10 +15,11 @@ from featuregate.cli.output import print_message
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from featuregate.cli.plugin_protocols import Diagnosis, EvidenceCheck, Plugin
+    from featuregate.cli.plugin_protocols import Announcer, Diagnosis, EvidenceCheck, Plugin
 
 GROUP: Final = "featuregate.commands"
 CHECKS: Final = "featuregate.checks"
+ANNOUNCERS: Final = "featuregate.announcers"
 DIAGNOSES: Final = "featuregate.diagnoses"
 
 
@@ -61,6 +62,21 @@ def load_check() -> EvidenceCheck | None:
             check: EvidenceCheck = entry.load()
             check.check_updates  # noqa: B018 - an object without it is no check
             return check
+    return None
+
+
+def load_announcer() -> Announcer | None:
+    """Return what writes announcements, from the first package that has it; None without one.
+
+    Raises
+    ------
+    CommandError
+        It cannot be loaded.
+    """
+    for entry in sorted(entry_points(group=ANNOUNCERS)):
+        with _named(f"the announcer {entry.name}", entry):
+            announcer: Announcer = entry.load()
+            return announcer
     return None
 
 

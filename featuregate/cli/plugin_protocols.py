@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from featuregate.admin.updates import Update
     from featuregate.cli.arguments.command_help import CommandHelp
+    from featuregate.usage.announcement import Announcement
 
 
 class Plugin(Protocol):
@@ -37,6 +38,14 @@ class Diagnosis(Protocol):
         ...
 
 
+class Announcer(Protocol):
+    """What an entry point of the group ``featuregate.announcers`` names: a module, or any object like it."""
+
+    def announce(self, config: Mapping[str, Any] | str, topic: str, announcement: Announcement, /) -> None:
+        """Write an announcement to the usage topic, and return once brokers have it. May raise anything."""
+        ...
+
+
 class EvidenceFinding(NamedTuple):
     """One finding about an update."""
 
@@ -48,12 +57,32 @@ class EvidenceFinding(NamedTuple):
     """What to do about it; empty where there is nothing to do."""
 
 
+class GateOpens(NamedTuple):
+    """A gate of an app that the update opens, and in how many instances."""
+
+    app: str
+    gate: str
+    requirement: str
+    at_once: int
+    burn_in: int
+    """After the burn-in."""
+    held: int
+    """Once the operator releases the gate."""
+    emulating: int
+    """Once the app does not emulate an older release any more."""
+    text: str
+    """The same in a sentence."""
+
+
 class EvidenceVerdict(NamedTuple):
     """What the evidence says of an update."""
 
     verdict: Literal["ok", "warn", "stale", "unknown", "block"]
     findings: tuple[EvidenceFinding, ...]
     """The worst first, without those that are ok."""
+    opens: tuple[GateOpens, ...] = ()
+    order: tuple[str, ...] = ()
+    """What to do, in this order, before levels are lowered; empty where none is."""
 
 
 class EvidenceCheck(Protocol):

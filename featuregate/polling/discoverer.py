@@ -182,7 +182,9 @@ class Discoverer(Features):
         if usage is not None:
             from featuregate.usage.reporting import Reporting  # noqa: PLC0415 - apps that do not report do not pay
 
-            self._reporting = Reporting(usage, self._store, age=lambda: state.age(clock()), wall=_wall, clock=clock)
+            self._reporting = Reporting(
+                usage, self._store, age=lambda: state.age(clock()), wall=_wall, clock=clock, emulates=self._emulates
+            )
         self._life = Lifecycle(self._poller, self._reporting)
         follow_forks(self)
 
@@ -310,7 +312,8 @@ class Discoverer(Features):
         ``status`` is ``starting``, ``ok``, ``degraded``, ``stale``, ``failing`` or ``closed``; ``reasons`` says why, in
         sentences. ``gates`` maps each gate to whether it is open. ``waits`` has the gates that a hold, their burn-in or
         the emulation of a release (``emulates``) keeps closed: for which of them, and why. ``usage`` counts reports,
-        where there are some.
+        where there are some. ``announced`` has the levels that an operator is about to finalize, and the gates of this
+        app from which they take something, where the app's ``usage`` sender reads announcements.
         """
         found = self._poller.health()
         found["polling"] = self._life.polling
@@ -319,6 +322,7 @@ class Discoverer(Features):
         found["waits"] = {name: {"for": waits.condition, "why": waits.text} for name, waits in waiting.items()}
         found["emulates"] = self._emulates
         found["usage"] = None if self._reporting is None else self._reporting.health()
+        found["announced"] = [] if self._reporting is None else self._reporting.announced()
         return found
 
 

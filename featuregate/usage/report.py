@@ -34,7 +34,7 @@ MOST_BYTES: Final = 1_048_576
 """Of one report that is read: what brokers accept by default (``message.max.bytes``)."""
 LONGEST_TEXT: Final = 16_384
 LONGEST_NAME: Final = 256
-_LATEST: Final = 253_402_300_799.0
+LATEST: Final = 253_402_300_799.0
 """The last second of the year 9999, after which Python and Spark have no times."""
 _MOST: Final = 2**63 - 1
 
@@ -65,6 +65,8 @@ class ReportedGate:
     """The finalized level of each feature in the requirement; None while it is unknown."""
     waits: WaitsFor | None = None
     """None where only the requirement decides, and in reports of older releases."""
+    open_after: float = 0.0
+    """The seconds of the burn-in; 0 without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,8 @@ class UsageReport:
     """How many gates the report has no room for."""
     closing: bool = False
     """Whether the discoverer is being closed, so that this is the last report of the process."""
+    emulates: str | None = None
+    """The release that the app emulates."""
 
     def to_json(self) -> str:
         """Return the report as one line of JSON."""
@@ -101,6 +105,7 @@ class UsageReport:
             "epoch": self.epoch,
             "age_seconds": self.age_seconds,
             "closing": self.closing,
+            "emulates": self.emulates,
             "gates": [
                 {
                     "name": gate.name,
@@ -110,6 +115,7 @@ class UsageReport:
                     "latched": gate.latched,
                     "levels": dict(gate.levels),
                     "waits": gate.waits,
+                    "open_after": gate.open_after,
                 }
                 for gate in self.gates
             ],
@@ -144,6 +150,7 @@ def make_report(
     age_seconds: float,
     reported_at: float,
     closing: bool = False,
+    emulates: str | None = None,
 ) -> UsageReport:
     """Return the report of some gates, sorted by name, which were decided by this view."""
     latched = latch_state.gates if latch_state.cluster_id == view.cluster_id else {}
@@ -157,6 +164,7 @@ def make_report(
         gates=tuple(reported[:MOST_GATES]),
         gates_left_out=max(len(reported) - MOST_GATES, 0),
         closing=closing,
+        emulates=emulates,
     )
 
 
@@ -170,6 +178,7 @@ def _reported(gate: Gate, view: View, latched: Mapping[LatchKey, object]) -> Rep
         latched=gate.policy == "sticky" and LatchKey(gate.name, requirement) in latched,
         levels={feature: view.level(feature) for feature in features_in(gate.requirement)},
         waits=_WAITS[decision.waits.condition] if decision.waits is not None else None,
+        open_after=gate.open_after,
     )
 
 
@@ -194,6 +203,9 @@ def _read(report: JsonValue) -> UsageReport:
         closing=report.field("closing").of_type(bool, "true or false"),
         gates=tuple(_read_gate(gate) for gate in report.field("gates").items()),
         gates_left_out=_number(report.field("gates_left_out"), lowest=0),
+        emulates=report.field("emulates").optional(lambda at: _text(at, LONGEST_NAME))
+        if "emulates" in report.fields()
+        else None,
     )
 
 
@@ -210,6 +222,7 @@ def _read_gate(gate: JsonValue) -> ReportedGate:
             for name, level in gate.field("levels").fields().items()
         },
         waits=gate.field("waits").optional(_waits) if "waits" in gate.fields() else None,
+        open_after=_seconds(gate.field("open_after")) if "open_after" in gate.fields() else 0.0,
     )
 
 
@@ -234,8 +247,8 @@ def _number(at: JsonValue, *, lowest: int) -> int:
 
 
 def _seconds(at: JsonValue) -> float:
-    if not 0 <= at.seconds() <= _LATEST:
-        raise at.wrong(f"a number of seconds from 0 to {_LATEST:.0f}")
+    if not 0 <= at.seconds() <= LATEST:
+        raise at.wrong(f"a number of seconds from 0 to {LATEST:.0f}")
     return float(at.seconds())
 
 

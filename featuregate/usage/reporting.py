@@ -13,13 +13,14 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
+from featuregate.usage.announcement import Announcement, announcement_health, pending
 from featuregate.usage.report import make_report
+from featuregate.usage.reporter import AnnouncementReader, UsageReporter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from featuregate.gating.store import Store
-    from featuregate.usage.reporter import UsageReporter
 
 logger = logging.getLogger("featuregate")
 
@@ -49,6 +50,8 @@ class Reporting:
         Seconds since the Unix epoch, for the times that people read.
     clock
         Seconds of a monotonic clock.
+    emulates
+        The release that the app emulates.
     """
 
     def __init__(
@@ -59,8 +62,10 @@ class Reporting:
         age: Callable[[], float | None],
         wall: Callable[[], float],
         clock: Callable[[], float],
+        emulates: str | None = None,
     ) -> None:
         self._reporter: UsageReporter | None = reporter
+        self._emulates = emulates
         self._interval = reporter.interval
         self._store = store
         self._age = age
@@ -69,6 +74,8 @@ class Reporting:
         self._closed = False
         self._reported_at: float | None
         self._last_error: str | None
+        self._announced: tuple[Announcement, ...]
+        self._unread: str | None
         self._thread: threading.Thread | None
         self._inbox: _Inbox
         self.forked()
@@ -101,6 +108,7 @@ class Reporting:
         """Begin as a new process does: without a thread, with a queue whose lock is not held, and with no report."""
         self._reported_at = self._last_error = self._thread = None
         self._sent = self._failed = 0
+        self._announced, self._unread = (), None
         self._inbox = SimpleQueue()
         # Runs wherever the garbage collector happens to run, so it may neither block nor lock.
         weakref.finalize(self, self._inbox.put, _END).atexit = False
@@ -112,6 +120,7 @@ class Reporting:
             "sent": self._sent,
             "failed": self._failed,
             "last_error": self._last_error,
+            "announcements_error": self._unread,
             "age_seconds": None if last is None else max(self._clock() - last, 0.0),
         }
 
@@ -139,6 +148,7 @@ class Reporting:
                 age_seconds=self._age() or 0.0,
                 reported_at=self._wall(),
                 closing=closing,
+                emulates=self._emulates,
             )
             reporter.send(made.to_json().encode())
         except Exception as error:  # noqa: BLE001 - the code of the app may raise anything
@@ -146,11 +156,34 @@ class Reporting:
         else:
             self._sent += 1
             self._last_error = None
+        if not closing and isinstance(reporter.send, AnnouncementReader):
+            self._read(reporter.send)
+
+    def announced(self) -> list[dict[str, Any]]:
+        """Return what operators have announced for this cluster and have not done yet, as plain JSON-able values."""
+        view = self._store.view
+        if view is None:
+            return []
+        return [announcement_health(one, view, self._store.gates()) for one in pending(self._announced, view)]
 
     def finish(self) -> None:
         """Send the last report, and let go of the sender, which may hold connections."""
         self.report(closing=True)
         self._reporter = None
+
+    def _read(self, reader: AnnouncementReader) -> None:
+        known = self.announced()
+        try:
+            self._announced = tuple(reader.announced())
+        except Exception as error:  # noqa: BLE001 - the code of the app may raise anything
+            self._unread = str(error) or type(error).__name__
+            return
+        self._unread = None
+        for one in self.announced():
+            if one not in known:
+                levels = ", ".join(f"{feature}={level}" for feature, level in one["levels"].items())
+                lost = f": this takes something from {', '.join(one['gates'])}" if one["gates"] else ""
+                logger.warning("an operator announces %s (%s)%s", levels, one["reason"], lost)
 
     def _fail(self, error: Exception) -> None:
         self._failed += 1

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, libversion, version
 
 from featuregate.config import Settings
+from featuregate.errors import ConfigError
+from featuregate_librdkafka.announcements import Announcements
 from featuregate_librdkafka.core_settings import librdkafka_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from featuregate.usage.announcement import Announcement
 
 
 _logger = logging.getLogger("featuregate.usage")
@@ -56,6 +60,7 @@ class UsageTopic:
         self._topic = topic
         self._timeout = timeout
         self._own: dict[int, Producer] = {}
+        self._announcements = None if isinstance(client, Producer) else Announcements(client, topic)
 
     def __call__(self, value: bytes, /) -> None:
         """Send one report.
@@ -84,6 +89,20 @@ class UsageTopic:
             error = _TIMED_OUT if delivered.empty() else delivered.get()
         if error is not None:
             raise KafkaException(error)
+
+    def announced(self) -> Sequence[Announcement]:
+        """Return what operators have announced in the topic, the newest last. Needs the right READ on the topic.
+
+        Raises
+        ------
+        KafkaException
+            The topic cannot be read.
+        ConfigError
+            There is no config, but the producer of the app, which cannot read.
+        """
+        if self._announcements is None:
+            raise ConfigError("client", "announcements are not read with a producer: give UsageTopic the config")
+        return self._announcements.read()
 
     def _answer_in_the_apps_thread(self, delivered: SimpleQueue[KafkaError | None]) -> KafkaError | None:
         """Wait for what the app's own ``poll()`` brings: its callbacks belong into its own thread."""

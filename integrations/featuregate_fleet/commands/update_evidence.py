@@ -6,10 +6,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from featuregate.cli.plugin import CommandError, EvidenceFinding, EvidenceVerdict
+from featuregate.cli.plugin import CommandError, EvidenceFinding, EvidenceVerdict, GateOpens
 from featuregate_fleet.commands.readiness import STALE_AFTER_HOURS
 from featuregate_fleet.files.storage import on_s3, reached, storage_path
+from featuregate_fleet.readiness.checks.gate_openings import GateOpening, gate_openings
 from featuregate_fleet.readiness.checks.level_checks import PREDICTIONS
+from featuregate_fleet.readiness.downgrade_order import downgrade_order
 from featuregate_fleet.readiness.moves import Finalize
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
@@ -84,7 +86,24 @@ def verdict_on(evidence: Evidence, updates: Sequence[Update], now: datetime) -> 
     order = list(reversed(Verdict))
     worst_first = sorted(rows, key=lambda row: order.index(row.verdict))
     verdict = worst(row.verdict for row in rows) if rows or not together else Verdict.OK
-    return EvidenceVerdict(verdict.value, tuple(_finding(row) for row in worst_first if row.verdict is not Verdict.OK))
+    findings = tuple(_finding(row) for row in worst_first if row.verdict is not Verdict.OK)
+    moves = [Finalize(update.feature, update.level) for update in updates]
+    opens = tuple(_opens(opening) for move in moves for opening in gate_openings(evidence, move))
+    return EvidenceVerdict(verdict.value, findings, opens, tuple(downgrade_order(evidence, moves)))
+
+
+def _opens(opening: GateOpening) -> GateOpens:
+    use = opening.use
+    return GateOpens(
+        use.app,
+        use.gate or "",
+        use.requirement or "",
+        opening.at_once,
+        opening.burn_in,
+        opening.held,
+        opening.emulating,
+        f"{opening}: {use.requirement}.",
+    )
 
 
 def _finding(row: Row) -> EvidenceFinding:

@@ -1,6 +1,6 @@
 """Usage reports of a topic become rows of the tables. Pure: executors run it within ``mapInArrow``.
 
-Each record is counted once: it is a report, with a row for each gate, or it is in quarantine.
+Each record is counted once: it is a report, with a row for each gate, or an operator's announcement, or in quarantine.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from featuregate.errors import UsageReportError
+from featuregate.usage.announcement import is_announcement
 from featuregate.usage.report import UsageReport
 from featuregate_fleet.evidence.columns import FEATURE_USAGE, QUARANTINE
 from featuregate_fleet.evidence.reasons import MALFORMED_REPORT, NEWER_REPORT, OTHER_CLUSTER, PARSER, RAW_LENGTH
@@ -43,6 +44,8 @@ def parse_records(batches: Iterable[pa.RecordBatch], *, cluster_id: str | None) 
 
 
 def _parse(record: Mapping[str, Any], cluster_id: str | None) -> Iterator[dict[str, Any]]:
+    if is_announcement(record["value"] or b""):
+        return
     try:
         report = UsageReport.from_json(record["value"] or b"")
     except UsageReportError as error:
@@ -62,6 +65,7 @@ def _rows(report: UsageReport, seen_at: datetime) -> Iterator[dict[str, Any]]:
         **report.reporter._asdict(),
         "cluster_id": report.cluster_id,
         "closing": report.closing,
+        "emulates": report.emulates,
         "epoch": report.epoch,
         "count": 1,
         "first_seen": seen_at,
@@ -75,6 +79,8 @@ def _rows(report: UsageReport, seen_at: datetime) -> Iterator[dict[str, Any]]:
             "state": gate.state,
             "latched": gate.latched,
             "levels": json.dumps(dict(sorted(gate.levels.items()))),
+            "waits": gate.waits,
+            "open_after": gate.open_after,
         }
     if not report.gates:
         yield common

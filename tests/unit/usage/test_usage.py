@@ -9,6 +9,7 @@ import os
 import threading
 import weakref
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -57,6 +58,27 @@ def test_a_report_says_what_keeps_a_gate_closed(waits: WaitsFor | None) -> None:
     assert UsageReport.from_json(older) == REPORT
     with pytest.raises(UsageReportError, match=r"report.gates\[0\].waits"):
         UsageReport.from_json(older.replace('"levels"', '"waits": "x", "levels"'))
+
+
+def test_a_report_says_what_will_delay_a_gate() -> None:
+    """Its burn-in and the release that the app emulates; a report of an older release says nothing of it."""
+    report = replace(REPORT, emulates="3.9", gates=(replace(REPORT.gates[0], open_after=60.0),))
+    assert UsageReport.from_json(report.to_json()) == report
+    older = report.to_json().replace(', "open_after": 60.0', "").replace('"emulates": "3.9", ', "")
+    assert UsageReport.from_json(older) == REPORT
+    features = StaticFeatures(release_view("4.2"))
+    features.gate("eos", TV2, open_after=timedelta(seconds=60))
+    assert features.view is not None
+    made = make_report(
+        REPORT.reporter,
+        features.view,
+        features._store.gates(),
+        features._store.latch_state,
+        age_seconds=0.0,
+        reported_at=1.0,
+        emulates="3.9",
+    )
+    assert (made.emulates, made.gates[0].open_after, made.gates[0].waits) == ("3.9", 60.0, "burn-in")
 
 
 def test_a_held_gate_is_reported_as_held(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +283,13 @@ def test_a_sender_that_fails_is_counted_and_logged_once(caplog: pytest.LogCaptur
     reporting, _ = made(fail, [0.0])
     reporting.report()
     reporting.report()
-    assert reporting.health() == {"sent": 0, "failed": 2, "last_error": "no route", "age_seconds": None}
+    assert reporting.health() == {
+        "sent": 0,
+        "failed": 2,
+        "last_error": "no route",
+        "announcements_error": None,
+        "age_seconds": None,
+    }
     said = [record.message for record in caplog.records if record.name == "featuregate"]
     assert said == ["a usage report was not sent: no route"]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from featuregate.errors import RequirementError
 from featuregate.gating.decisions import Decision, evaluate
 from featuregate.requirements import Requirement, parse
+from featuregate_fleet.readiness.checks.gate_openings import opening_of
 from featuregate_fleet.readiness.checks.views import touches, view_after, view_before
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, Move
 from featuregate_fleet.readiness.rows import APP_GATES, Row, Verdict
@@ -49,8 +50,8 @@ def _gate_row(evidence: Evidence, move: Move, use: GateUse, text: str) -> Row:
         why = f"It was closed when the app reported last. The cluster has {text} now, and would lose it with the move."
         return _row(use, Verdict.UNKNOWN, why, f"Read a newer report of {use.app}: an open sticky gate stays open.")
     if not is_open:
-        said = "It opens with the move" if then.verdict == "open" else "It is closed, and waits"
-        return _row(use, Verdict.OK, f"{said}: {text}.")
+        opening = opening_of(evidence.view, use, move)
+        return _row(use, Verdict.OK, f"{opening or 'It is closed, and waits'}: {text}.")
     if then.verdict == "closed":
         return _lost_row(use, text, now, then)
     if then.verdict == "unknown" and touches(move, requirement):
