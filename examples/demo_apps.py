@@ -53,13 +53,17 @@ class Instance:
         self.child = child
         self._status_file = status_file
 
-    def statuses(self) -> list[dict[str, Any]]:
-        """Return all status lines, oldest first."""
-        return self._read(0)
+    def counts(self) -> list[tuple[int, int]]:
+        """Return how many transactions were committed and aborted, for each status line, oldest first."""
+        return [(each["committed"], each["aborted"]) for each in self._read(0)]
 
     def status(self) -> dict[str, Any] | None:
         """Return the last status line; None before the first."""
         return next(reversed(self._read(TAIL)), None)
+
+    def at_work(self) -> bool:
+        """Say whether its transaction is open and not yet in its commit, as the naive app tells; others always are."""
+        return (self.status() or {}).get("stage", "working") == "working"
 
     def committed(self) -> int:
         """Return how many transactions it has committed."""

@@ -120,7 +120,7 @@ class Story:
         """Stop the first instance of each group in the middle of a transaction; let both go on after the takeover."""
         zombies = [group.instances[0] for group in self.groups]
         self._stop_at_work(zombies)
-        told = len(zombies[1].statuses())
+        asleep = zombies[1].counts()[-1]
         for zombie in zombies:
             self.timeline.show(f"{zombie.name} sleeps", "zombie")
         self.say(f"{' and '.join(zombie.name for zombie in zombies)} are stopped in the middle of a transaction")
@@ -131,7 +131,7 @@ class Story:
         for zombie in zombies:
             zombie.child.resume()
             self.timeline.show(f"{zombie.name} sleeps", None)
-        fate = self._fate(zombies[1], told)
+        fate = self._fate(zombies[1], asleep)
         self.say(f"{zombies[1].name}'s commit was {fate} (its group is coordinated by a broker of {coordinator})")
         self._wait("both groups are whole again", lambda: all(group.whole() for group in self.groups))
         self.steps[-1] = Step(self.steps[-1].name, model, coordinator, fate)
@@ -148,7 +148,7 @@ class Story:
             time.sleep(INTO_THE_WORK)
             for zombie in zombies:
                 zombie.child.pause()
-            if all((zombie.status() or {}).get("working", True) for zombie in zombies):  # only the naive app reports it
+            if all(zombie.at_work() for zombie in zombies):
                 return
             for zombie in zombies:
                 zombie.child.resume()
@@ -164,10 +164,15 @@ class Story:
 
         self._wait("the other instances take over", lambda: all(moved(group) for group in self.groups))
 
-    def _fate(self, zombie: Instance, told: int) -> str:
-        self._wait(f"{zombie.name} ends its transaction", lambda: len(zombie.statuses()) > told)
-        before, after = [{"aborted": 0}, *zombie.statuses()][told : told + 2]
-        return "refused" if after["aborted"] > before["aborted"] else "accepted"
+    def _fate(self, zombie: Instance, asleep: tuple[int, int]) -> str:
+        """Return what became of the transaction in which it fell asleep, when so many were committed and aborted."""
+
+        def ended() -> tuple[int, int]:
+            later = (each for each in zombie.counts() if sum(each) > sum(asleep))
+            return next(later, asleep)
+
+        self._wait(f"{zombie.name} ends its transaction", lambda: ended() != asleep)
+        return "refused" if ended()[1] > asleep[1] else "accepted"
 
     def catch_up(self) -> None:
         """Wait until both groups have committed all inputs so far."""

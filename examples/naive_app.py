@@ -104,28 +104,31 @@ class App:
     def commit(self, consumer: Consumer, producer: Producer, messages: list[Message]) -> None:
         """Process a batch, and commit its outputs and offsets in one transaction."""
         producer.begin_transaction()
-        self.report(working=True)
+        self.working = True
+        self.report("working")
         try:
             for message in messages:
                 time.sleep(self.options.work_ms / 1000)
                 producer.produce(self.options.output, message.value(), message.key(), headers=origin(message))
+            self.report("committing")
             producer.send_offsets_to_transaction(next_offsets(messages), consumer.consumer_group_metadata(), SECONDS)
             producer.commit_transaction(SECONDS)
         except KafkaException:
             self.aborted += 1
-            self.report(working=False)
+            self.working = False
+            self.report("ended")
             with suppress(KafkaException):  # a fenced producer cannot abort; the producer that fenced it has done so
                 producer.abort_transaction(SECONDS)
             raise
         self.committed += 1
-        self.report(working=False)
+        self.working = False
+        self.report("ended")
 
-    def report(self, *, working: bool) -> None:
-        """Append a line to the status file: whether a transaction is open, and how many were committed and aborted."""
-        self.working = working
+    def report(self, stage: str) -> None:
+        """Append a line to the status file: the stage of the transaction, and how many were committed and aborted."""
         if self.options.status_file:
             counts = {"committed": self.committed, "aborted": self.aborted}
-            status = {"time": time.monotonic(), "model": "v2", "working": working, **counts}
+            status = {"time": time.monotonic(), "model": "v2", "stage": stage, **counts}
             with self.options.status_file.open("a") as file:
                 file.write(json.dumps(status) + "\n")
 

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from topics import create_topics, first_batch
 
 import featuregate as fg
+from featuregate.requirements import configs_in
 from featuregate.testing import LocalKafka
 from featuregate_confluent import AdviceState, advise, with_advice
 from featuregate_confluent.client.leaving import leave_group
@@ -160,7 +161,7 @@ def test_a_consumer_with_advice_reads_and_its_group_is_of_the_kind_that_was_advi
 
 def test_what_is_held_back_would_not_work(place: Place, topic: str, member: Callable[..., Consumer]) -> None:
     """Where advice says "not yet", a consumer with the new protocol waits silently."""
-    view = fg.discover(place.kafka.client_config())
+    view = fg.discover(place.kafka.client_config(), configs=configs_in(fg.presets.kip848))
     (found,) = (each for each in advise(view, "consumer", {}) if each.name == "group-protocol")
     produce(place.kafka.client_config(), topic)
     consumer = member(topic, {**of_group(place, topic), "group.protocol": "consumer"})

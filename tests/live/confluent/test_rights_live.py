@@ -46,7 +46,7 @@ APP_NEEDS = (
     (ResourceType.GROUP, "payroll", ResourcePatternType.LITERAL, AclOperation.READ),
     (ResourceType.TOPIC, "orders", ResourcePatternType.LITERAL, AclOperation.READ),
     (ResourceType.TOPIC, "bills", ResourcePatternType.LITERAL, AclOperation.WRITE),
-    (ResourceType.TRANSACTIONAL_ID, "payroll-", ResourcePatternType.PREFIXED, AclOperation.WRITE),
+    (ResourceType.TRANSACTIONAL_ID, "payroll", ResourcePatternType.PREFIXED, AclOperation.WRITE),
 )
 
 
