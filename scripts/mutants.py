@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-ROOT: Final = Path(__file__).parents[1]
+ROOT: Final = Path(__file__).resolve().parents[1]
 LEDGER: Final = ROOT / "docs/mutants.jsonl"
 REASONS: Final = ROOT / "docs/mutants.toml"
 PAGE: Final = ROOT / "docs/mutants.md"
@@ -110,8 +110,7 @@ def prepare(room: str) -> Path:
 
 def mutmut(work: Path, *arguments: str, capture: bool = False) -> str:
     """Run a command of mutmut in the copy."""
-    below = work / "mutants"
-    environment = {**os.environ, "PYTHONPATH": f"{below}:{below / 'integrations'}"}
+    environment = {**os.environ, "PYTHONPATH": str(work / "mutants/integrations")}  # mutmut adds the folder above it
     command = [sys.executable, "-m", "mutmut", *arguments]
     done = subprocess.run(command, cwd=work, env=environment, text=True, capture_output=capture, check=True)  # noqa: S603
     return done.stdout or ""
