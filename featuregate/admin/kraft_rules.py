@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from featuregate.admin.objections import NodeLevels, Objection, RequestedUpdate
+from featuregate.admin.update_rules import NodeLevels, RequestedUpdate, RuleProblem
 from featuregate.catalog import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -84,8 +84,10 @@ class Controller:
         return None if self.levels is None else self.levels.get(feature, 0)
 
 
-def objections(wanted: RequestedUpdate, controller: Controller, proposed: Mapping[str, int]) -> Iterator[Objection]:
-    """Yield the objections to an update, in the order in which the controller tries them.
+def rule_problems(
+    wanted: RequestedUpdate, controller: Controller, proposed: Mapping[str, int]
+) -> Iterator[RuleProblem]:
+    """Yield what the rules say against an update, in the order in which the controller applies them.
 
     The controller stops at the first that refuses. ``proposed`` holds the levels as they would be if everything in the
     request was done.
@@ -115,18 +117,18 @@ def release_of_level(metadata_level: int) -> Release:
     return tuple(map(int, known[max(1, min(metadata_level, max(known)))].release.split(".")))
 
 
-def _refused(wanted: RequestedUpdate, why: str) -> Objection:
-    return Objection("refused", f"Invalid update version {wanted.level} for feature {wanted.feature}. {why}")
+def _refused(wanted: RequestedUpdate, why: str) -> RuleProblem:
+    return RuleProblem("refused", f"Invalid update version {wanted.level} for feature {wanted.feature}. {why}")
 
 
-def _well_formed(wanted: RequestedUpdate) -> Iterator[Objection]:
+def _well_formed(wanted: RequestedUpdate) -> Iterator[RuleProblem]:
     if wanted.upgrade_type not in _UPGRADE_TYPES:
         yield _refused(wanted, "The controller does not support the given upgrade type.")
     if wanted.level < 0:
         yield _refused(wanted, "A feature version cannot be less than 0.")
 
 
-def _supported(wanted: RequestedUpdate, controller: Controller) -> Iterator[Objection]:
+def _supported(wanted: RequestedUpdate, controller: Controller) -> Iterator[RuleProblem]:
     """Ask the controller's own range, then every registered broker's, then the other controllers'."""
     if controller.own is not None:
         yield from _in_range(wanted, controller.own, "Local controller")
@@ -145,15 +147,15 @@ def _supported(wanted: RequestedUpdate, controller: Controller) -> Iterator[Obje
             yield _refused(wanted, f"controller {voter} has not registered, and may not support this feature")
 
 
-def _in_range(wanted: RequestedUpdate, node: NodeLevels, role: str) -> Iterator[Objection]:
+def _in_range(wanted: RequestedUpdate, node: NodeLevels, role: str) -> Iterator[RuleProblem]:
     if node.supported is None:
-        yield Objection("unknown", node.unknown_because)
+        yield RuleProblem("unknown", node.unknown_because)
         return
     lowest, highest = node.supported.get(wanted.feature, _DISABLED)
     if lowest <= wanted.level <= highest:
         return
     if highest == 0 and node.unknown_because:
-        yield Objection("unknown", node.unknown_because)
+        yield RuleProblem("unknown", node.unknown_because)
     elif highest == 0:
         yield _refused(wanted, f"{role} {node.node_id} does not support this feature.")
     else:
@@ -161,11 +163,11 @@ def _in_range(wanted: RequestedUpdate, node: NodeLevels, role: str) -> Iterator[
         yield _refused(wanted, f"{role} {node.node_id} only supports versions {span}")
 
 
-def _in_range_before_3_7(wanted: RequestedUpdate, node: NodeLevels) -> Iterator[Objection]:
+def _in_range_before_3_7(wanted: RequestedUpdate, node: NodeLevels) -> Iterator[RuleProblem]:
     """Look into one broker's ranges, where a feature that it lacks is refused even at level 0."""
     found = None if node.supported is None else node.supported.get(wanted.feature)
     if found is None and node.unknown_because:
-        yield Objection("unknown", node.unknown_because)
+        yield RuleProblem("unknown", node.unknown_because)
     elif found is None:
         yield _refused(wanted, f"Broker {node.node_id} does not support this feature.")
     elif not found[0] <= wanted.level <= found[1]:
@@ -173,10 +175,10 @@ def _in_range_before_3_7(wanted: RequestedUpdate, node: NodeLevels) -> Iterator[
         yield _refused(wanted, f"Broker {node.node_id} does not support the given version. It supports {span}.")
 
 
-def _direction(wanted: RequestedUpdate, controller: Controller) -> Iterator[Objection]:
+def _direction(wanted: RequestedUpdate, controller: Controller) -> Iterator[RuleProblem]:
     current = controller.level(wanted.feature)
     if current is None:
-        yield Objection("unknown", "no node reports finalized levels")
+        yield RuleProblem("unknown", "no node reports finalized levels")
     elif wanted.level < current and wanted.upgrade_type == "upgrade":
         yield _refused(
             wanted,
@@ -187,21 +189,21 @@ def _direction(wanted: RequestedUpdate, controller: Controller) -> Iterator[Obje
         yield _refused(wanted, "Can't downgrade to a newer version.")
 
 
-def _metadata_version(wanted: RequestedUpdate, controller: Controller) -> Iterator[Objection]:
+def _metadata_version(wanted: RequestedUpdate, controller: Controller) -> Iterator[RuleProblem]:
     """Refuse a downgrade across a level that changed records (KIP-778); it is refused as unsafe, too (KAFKA-13896)."""
     if wanted.level < _FIRST_WITH_FEATURE_RECORDS and controller.release < ALL_OR_NOTHING_FROM:
         lowest = level_name(METADATA_VERSION, _FIRST_WITH_FEATURE_RECORDS)
         text = f"Invalid metadata.version {wanted.level}. Unable to set a metadata.version less than {lowest}"
-        yield Objection("refused", text)
+        yield RuleProblem("refused", text)
     current = controller.level(METADATA_VERSION)
     if current is None or wanted.level >= current:
         return
     safe = is_safe_downgrade(current, wanted.level)
     if safe is None:
         newest = level_name(METADATA_VERSION, max(metadata_levels()))
-        yield Objection("unknown", f"a level on the way is newer than this featuregate knows (up to {newest})")
+        yield RuleProblem("unknown", f"a level on the way is newer than this featuregate knows (up to {newest})")
     elif not safe:
-        yield Objection("refused", _why_unsafe(wanted, controller.release, current))
+        yield RuleProblem("refused", _why_unsafe(wanted, controller.release, current))
 
 
 def _why_unsafe(wanted: RequestedUpdate, release: Release, current: int) -> str:
@@ -216,18 +218,20 @@ def _why_unsafe(wanted: RequestedUpdate, release: Release, current: int) -> str:
     return text
 
 
-def _kraft_version(wanted: RequestedUpdate, controller: Controller) -> Iterator[Objection]:
+def _kraft_version(wanted: RequestedUpdate, controller: Controller) -> Iterator[RuleProblem]:
     """Let the quorum itself raise its version, which never goes down."""
     current = controller.level(KRAFT_VERSION)
     if current in {None, wanted.level}:
         return
     if wanted.upgrade_type == "upgrade":
-        yield Objection("unknown", "only the leader of the quorum knows whether every voter supports it")
+        yield RuleProblem("unknown", "only the leader of the quorum knows whether every voter supports it")
     else:
         yield _refused(wanted, "Can't downgrade the version of this feature.")
 
 
-def _dependencies(wanted: RequestedUpdate, controller: Controller, proposed: Mapping[str, int]) -> Iterator[Objection]:
+def _dependencies(
+    wanted: RequestedUpdate, controller: Controller, proposed: Mapping[str, int]
+) -> Iterator[RuleProblem]:
     """Ask for what a level needs (KIP-1022)."""
     feature, level = wanted.feature, wanted.level
     if not _has_heard_of(feature, controller):
@@ -235,7 +239,7 @@ def _dependencies(wanted: RequestedUpdate, controller: Controller, proposed: Map
         return
     known = feature_level(feature, level)
     if known is None:
-        yield Objection(
+        yield RuleProblem(
             "unknown", f"{feature} {level} is newer than this featuregate knows, and so is what it depends on"
         )
         return

@@ -20,11 +20,11 @@ from featuregate.admin.kraft_rules import (
     Controller,
     Release,
     counts_kraft_version_as_0,
-    objections,
     release_of_level,
+    rule_problems,
 )
-from featuregate.admin.objections import NodeLevels, Objection, RequestedUpdate
 from featuregate.admin.registrations import Quorum, unasked, why_silent
+from featuregate.admin.update_rules import NodeLevels, RequestedUpdate, RuleProblem
 from featuregate.admin.zookeeper_rules import ZooKeeperController
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, api_key
 
@@ -272,7 +272,7 @@ def _said_by_the_api(cluster_state: ClusterState) -> _Answer | None:
 
 
 def _answer_of(update: Update, controller: Controller, sent: Mapping[str, int]) -> _Answer:
-    return _first(objections(_wanted(update), controller, {**(controller.levels or {}), **sent}))
+    return _first(rule_problems(_wanted(update), controller, {**(controller.levels or {}), **sent}))
 
 
 def _answer_with_zookeeper(update: Update, cluster_state: ClusterState) -> _Answer:
@@ -284,16 +284,16 @@ def _answer_with_zookeeper(update: Update, cluster_state: ClusterState) -> _Answ
         brokers=tuple(map(_node_of, cluster_state.brokers)),
         levels=None if levels is None else {name: (lowest.get(name, 1), level) for name, level in levels.items()},
     )
-    return _first(zookeeper_rules.objections(_wanted(update), controller))
+    return _first(zookeeper_rules.rule_problems(_wanted(update), controller))
 
 
 def _wanted(update: Update) -> RequestedUpdate:
     return RequestedUpdate(update.feature, update.level, update.upgrade_type)
 
 
-def _first(said: Iterable[Objection]) -> _Answer:
+def _first(said: Iterable[RuleProblem]) -> _Answer:
     """Return the first refusal; without a refusal, the first unknown; else accepted."""
-    found = [_Answer(*objection) for objection in said]
+    found = [_Answer(*problem) for problem in said]
     refused = [says for says in found if says.judgement == "refused"]
     return (refused or found or [_Answer("accepted", "")])[0]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from featuregate.admin.objections import NodeLevels, Objection, RequestedUpdate
+from featuregate.admin.update_rules import NodeLevels, RequestedUpdate, RuleProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,13 +34,13 @@ class ZooKeeperController:
     """Feature to the finalized minimum and maximum. None: unknown."""
 
 
-def objections(wanted: RequestedUpdate, controller: ZooKeeperController) -> Iterator[Objection]:
-    """Yield the objections to an update, in the order in which the controller tries them.
+def rule_problems(wanted: RequestedUpdate, controller: ZooKeeperController) -> Iterator[RuleProblem]:
+    """Yield what the rules say against an update, in the order in which the controller applies them.
 
     The controller stops at the first that refuses.
     """
     if not wanted.feature:
-        yield Objection("refused", "Feature name can not be empty.")
+        yield RuleProblem("refused", "Feature name can not be empty.")
     if wanted.level < 1:
         yield from _deletion(wanted, controller)
         return
@@ -51,12 +51,12 @@ def objections(wanted: RequestedUpdate, controller: ZooKeeperController) -> Iter
     yield from _supported(wanted, controller)
 
 
-_LEVELS_UNKNOWN: Final = Objection("unknown", "no node reports finalized levels")
+_LEVELS_UNKNOWN: Final = RuleProblem("unknown", "no node reports finalized levels")
 
 
-def _deletion(wanted: RequestedUpdate, controller: ZooKeeperController) -> Iterator[Objection]:
+def _deletion(wanted: RequestedUpdate, controller: ZooKeeperController) -> Iterator[RuleProblem]:
     if wanted.upgrade_type == "upgrade":
-        yield Objection(
+        yield RuleProblem(
             "refused",
             f"Can not provide maxVersionLevel: {wanted.level} less than 1 without setting the allowDowngrade flag to "
             "true in the request.",
@@ -64,51 +64,51 @@ def _deletion(wanted: RequestedUpdate, controller: ZooKeeperController) -> Itera
     elif controller.levels is None:
         yield _LEVELS_UNKNOWN
     elif wanted.feature not in controller.levels:
-        yield Objection("refused", "Can not delete non-existing finalized feature.")
+        yield RuleProblem("refused", "Can not delete non-existing finalized feature.")
 
 
-def _wrong_move(wanted: RequestedUpdate, lowest: int, current: int) -> Iterator[Objection]:
+def _wrong_move(wanted: RequestedUpdate, lowest: int, current: int) -> Iterator[RuleProblem]:
     level, allowed = wanted.level, wanted.upgrade_type != "upgrade"
     if level == current:
         verb = "downgrade" if allowed else "upgrade"
         text = f"Can not {verb} a finalized feature from existing maxVersionLevel:{current} to the same value."
-        yield Objection("refused", text)
+        yield RuleProblem("refused", text)
     elif level < current and not allowed:
-        yield Objection(
+        yield RuleProblem(
             "refused",
             f"Can not downgrade finalized feature from existing maxVersionLevel:{current} to provided "
             f"maxVersionLevel:{level} without setting the allowDowngrade flag in the request.",
         )
     elif level > current and allowed:
-        yield Objection(
+        yield RuleProblem(
             "refused",
             f"When the allowDowngrade flag set in the request, the provided maxVersionLevel:{level} can not be greater "
             f"than existing maxVersionLevel:{current}.",
         )
     elif level < lowest:
-        yield Objection(
+        yield RuleProblem(
             "refused",
             f"Can not downgrade finalized feature to maxVersionLevel:{level} because it's lower than the existing "
             f"minVersionLevel:{lowest}.",
         )
 
 
-def _supported(wanted: RequestedUpdate, controller: ZooKeeperController) -> Iterator[Objection]:
+def _supported(wanted: RequestedUpdate, controller: ZooKeeperController) -> Iterator[RuleProblem]:
     own, level = controller.own, wanted.level
     if own is None or own.supported is None:
-        yield Objection(
+        yield RuleProblem(
             "unknown", own.unknown_because if own is not None else "the controller was not asked what it supports"
         )
     elif wanted.feature not in own.supported:
-        yield Objection("refused", f"{_CANNOT} the provided feature is not supported.")
+        yield RuleProblem("refused", f"{_CANNOT} the provided feature is not supported.")
     elif level < own.supported[wanted.feature][0]:
         lowest = own.supported[wanted.feature][0]
         text = f"{_CANNOT} the provided maxVersionLevel:{level} is lower than the supported minVersion:{lowest}."
-        yield Objection("refused", text)
+        yield RuleProblem("refused", text)
     for node in controller.brokers:
         if node.supported is None:
-            yield Objection("unknown", node.unknown_because)
+            yield RuleProblem("unknown", node.unknown_because)
             continue
         lowest, highest = node.supported.get(wanted.feature, _NEVER)
         if not lowest <= level <= highest:
-            yield Objection("refused", f"{_CANNOT} brokers were found to have incompatible versions for the feature.")
+            yield RuleProblem("refused", f"{_CANNOT} brokers were found to have incompatible versions for the feature.")

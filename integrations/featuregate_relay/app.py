@@ -22,7 +22,7 @@ from featuregate_relay.clusters import Cluster, ServedCluster
 from featuregate_relay.flags.ofrep import Evaluations, FlagPaths
 from featuregate_relay.metrics import CONTENT_TYPE, ClusterNumbers, exposition
 from featuregate_relay.page import paths as page
-from featuregate_relay.refusals import Refused, refusal
+from featuregate_relay.refusals import RequestRefused, refusal
 from featuregate_relay.views.cluster_events import ClusterEvents
 from featuregate_relay.views.event_stream import OpenStreams, open_stream
 from featuregate_relay.views.floors import FLOOR_SECONDS, Floors
@@ -108,7 +108,7 @@ def make_app(
         bases[""] = only
     app = Starlette(
         routes=paths,
-        exception_handlers={Refused: refusal},
+        exception_handlers={RequestRefused: refusal},
         lifespan=relay.lifespan,
         middleware=[
             Middleware(NotStored),
@@ -160,17 +160,17 @@ class _Relay:
             cluster.stop_waiting()
 
     def cluster_of(self, request: Request) -> ServedCluster:
-        """Return the cluster of the path; raises `Refused`."""
+        """Return the cluster of the path; raises `RequestRefused`."""
         return self.readable(request, request.path_params["name"])
 
     def readable(self, request: Request, name: str) -> ServedCluster:
-        """Return a cluster. A client that may not read it does not learn whether there is one; raises `Refused`."""
+        """Return a cluster. A client that may not read it does not learn whether it exists; raises `RequestRefused`."""
         client = client_of(request)
         if not client.may_read(name):
-            raise Refused(403, f"{client.name} may not read cluster {name!r}")
+            raise RequestRefused(403, f"{client.name} may not read cluster {name!r}")
         cluster = self._clusters.get(name)
         if cluster is None:
-            raise Refused(
+            raise RequestRefused(
                 404, f"this relay has no cluster {name!r}: it has {', '.join(self.readable_clusters(request))}"
             )
         return cluster
@@ -218,7 +218,7 @@ class _Relay:
         """
         text = request.query_params.get("max-age", "inf")
         if "max-age" in request.query_params and not text.isdecimal():
-            raise Refused(400, f"max-age must be a whole number of seconds, not {text!r}")
+            raise RequestRefused(400, f"max-age must be a whole number of seconds, not {text!r}")
         health = _health(self._clusters)
         ages = [each["age_seconds"] for each in health.values()]
         state = "waiting for brokers" if None in ages else "too old" if max(ages) > float(text) else "ready"
@@ -242,7 +242,7 @@ class _Relay:
 
 
 def _decided(cluster: ServedCluster, text: str) -> bytes:
-    """Decide the requirement of a client, in the thread of the cluster; raises `Refused`."""
+    """Decide the requirement of a client, in the thread of the cluster; raises `RequestRefused`."""
     return decision_json(cluster.features.evaluate(asked_requirement(text)))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.errors import RequirementError
 from featuregate.requirements import And, Or, Requirement, conditions_in, parse
-from featuregate_relay.refusals import Refused
+from featuregate_relay.refusals import RequestRefused
 
 if TYPE_CHECKING:
     from featuregate import Decision
@@ -25,18 +25,18 @@ def asked_requirement(text: str) -> Requirement:
 
     Raises
     ------
-    Refused
+    RequestRefused
         400: the text does not parse, is too long, or has too many conditions.
     """
     if len(text) > LONGEST_REQUIREMENT:
-        raise Refused(400, f"require: has {len(text)} characters, and {LONGEST_REQUIREMENT} are allowed")
+        raise RequestRefused(400, f"require: has {len(text)} characters, and {LONGEST_REQUIREMENT} are allowed")
     try:
         requirement = _without_duplicates(parse(text))
     except RequirementError as error:
-        raise Refused(400, f"require: {error}") from None
+        raise RequestRefused(400, f"require: {error}") from None
     number = sum(1 for _ in conditions_in(requirement))
     if number > MOST_CONDITIONS:
-        raise Refused(400, f"require: has {number} conditions, and {MOST_CONDITIONS} are allowed")
+        raise RequestRefused(400, f"require: has {number} conditions, and {MOST_CONDITIONS} are allowed")
     return requirement
 
 

@@ -1,4 +1,4 @@
-"""Refused requests: the status, one sentence, and when to come back."""
+"""RequestRefused requests: the status, one sentence, and when to come back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that gets no answer."""
 
     def __init__(self, status: int, problem: str, *, retry_after: int | None = None) -> None:
@@ -32,6 +32,6 @@ class Refused(Exception):
 
 async def refusal(request: Request, refused: Exception) -> Response:
     """Return the response to a refused request, as an exception handler of Starlette. OFREP has a body of its own."""
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RequestRefused)
     page = "text/html" in request.headers.get("Accept", "")
     return refused.response(ofrep="/ofrep/v1/" in request.scope["path"], page=page)

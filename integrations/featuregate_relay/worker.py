@@ -6,7 +6,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from featuregate_relay.refusals import Refused
+from featuregate_relay.refusals import RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -31,11 +31,13 @@ class Worker:
 
         Raises
         ------
-        Refused
+        RequestRefused
             503: too many calls wait.
         """
         if self._waiting >= self._most:
-            raise Refused(503, f"{self._most} requests wait for this cluster, which is as many as may", retry_after=1)
+            raise RequestRefused(
+                503, f"{self._most} requests wait for this cluster, which is as many as may", retry_after=1
+            )
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._started(), call)

@@ -225,7 +225,7 @@ def read_log_line(data: bytes) -> None:
     for row in read_lines(pa.array([line, line], pa.string())).rows().to_pylist():
         if row is None or (full == CUT and line.count(requests_of_lines.MARKER) == 1):
             continue
-        fast = requests_of_lines.Request(**row)
+        fast = requests_of_lines.LoggedRequest(**row)
         assert fast == full, f"the fast path reads {fast}, and the full parser {full}"
 
 

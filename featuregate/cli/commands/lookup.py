@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.catalog import METADATA_VERSION, feature_level, features, metadata_levels, tool_table
 from featuregate.cli.exit_codes import FAILED, OK, CommandError
-from featuregate.cli.levels import levels_at, name_and_level
+from featuregate.cli.level_names import levels_at, name_and_level
 
 if TYPE_CHECKING:
     import argparse

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.catalog import captured_releases, release_of
 from featuregate.cli.exit_codes import OK, UNKNOWN, USAGE, CommandError
-from featuregate.cli.levels import name_and_level
+from featuregate.cli.level_names import name_and_level
 from featuregate.cli.output import print_message
 
 if TYPE_CHECKING:

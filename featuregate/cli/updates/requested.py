@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from featuregate.admin.updates import Update, UpgradeType, checked
 from featuregate.catalog import METADATA_VERSION
 from featuregate.cli.exit_codes import FAILED, CommandError
-from featuregate.cli.levels import levels_at, name_and_level
+from featuregate.cli.level_names import levels_at, name_and_level
 from featuregate.errors import InvalidUpdate
 
 if TYPE_CHECKING:

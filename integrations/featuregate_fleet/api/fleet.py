@@ -25,8 +25,8 @@ from featuregate_fleet.readiness.evidence import confirmed
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.stream.ingestion import Ingestion, Inputs, check_same_cluster
 from featuregate_fleet.stream.kept_reports import keep_report
-from featuregate_fleet.stream.removal import compact
 from featuregate_fleet.stream.session import session_beside
+from featuregate_fleet.stream.upkeep import compact
 from featuregate_fleet.tables.delta import DeltaTables
 from featuregate_fleet.tables.kept_names import keep_names
 from featuregate_fleet.tables.locks import adding_report, no_other_writer, one_writer

@@ -8,7 +8,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING, Final
 
-from featuregate.admin.log_levels import LEVELS, BrokerLogLevel, LogLevels
+from featuregate.admin.loggers import LEVELS, BrokerLogLevel, LogLevels
 from featuregate.cli.plugin import (
     OK,
     UNKNOWN,

@@ -30,7 +30,7 @@ from featuregate_fleet.evidence.lines.refusals import (
     refusal_of,
     repeats_refusal,
 )
-from featuregate_fleet.evidence.lines.request import Request
+from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.evidence.lines.text_format import is_of_text_log
 from featuregate_fleet.evidence.paths import LogFile, LogTimes
 from featuregate_fleet.evidence.quarantined_lines import QuarantinedLines
@@ -222,9 +222,9 @@ class _Parser:
                 self._lost(lost, CUT, found)
             previous = values[number - 1].as_py() if number else self.previous
             match _understand(whole.line, previous) if whole else None:
-                case Request() | Refusal() | None if self.file.broker is None:
+                case LoggedRequest() | Refusal() | None if self.file.broker is None:
                     found.quarantined.append(self._quarantined(part, UNKNOWN_BROKER))
-                case Request() as request:
+                case LoggedRequest() as request:
                     in_text = whole.line.text if whole and self.kept is not KeptLines.NONE else ""
                     of_line = {"outcome": _COMPLETED, "line": number, "connection": connection_in(in_text)}
                     found.seen.append(asdict(request) | of_line)
@@ -261,7 +261,7 @@ class _Parser:
         }
 
 
-def _understand(line: Unwrapped, previous: str) -> Request | Refusal | str | None:
+def _understand(line: Unwrapped, previous: str) -> LoggedRequest | Refusal | str | None:
     """Return what a line says, the reason why it is for the quarantine, or None for a line of a refusal."""
     found = read_unwrapped(line)
     if found != NO_REQUEST:

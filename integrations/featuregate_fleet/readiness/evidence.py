@@ -41,7 +41,7 @@ class Usage:
         return " ".join(part for part in (self.software_name, self.software_version) if part)
 
 
-class Refused(NamedTuple):
+class RefusedVersion(NamedTuple):
     """What a broker refused: of which host, which version of which API."""
 
     client_host: str | None
@@ -183,7 +183,7 @@ class Evidence:
     """The requests of brokers and controllers, without those of clients."""
     cut: tuple[Usage, ...] = ()
     """The requests whose lines were cut, by what their heads say. They are in quarantine, too."""
-    refused_clients: Mapping[Refused, frozenset[RefusedClient]] = field(default_factory=dict)
+    refused_clients: Mapping[RefusedVersion, frozenset[RefusedClient]] = field(default_factory=dict)
     """The clients of refused requests, where lines are kept and the connection shows the client. Others may exist."""
     brokers: Mapping[str, BrokerLog] = field(default_factory=dict)
     """By broker; a broker that logged deprecated requests alone is missing."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.evidence.columns import CLUSTER_VIEWS, FEATURE_LEVELS
-from featuregate_fleet.evidence.levels import level_rows
+from featuregate_fleet.evidence.level_rows import level_rows
 from featuregate_fleet.tables.folder import BatchId, Tables
 
 if TYPE_CHECKING:

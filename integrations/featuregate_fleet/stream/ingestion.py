@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from featuregate.admin.log_levels import LogLevels
+from featuregate.admin.loggers import LogLevels
 from featuregate.errors import ConfigError
 from featuregate_fleet.errors import ClusterUnread
 from featuregate_fleet.evidence.lines.log_lines import KeptLines

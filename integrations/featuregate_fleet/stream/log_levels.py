@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from featuregate.admin.log_levels import BrokerLogLevel
+    from featuregate.admin.loggers import BrokerLogLevel
 
 
 def keep_log_levels(spark: SparkSession, levels: Iterable[BrokerLogLevel], tables: Tables) -> list[str]:

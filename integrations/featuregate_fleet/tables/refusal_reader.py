@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
-from featuregate_fleet.readiness.evidence import Refused, RefusedClient
+from featuregate_fleet.readiness.evidence import RefusedClient, RefusedVersion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ _AFTER: Final = "interval 1 minute"
 """A request may be answered, and so logged, after the next one on its connection was refused."""
 
 
-def refused_clients(tables: Tables) -> Mapping[Refused, frozenset[RefusedClient]]:
+def refused_clients(tables: Tables) -> Mapping[RefusedVersion, frozenset[RefusedClient]]:
     """Return the clients whose connections were closed because of a version; nothing where no lines are kept."""
     if tables.version("log_lines") is None:
         return {}
@@ -33,8 +33,8 @@ def refused_clients(tables: Tables) -> Mapping[Refused, frozenset[RefusedClient]
     others = lines.where("outcome = 'completed'").select("broker", "connection", "time", who.alias("who"))
     near = f.col("time").between(f.col("at") - f.expr(_BEFORE), f.col("at") + f.expr(_AFTER))
     found = refused.join(others, ["broker", "connection"]).where(near).select(*_REQUEST, "who.*").distinct()
-    clients: dict[Refused, set[RefusedClient]] = defaultdict(set)
+    clients: dict[RefusedVersion, set[RefusedClient]] = defaultdict(set)
     for row in found.collect():
-        request = Refused(row["client_host"], row["api_key"], row["version"])
+        request = RefusedVersion(row["client_host"], row["api_key"], row["version"])
         clients[request].add(RefusedClient(row["client_id"], row["principal"], row["is"]))
     return {request: frozenset(of_it) for request, of_it in clients.items()}

@@ -17,7 +17,7 @@ from featuregate_relay.access.clients import ANYONE, NOT_KNOWN, Client
 from featuregate_relay.access.rates import Rates
 from featuregate_relay.access.tickets import Tickets
 from featuregate_relay.access.tokens import InvalidToken, Tokens
-from featuregate_relay.refusals import Refused, refusal
+from featuregate_relay.refusals import RequestRefused, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,7 @@ class Access:
 
         Raises
         ------
-        Refused
+        RequestRefused
             401: there are no credentials, or wrong ones.
         """
         key = _key(headers)
@@ -75,14 +75,16 @@ class Access:
             return await self._of_token(self.tokens, key)
         client = self.api_keys.client(key)
         if client is None:
-            raise Refused(401, "this API key is not known")
+            raise RequestRefused(401, "this API key is not known")
         return client
 
     def of_ticket(self, ticket: str) -> Client:
-        """Return who opens a stream with this ticket; raises `Refused`."""
+        """Return who opens a stream with this ticket; raises `RequestRefused`."""
         client = self.tickets.client(ticket)
         if client is None:
-            raise Refused(401, "the ticket of the stream is not valid, or has ended: fetch all flags for another")
+            raise RequestRefused(
+                401, "the ticket of the stream is not valid, or has ended: fetch all flags for another"
+            )
         return client
 
     def _without_key(self, peer_names: tuple[str, ...]) -> Client:
@@ -91,13 +93,13 @@ class Access:
                 return self.certificates[name]
         if self.anonymous:
             return ANYONE
-        raise Refused(401, "this relay needs an API key, a token or a client certificate that it knows")
+        raise RequestRefused(401, "this relay needs an API key, a token or a client certificate that it knows")
 
     async def _of_token(self, tokens: Tokens, text: str) -> Client:
         try:
             claims = await tokens.claims(text)
         except InvalidToken as error:
-            raise Refused(401, f"the token is not valid: {error}") from None
+            raise RequestRefused(401, f"the token is not valid: {error}") from None
         subject = str(claims["sub"])
         return self.subjects.get(subject) or Client(f"subject {subject}", self.any_subject)
 
@@ -137,7 +139,7 @@ class Authentication:
             return
         try:
             client = await self._client(scope)
-        except Refused as refused:
+        except RequestRefused as refused:
             response = await refusal(Request(scope), refused)
             await response(scope, receive, send)
             return
@@ -151,14 +153,14 @@ class Authentication:
                 client = self._access.of_ticket(ticket)
             else:
                 client = await self._access.client(Headers(scope=scope), peer_names)
-        except Refused:
+        except RequestRefused:
             if scope["path"] in _OPEN_PATHS:
                 return NOT_KNOWN
             raise
         if client.name is not None:
             seconds = self._rates.seconds_to_wait(client.name, self._access.rates.get(client.name, DEFAULT_RATE))
             if seconds:
-                raise Refused(429, f"{client.name} sends too many requests", retry_after=seconds)
+                raise RequestRefused(429, f"{client.name} sends too many requests", retry_after=seconds)
         return client
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 
-from featuregate_relay.refusals import Refused, refusal
+from featuregate_relay.refusals import RequestRefused, refusal
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -50,7 +50,7 @@ class LocalHosts:
         if scope["type"] == "http":
             hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
             if not all(map(names_this_machine, hosts)):
-                response = await refusal(Request(scope), Refused(421, _PROBLEM))
+                response = await refusal(Request(scope), RequestRefused(421, _PROBLEM))
                 await response(scope, receive, send)
                 return
         await self._app(scope, receive, send)

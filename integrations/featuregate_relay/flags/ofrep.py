@@ -19,7 +19,7 @@ from featuregate.flags import PREFIXES
 from featuregate_relay.access.authentication import STREAM_OF_FLAGS, client_in, ticket_for
 from featuregate_relay.flags.cluster_flags import AllFlags, ClusterFlags, encode
 from featuregate_relay.flags.flag_tags import FlagTag, stream_of
-from featuregate_relay.refusals import Refused, refusal
+from featuregate_relay.refusals import RequestRefused, refusal
 from featuregate_relay.views.event_stream import ClientEvents, OpenStreams, event, open_stream
 from featuregate_relay.views.floors import problem_after
 
@@ -89,7 +89,7 @@ class FlagPaths:
         ]
 
     async def evaluate(self, cluster: ServedCluster, key: str | None, scope: Scope, receive: Receive) -> ASGIApp:
-        """Return the response with the flag of this key, or with all flags; raises `Refused`."""
+        """Return the response with the flag of this key, or with all flags; raises `RequestRefused`."""
         try:
             _check_context(await _body(receive))
         except _BadRequest as bad:
@@ -116,7 +116,7 @@ class FlagPaths:
         known, age = flags.now()
         found = known.held(seen)
         if found is None or problem is not None:
-            raise Refused(503, f"{flags.cluster.name}: {problem}", retry_after=1)
+            raise RequestRefused(503, f"{flags.cluster.name}: {problem}", retry_after=1)
         return found, known.aged(age)
 
 
@@ -140,7 +140,7 @@ class Evaluations:
             return
         try:
             response = await self._paths.evaluate(cluster, key[1:] if key else None, scope, receive)
-        except Refused as refused:
+        except RequestRefused as refused:
             response = await refusal(Request(scope), refused)
         await response(scope, receive, send)
 
@@ -151,7 +151,7 @@ def _one(flags: ClusterFlags, key: str) -> ASGIApp:
     if beginning is not None:
         return _json(beginning + known.aged(age) + b"}}")
     if known.view is None and key.startswith(PREFIXES):
-        raise Refused(503, f"{flags.cluster.name}: {_NO_ANSWER}", retry_after=1)
+        raise RequestRefused(503, f"{flags.cluster.name}: {_NO_ANSWER}", retry_after=1)
     details = f"there is no flag {key!r}"
     return JSONResponse({"key": key, "errorCode": "FLAG_NOT_FOUND", "errorDetails": details}, status_code=404)
 

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from featuregate_relay.entity_tags import entity_tag, matches
 from featuregate_relay.page.rendering import LATCHED, Renderer, Shown
-from featuregate_relay.refusals import Refused
+from featuregate_relay.refusals import RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ def routes(
     Parameters
     ----------
     cluster_of
-        The cluster that a path names; raises `Refused`.
+        The cluster that a path names; raises `RequestRefused`.
     readable
         The clusters that a client may read.
     floors
@@ -104,7 +104,7 @@ class _Pages:
         name = request.path_params["asset"]
         content = self._assets.get(name)
         if content is None:
-            raise Refused(404, f"the page has no file {name!r}")
+            raise RequestRefused(404, f"the page has no file {name!r}")
         headers = {**_HEADERS, "ETag": entity_tag(content)}
         if matches(request.headers.get("If-None-Match"), headers["ETag"]):
             return Response(status_code=304, headers=headers)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.responses import Response, StreamingResponse
 
 from featuregate_relay.access.authentication import client_of
-from featuregate_relay.refusals import Refused
+from featuregate_relay.refusals import RequestRefused
 from featuregate_relay.views.floors import problem_after
 
 if TYPE_CHECKING:
@@ -158,10 +158,10 @@ def open_stream(request: Request, streams: OpenStreams, events: ClientEvents, fl
 
     Raises
     ------
-    Refused
+    RequestRefused
         There are too many, of this client (429) or of all (503).
     """
     client = client_of(request).name
     if problem := streams.problem(client):
-        raise Refused(429 if streams.has_room else 503, problem, retry_after=_RETRY_SECONDS)
+        raise RequestRefused(429 if streams.has_room else 503, problem, retry_after=_RETRY_SECONDS)
     return EventStream(_changes(events, floor_seconds), streams, client)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from featuregate.sources.floor import Floor
-from featuregate_relay.refusals import Refused
+from featuregate_relay.refusals import RequestRefused
 from featuregate_relay.waiting import ClientGone, ends_with_connection
 
 if TYPE_CHECKING:
@@ -49,13 +49,13 @@ class Floors:
 
         Raises
         ------
-        Refused
+        RequestRefused
             A parameter is not a number; or the view is still below the floor, or there is none.
         """
         try:
             floor = Floor.from_query(request.query_params)
         except ValueError as error:
-            raise Refused(400, str(error)) from None
+            raise RequestRefused(400, str(error)) from None
         if floor is None:
             return
         try:
@@ -64,7 +64,7 @@ class Floors:
         except ClientGone:
             problem = "the client has gone"  # not read by any client
         if problem is not None:
-            raise Refused(503, f"{cluster.name}: {problem}", retry_after=1)
+            raise RequestRefused(503, f"{cluster.name}: {problem}", retry_after=1)
 
     def _exact(self, cluster: ServedCluster, floor: Floor) -> Floor:
         """Return the floor without its age, if this relay has sent the client's view itself: it sends no older one.

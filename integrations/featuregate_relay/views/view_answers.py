@@ -12,7 +12,7 @@ from starlette.responses import Response
 from featuregate.sources.floor import Floor
 from featuregate.sources.relay_responses import AGE_HEADER
 from featuregate_relay.entity_tags import matches
-from featuregate_relay.refusals import Refused
+from featuregate_relay.refusals import RequestRefused
 from featuregate_relay.views.floors import Floors, problem_after
 from featuregate_relay.views.view_body import RawHeaders, ViewBody, accepts_gzip
 from featuregate_relay.waiting import ClientGone, ends_with_connection
@@ -33,7 +33,7 @@ _SPREAD_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _ViewRequest:
     """What a request for a view says."""
 
     floor: Floor | None
@@ -78,18 +78,18 @@ class ViewPath:
 
         Raises
         ------
-        Refused
+        RequestRefused
             A parameter is not a number; or there is no view, or none that is not below the floor.
         """
         try:
-            wanted = _Wanted.of(request)
+            wanted = _ViewRequest.of(request)
         except ValueError as error:
-            raise Refused(400, str(error)) from None
+            raise RequestRefused(400, str(error)) from None
         try:
             with ends_with_connection(request.scope):
                 body, age, problem = await self._body(cluster, wanted)
                 if body is None or problem is not None:
-                    raise Refused(503, f"{cluster.name}: {problem}", retry_after=1)
+                    raise RequestRefused(503, f"{cluster.name}: {problem}", retry_after=1)
                 return await _view(cluster, body, age, wanted)
         except ClientGone:
             return Response(status_code=503)  # not read by any client
@@ -102,7 +102,7 @@ class ViewPath:
             return None
         return [*body.headers, _age(age)]
 
-    async def _body(self, cluster: ServedCluster, wanted: _Wanted) -> tuple[ViewBody | None, float, str | None]:
+    async def _body(self, cluster: ServedCluster, wanted: _ViewRequest) -> tuple[ViewBody | None, float, str | None]:
         """Return the body, its age, and why it cannot be sent; wait for another view where the request allows it.
 
         A floor comes from a replica with a newer view, so that this one probably has it once it asks the brokers.
@@ -144,7 +144,7 @@ class ViewPath:
         return body
 
 
-async def _view(cluster: ServedCluster, body: ViewBody, age: float, wanted: _Wanted) -> Response:
+async def _view(cluster: ServedCluster, body: ViewBody, age: float, wanted: _ViewRequest) -> Response:
     if matches(wanted.if_none_match, body.tag):
         response = Response(status_code=304)
     else:

@@ -8,7 +8,7 @@ import pytest
 
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.lines.one_line import read_line
-from featuregate_fleet.evidence.lines.request import Request
+from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.stream.request_logs import drain
 from featuregate_fleet.stream.session import local_session
@@ -76,7 +76,7 @@ def forget_commits(tables: Tables) -> None:
 def requests(broker_log: Path) -> list[str]:
     """Return lines with requests of a real broker."""
     lines = broker_log.read_text().splitlines(keepends=True)
-    return [line for line in lines if isinstance(read_line(line.rstrip("\n")), Request)]
+    return [line for line in lines if isinstance(read_line(line.rstrip("\n")), LoggedRequest)]
 
 
 @pytest.fixture

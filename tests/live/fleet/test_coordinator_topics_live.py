@@ -22,8 +22,8 @@ from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.coordinator_records import TOPICS, kinds, model_of_mark
 from featuregate_fleet.stream import coordinator_topics
 from featuregate_fleet.stream.coordinator_topics import drain_coordinators
-from featuregate_fleet.stream.removal import Removal, remove, retention
 from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.stream.upkeep import Removal, remove, retention
 from featuregate_fleet.tables.delta import DeltaTables
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from waiting import eventually
 
 from featuregate.cli import main
 from featuregate_fleet.evidence.lines.one_line import read_line
-from featuregate_fleet.evidence.lines.request import Request
+from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.delta import DeltaTables
 
@@ -73,7 +73,9 @@ def requests_of(log: Path) -> Counter[tuple[Any, ...]]:
     """Count the requests line by line, in this process: what the tables must say."""
     found = [read_line(line) for line in log.read_text().splitlines()]
     return Counter(
-        (read.client_id, read.software_name, read.api_key, read.version) for read in found if isinstance(read, Request)
+        (read.client_id, read.software_name, read.api_key, read.version)
+        for read in found
+        if isinstance(read, LoggedRequest)
     )
 
 

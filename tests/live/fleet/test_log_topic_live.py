@@ -1,4 +1,4 @@
-"""Request logs in a topic of a real cluster, to which a shipper writes them line by line."""
+"""LoggedRequest logs in a topic of a real cluster, to which a shipper writes them line by line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from waiting import eventually
 
 from featuregate.cli import main
 from featuregate_fleet.evidence.lines.one_line import read_line
-from featuregate_fleet.evidence.lines.request import Request
+from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.delta import DeltaTables
 
@@ -73,7 +73,7 @@ def test_lines_in_a_topic_count_once(
     command = ["fleet", "run", "--once", "--logs-topic", TOPIC, "--tables", str(tables), "--cluster", "c"]
     command += ["--bootstrap-server", kafka.bootstrap]
     lines = broker_log.read_text().splitlines()
-    requests = [number for number, line in enumerate(lines) if isinstance(read_line(line), Request)]
+    requests = [number for number, line in enumerate(lines) if isinstance(read_line(line), LoggedRequest)]
     unknown = sum(number % 10 == 0 for number in requests)
     create(kafka)
     try:
@@ -106,7 +106,7 @@ def test_a_lost_commit_of_a_topic_changes_nothing(kafka: LocalKafka, broker_log:
     tables = tmp_path / "tables"
     command = ["fleet", "run", "--once", "--logs-topic", TOPIC, "--tables", str(tables), "--cluster", "c"]
     command += ["--bootstrap-server", kafka.bootstrap]
-    line = next(each for each in broker_log.read_text().splitlines() if isinstance(read_line(each), Request))
+    line = next(each for each in broker_log.read_text().splitlines() if isinstance(read_line(each), LoggedRequest))
     create(kafka)
     try:
         producer = Producer(kafka.client_config({"log_level": 0}))

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate.cli import main
 from featuregate_fleet.evidence.columns import EVIDENCE_FILES, ORIGIN, QUARANTINE
 from featuregate_fleet.evidence.lines.one_line import read_line
-from featuregate_fleet.evidence.lines.request import Request
+from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.delta import DeltaTables
 
@@ -28,7 +28,7 @@ LACKING = ("time_zone", "parser", "lines", "text_log")
 def test_an_older_quarantine_is_read_and_replayed(tmp_path: Path, broker_log: Path) -> None:
     """A line that its parser did not understand becomes a request, and new lines have all columns."""
     place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
-    line = next(each for each in broker_log.read_text().splitlines() if isinstance(read_line(each), Request))
+    line = next(each for each in broker_log.read_text().splitlines() if isinstance(read_line(each), LoggedRequest))
     origin = {"cluster": "c", "query_id": "old", "batch_id": 0}
     kept = {"path": "1/a", "uri": "file:/gone/1/a", "broker": "1", "at": 0, "reason": "cut", "raw": line, "whole": True}
     counted = {"path": "1/a", "uri": "file:/gone/1/a", "broker": "1", "size": 9, "read": 1, "rows": 0, "quarantined": 1}

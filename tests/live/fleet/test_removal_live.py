@@ -11,8 +11,8 @@ import pytest
 from fleet_lines import document, line_of
 
 from featuregate.cli import main
-from featuregate_fleet.stream.removal import Removal, compact, forgetting, plan, remove, retention
 from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.stream.upkeep import Removal, compact, forgetting, plan, remove, retention
 from featuregate_fleet.tables.delta import DeltaTables
 from featuregate_fleet.tables.line_counts import read_line_counts
 

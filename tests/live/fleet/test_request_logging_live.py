@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from waiting import eventually
 
-from featuregate.admin.log_levels import LogLevels
+from featuregate.admin.loggers import LogLevels
 from featuregate_fleet.evidence.lines.one_line import read_line
-from featuregate_fleet.evidence.lines.request import Request
+from featuregate_fleet.evidence.lines.request import LoggedRequest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 def requests_in(log: Path) -> int:
     """Count the requests in the log of a broker."""
     with log.open(errors="replace") as lines:
-        return sum(isinstance(read_line(line.rstrip("\n")), Request) for line in lines)
+        return sum(isinstance(read_line(line.rstrip("\n")), LoggedRequest) for line in lines)
 
 
 @pytest.mark.parametrize("kafka", [pytest.param("3.9.2", marks=pytest.mark.proof("fleet")), "4.2.0"], indirect=True)

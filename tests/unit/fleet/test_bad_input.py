@@ -16,7 +16,7 @@ import pytest
 pa = pytest.importorskip("pyarrow")
 
 from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: E402 - after the check for the extra
-from featuregate_fleet.evidence.lines.request import Request  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.request import LoggedRequest  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import log_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.text import LONGEST  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
@@ -53,7 +53,7 @@ def totals(path: Path) -> tuple[dict[str, int], int, int]:
 def test_garbage_among_real_lines_hides_none_of_them(tmp_path: Path, real_lines: Sequence[str], percent: int):
     """Each line is a row or in quarantine, and all requests of a real broker are rows."""
     random_ = random.Random(percent)
-    requests = [line.encode() for line in real_lines if isinstance(read_line(line), Request)]
+    requests = [line.encode() for line in real_lines if isinstance(read_line(line), LoggedRequest)]
     text, bad = [], 0
     for number in range(REQUESTS):
         line = requests[number % len(requests)]
@@ -73,7 +73,7 @@ def test_garbage_among_real_lines_hides_none_of_them(tmp_path: Path, real_lines:
 def test_huge_lines_are_counted(tmp_path: Path):
     """Of more bytes than a line may have, with a request before and behind."""
     line = (Path(__file__).parents[2] / "data/request_logs/4.2.0.log").read_bytes().splitlines()
-    request = next(each for each in line if isinstance(read_line(each.decode()), Request))
+    request = next(each for each in line if isinstance(read_line(each.decode()), LoggedRequest))
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "log").write_bytes(b"\n".join([request, request + b"x" * LONGEST, request, b"x" * LONGEST, b""]))
     assert totals(tmp_path / "1" / "log") == ({"read": 4, "rows": 2, "quarantined": 2}, 2, 2)

@@ -22,7 +22,7 @@ from featuregate_fleet.evidence.lines.fast_path import read_lines  # noqa: E402 
 from featuregate_fleet.evidence.lines.layouts import Layout, layouts_for, reads_as_kafka  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.log_lines import KeptLines  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: E402 - likewise
-from featuregate_fleet.evidence.lines.request import Request  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.request import LoggedRequest  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import LogFile, LogTimes  # noqa: E402 - likewise
 from featuregate_fleet.files import pieces as pieces_module  # noqa: E402 - likewise
 from featuregate_fleet.files.aggregation import aggregate  # noqa: E402 - likewise
@@ -155,7 +155,9 @@ def test_a_time_with_a_zone_is_in_utc_whatever_the_zone_of_the_broker(line: str)
 def test_the_most_frequent_layouts_are_read_by_the_fast_path(name: str):
     """Also where lines of one container begin with other lines of it."""
     line = IN_THE_ZONE_OF_THE_BROKER[name]
-    assert [Request(**row) for row in read_lines(pa.array([line, line])).rows().to_pylist()] == [read_line(line)] * 2
+    assert [LoggedRequest(**row) for row in read_lines(pa.array([line, line])).rows().to_pylist()] == [
+        read_line(line)
+    ] * 2
 
 
 @pytest.mark.parametrize(
@@ -335,7 +337,7 @@ def test_a_line_without_a_level_is_of_debug_unless_its_version_is_deprecated(dep
     line = line_of(document(), head="[2026-11-22 21:08:02,254]")
     header = '"requestApiKeyName":"FETCH"'
     found = read_line(line.replace(header, header + deprecated))
-    assert isinstance(found, Request)
+    assert isinstance(found, LoggedRequest)
     assert found.level == level
 
 

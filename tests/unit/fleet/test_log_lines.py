@@ -13,7 +13,7 @@ from fleet_lines import document, line_of  # noqa: E402 - after the check for th
 from featuregate_fleet.evidence.batches import parse_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.log_lines import KeptLines  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: E402 - likewise
-from featuregate_fleet.evidence.lines.request import Request  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.request import LoggedRequest  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import LogFile, LogTimes  # noqa: E402 - likewise
 from featuregate_fleet.evidence.text import LINES  # noqa: E402 - likewise
 
@@ -37,7 +37,7 @@ def test_each_line_has_a_row(real_lines: list[str]):
         request = read_line(line)
         assert row["length"] == len(line)
         assert row["raw"] is None
-        if isinstance(request, Request):
+        if isinstance(request, LoggedRequest):
             said = (
                 row["time"],
                 row["api_key"],

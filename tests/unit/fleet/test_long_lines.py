@@ -19,7 +19,7 @@ from featuregate_fleet.evidence.lines.envelopes import unwrap
 from featuregate_fleet.evidence.lines.log_lines import connection_in
 from featuregate_fleet.evidence.lines.one_line import read_line, read_unwrapped
 from featuregate_fleet.evidence.lines.partial_lines import Part, PartialLines
-from featuregate_fleet.evidence.lines.request import Request
+from featuregate_fleet.evidence.lines.request import LoggedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,7 +163,7 @@ def test_a_request_ends_with_the_part_that_completes_it(whole: str, size: int):
     first = next(
         count
         for count in range(1, len(parts) + 1)
-        if isinstance(read_unwrapped(unwrap("".join(parts[:count]))), Request)
+        if isinstance(read_unwrapped(unwrap("".join(parts[:count]))), LoggedRequest)
     )
     assert joined(parts) == ["".join(parts[:first]), *parts[first:]]
 

@@ -11,7 +11,7 @@ import pytest
 
 from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.refusals import is_header, is_reason, read_refusal
-from featuregate_fleet.evidence.lines.request import Request
+from featuregate_fleet.evidence.lines.request import LoggedRequest
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
 from request_logs import Mix, made_lines, write_logs
@@ -26,7 +26,7 @@ def test_the_same_seed_makes_the_same_lines():
 def test_most_lines_are_requests():
     """With the length of real ones, which is what reading costs."""
     lines = list(islice(made_lines(7, Mix()), 5000))
-    assert sum(isinstance(read_line(line.rstrip("\n")), Request) for line in lines) > 0.98 * len(lines)
+    assert sum(isinstance(read_line(line.rstrip("\n")), LoggedRequest) for line in lines) > 0.98 * len(lines)
     assert 1000 < sum(map(len, lines)) / len(lines) < 1600
 
 
@@ -35,7 +35,7 @@ def test_some_requests_are_refused_and_some_lines_are_garbage():
     lines = [line.rstrip("\n") for line in islice(made_lines(7, Mix()), 20_000)]
     refused = sum(read_refusal(line, before) is not None for before, line in pairwise(lines))
     assert 10 < refused < 40
-    others = [line for line in lines if not isinstance(read_line(line), Request)]
+    others = [line for line in lines if not isinstance(read_line(line), LoggedRequest)]
     garbage = [line for line in others if not is_header(line) and not is_reason(line)]
     assert len(others) == len(garbage) + 4 * refused
     assert 0.005 < len(garbage) / len(lines) < 0.015
@@ -45,7 +45,7 @@ def test_some_requests_are_refused_and_some_lines_are_garbage():
 def test_one_client_may_send_most(first: float | None, share: tuple[float, float]):
     """A key with most of the rows is what skew is about."""
     made = [read_line(line.rstrip("\n")) for line in islice(made_lines(7, Mix(first=first)), 5000)]
-    names = Counter(one.client_id for one in made if isinstance(one, Request) and one.client_id != "1")
+    names = Counter(one.client_id for one in made if isinstance(one, LoggedRequest) and one.client_id != "1")
     assert share[0] < names.most_common(1)[0][1] / names.total() < share[1]
 
 

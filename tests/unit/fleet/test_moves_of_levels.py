@@ -10,7 +10,7 @@ from fleet_evidence import NOW, STATES, WEEK, use, view
 
 from featuregate.catalog import captured
 from featuregate.view.cluster_view import View
-from featuregate_fleet.evidence.levels import level_rows
+from featuregate_fleet.evidence.level_rows import level_rows
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LevelAt, RecordUse, confirmed
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess

@@ -10,7 +10,7 @@ import pytest
 from fleet_evidence import NOW, UPGRADED, WEEK, usage, view
 
 from featuregate.catalog import captured
-from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Refused, RefusedClient, Usage
+from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, RefusedClient, RefusedVersion, Usage
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
@@ -232,7 +232,7 @@ def test_a_refused_request_blocks_where_the_target_dropped_the_version_too():
 def test_a_refused_request_is_of_those_who_sent_others_on_its_connection():
     """Two apps behind one address are both named, because the log does not say which of them it was."""
     billing, audit = RefusedClient("billing", "User:b", "librdkafka 1"), RefusedClient("audit", "User:a", None)
-    place = Refused("10.0.0.7", LIST_OFFSETS, 0)
+    place = RefusedVersion("10.0.0.7", LIST_OFFSETS, 0)
     row = only(report(refused(0), refused_clients={place: frozenset({billing})}), "refused-requests")
     assert (row.subject, row.client_id) == ("client 'billing' of User:b at 10.0.0.7", "billing")
     assert (row.principal, row.software) == ("User:b", "librdkafka 1")

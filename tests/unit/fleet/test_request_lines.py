@@ -18,7 +18,7 @@ from featuregate_fleet.evidence.lines.cut_lines import read_head  # noqa: E402 -
 from featuregate_fleet.evidence.lines.envelopes import unwrap  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.fast_path import read_lines  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: E402 - likewise
-from featuregate_fleet.evidence.lines.request import Request  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.request import LoggedRequest  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.text_format import is_of_text_log  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ def line_before_1(client: str = "audit", principal: str = "User:audit", listener
     )
 
 
-def fast(*lines: str) -> list[Request | None]:
+def fast(*lines: str) -> list[LoggedRequest | None]:
     """Read lines with Arrow's kernels; None stands for a line that is left to the full parser."""
     rows = read_lines(pa.array(lines, pa.string())).rows()
-    return [None if row is None else Request(**row) for row in rows.to_pylist()]
+    return [None if row is None else LoggedRequest(**row) for row in rows.to_pylist()]
 
 
 def is_text(line: str) -> bool:
@@ -57,7 +57,7 @@ def is_text(line: str) -> bool:
 
 def test_a_line_says_which_client_used_which_version():
     """The fields of the head and of the tail, and nothing of the bodies."""
-    assert read_line(line_of(document())) == Request(
+    assert read_line(line_of(document())) == LoggedRequest(
         time=datetime(2026, 11, 22, 21, 8, 39, 958_000, UTC),
         level="DEBUG",
         forwarded=False,
@@ -85,7 +85,7 @@ def test_a_line_says_which_client_used_which_version():
 def test_a_line_says_from_where_its_connection_came(connection: str, host: str | None):
     """Kafka writes addresses of version 6 in full, some with the interface."""
     line = line_of(document(connection=connection))
-    assert isinstance(read := read_line(line), Request)
+    assert isinstance(read := read_line(line), LoggedRequest)
     assert read.client_host == host
     assert fast(line)[0] in {read, None}
     assert (fast(line)[0] is None) == (host is None or "%" in host)
@@ -100,13 +100,13 @@ def test_the_line_of_a_forwarded_request_has_the_connection_of_a_broker():
 @pytest.mark.parametrize("line", [text_line(), line_before_1(), line_before_1(listener="")])
 def test_a_line_of_an_old_broker_says_from_where_its_connection_came(line: str):
     """Before 1.0 a connection has no index."""
-    assert isinstance(read := read_line(line), Request)
+    assert isinstance(read := read_line(line), LoggedRequest)
     assert read.client_host == "127.0.0.1"
 
 
 def test_a_line_of_an_old_broker_says_the_same(real_lines: Sequence[str]):
     """The client id has a quote, a backslash and what follows a client id in the text format."""
-    found = [read for line in real_lines if isinstance(read := read_line(line), Request)]
+    found = [read for line in real_lines if isinstance(read := read_line(line), LoggedRequest)]
     assert {(read.client_id, read.api_key, read.version) for read in found} >= {("ancient", 3, 0)}
     (odd,) = {read.client_id for read in found if "bill" in (read.client_id or "")}
     assert '"ing' in str(odd) or ",client_id=" in str(odd)
@@ -132,7 +132,7 @@ def test_a_line_of_an_old_broker_says_the_same(real_lines: Sequence[str]):
 def test_texts_of_an_old_broker_may_hold_commas(client: str, principal: str, software: str):
     """The broker does not quote them."""
     found = read_line(text_line(client, principal, software))
-    assert isinstance(found, Request)
+    assert isinstance(found, LoggedRequest)
     expected = ("sarama", "1.2") if software else (None, None)
     assert (found.client_id, found.principal, found.listener) == (client, principal, "SSL")
     assert (found.software_name, found.software_version) == expected
@@ -145,7 +145,7 @@ def test_texts_of_an_old_broker_may_hold_commas(client: str, principal: str, sof
 def test_texts_of_a_broker_before_1_0_may_hold_commas(client: str, principal: str):
     """Their header is another one, and it has the number of the API."""
     found = read_line(line_before_1(client, principal))
-    assert isinstance(found, Request)
+    assert isinstance(found, LoggedRequest)
     assert (found.client_id, found.principal, found.listener) == (client, principal, "SSL")
     assert (found.api_key, found.version, found.software_name) == (3, 4, None)
 
@@ -153,14 +153,14 @@ def test_texts_of_a_broker_before_1_0_may_hold_commas(client: str, principal: st
 def test_a_broker_before_0_10_2_names_no_listener():
     """Its listeners have no names (KIP-103)."""
     found = read_line(line_before_1("null", listener=""))
-    assert isinstance(found, Request)
+    assert isinstance(found, LoggedRequest)
     assert (found.client_id, found.principal, found.listener) == (None, "User:audit", None)
 
 
 def test_0_10_0_spells_fetch_by_itself(real_lines: Sequence[str]):
     """The Scala classes from before the protocol was generated; ControlledShutdown has its own text up to 0.11."""
     spelled = [line for line in real_lines if "Completed request:Name: " in line]
-    found = {(read.api_key, read.client_id) for line in spelled if isinstance(read := read_line(line), Request)}
+    found = {(read.api_key, read.client_id) for line in spelled if isinstance(read := read_line(line), LoggedRequest)}
     assert found <= {(1, "audit"), (7, None)}
     assert bool(spelled) is any("request:{api_key=" in line for line in real_lines)
     assert len(found) == len({line.partition("Name: ")[2].partition(";")[0] for line in spelled})
@@ -169,13 +169,13 @@ def test_0_10_0_spells_fetch_by_itself(real_lines: Sequence[str]):
 def test_a_client_that_did_not_say_its_software_has_none():
     """Kafka logs the word unknown in place of both."""
     found = read_line(line_of(document(softwareName="unknown", softwareVersion="unknown")))
-    assert isinstance(found, Request)
+    assert isinstance(found, LoggedRequest)
     assert (found.software_name, found.software_version) == (None, None)
 
 
 def test_both_ways_read_what_real_brokers_wrote(real_lines: Sequence[str]):
     """The fast path reads most lines, and what it reads is what the full parser reads."""
-    requests = [found for line in real_lines if isinstance(found := read_line(line), Request)]
+    requests = [found for line in real_lines if isinstance(found := read_line(line), LoggedRequest)]
     quick = [found for found in fast(*real_lines) if found is not None]
     if any(map(is_text, real_lines)):
         assert quick == []  # the text format of old brokers
@@ -331,7 +331,7 @@ def test_a_day_that_does_not_exist_leaves_the_other_lines_readable():
     good: Any = line_of(document())
     bad = line_of(document(), head="[2026-02-30 21:08:39,958] DEBUG")
     assert fast(good, bad) == [None, None]
-    assert isinstance(read_line(good), Request)
+    assert isinstance(read_line(good), LoggedRequest)
 
 
 @pytest.mark.parametrize("prefix", ["", "User:"])
@@ -341,13 +341,13 @@ def test_a_principal_of_iam_on_msk_is_one_client_on_all_its_connections(prefix: 
     whole = f"{name}:[INTERNAL_IP-10.0.0.1:9098-13]:[0b7c2a6e-7c5f-4a0e-9c1d-3a1e5b7f9d11]"
     for line in (line_of(document(principal=whole)), text_line(principal=whole), line_before_1(principal=whole)):
         found = read_line(line)
-        assert isinstance(found, Request)
+        assert isinstance(found, LoggedRequest)
         assert found.principal == name
         assert fast(line) in ([found], [None])
     assert fast(line_of(document(principal=whole))) != [None]
     other = f"{prefix}[IAM]:[a"
     found = read_line(line_of(document(principal=other)))
-    assert isinstance(found, Request)
+    assert isinstance(found, LoggedRequest)
     assert found.principal == other
 
 

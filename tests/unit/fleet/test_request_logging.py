@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from scripted import HANG_UP, ScriptedCluster, ScriptedNode
 
-from featuregate.admin.log_levels import LogLevels
+from featuregate.admin.loggers import LogLevels
 from featuregate.cli.plugin import OK, UNKNOWN, USAGE, CommandError
 from featuregate.errors import BrokerError, NetError
 from featuregate.wire.configs import (

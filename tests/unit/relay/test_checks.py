@@ -22,7 +22,7 @@ from featuregate_relay.checks import (
     asked_requirement,
     decision_json,
 )
-from featuregate_relay.refusals import Refused
+from featuregate_relay.refusals import RequestRefused
 from featuregate_relay.worker import Worker
 
 BOUND = 30.0
@@ -36,7 +36,9 @@ def apis(number: int, between: str = "|") -> str:
 def test_the_conditions_of_a_check_are_limited(between: str) -> None:
     """The most that are allowed, and one more."""
     assert asked_requirement(apis(MOST_CONDITIONS, between)) == parse(apis(MOST_CONDITIONS, between))
-    with pytest.raises(Refused, match=f"has {MOST_CONDITIONS + 1} conditions, and {MOST_CONDITIONS} are allowed"):
+    with pytest.raises(
+        RequestRefused, match=f"has {MOST_CONDITIONS + 1} conditions, and {MOST_CONDITIONS} are allowed"
+    ):
         asked_requirement(apis(MOST_CONDITIONS + 1, between))
 
 
@@ -44,7 +46,9 @@ def test_the_text_of_a_check_is_limited() -> None:
     """Before it is parsed."""
     text = "kip848" + " " * (LONGEST_REQUIREMENT - 6)
     assert asked_requirement(text) == parse("kip848")
-    with pytest.raises(Refused, match=f"has {LONGEST_REQUIREMENT + 1} characters, and {LONGEST_REQUIREMENT} are"):
+    with pytest.raises(
+        RequestRefused, match=f"has {LONGEST_REQUIREMENT + 1} characters, and {LONGEST_REQUIREMENT} are"
+    ):
         asked_requirement(text + " ")
 
 
@@ -67,7 +71,7 @@ def test_conditions_of_presets_count() -> None:
     """A preset in many parentheses is judged many times."""
     text = "&".join(f"(kip447|api:{key}>=0)" for key in range(50))
     assert len(text) <= LONGEST_REQUIREMENT
-    with pytest.raises(Refused, match="conditions, and 64 are allowed"):
+    with pytest.raises(RequestRefused, match="conditions, and 64 are allowed"):
         asked_requirement(text)
 
 
@@ -137,7 +141,7 @@ def test_calls_that_wait_for_a_cluster_are_limited() -> None:
         first = asyncio.ensure_future(worker.run(lambda: may_end.wait(BOUND)))
         second = asyncio.ensure_future(worker.run(lambda: 2))
         await asyncio.sleep(0)
-        with pytest.raises(Refused, match="2 requests wait for this cluster") as refused:
+        with pytest.raises(RequestRefused, match="2 requests wait for this cluster") as refused:
             await worker.run(lambda: 3)
         second.cancel()
         await asyncio.wait([second])

@@ -16,7 +16,7 @@ from featuregate_relay.access.certificates import Certificates
 from featuregate_relay.access.fetching import FetchError
 from featuregate_relay.access.tokens import Tokens
 from featuregate_relay.app import Cluster, make_app
-from featuregate_relay.refusals import Refused
+from featuregate_relay.refusals import RequestRefused
 from featuregate_relay.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def test_what_is_wrong_with_a_timeline_is_one_line(text: str, tmp_path: Path, ca
 def test_a_refusal_is_one_line(text: str) -> None:
     """Whether the client is one of views, or of flags."""
     for ofrep in (False, True):
-        body = json.loads(bytes(Refused(503, text).response(ofrep=ofrep).body))
+        body = json.loads(bytes(RequestRefused(503, text).response(ofrep=ofrep).body))
         assert all(str(said).isprintable() for said in body.values())
 
 

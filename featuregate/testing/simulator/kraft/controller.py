@@ -13,9 +13,9 @@ from featuregate.admin.kraft_rules import (
     QUORUM_RAISES_KRAFT_VERSION_FROM,
     Controller,
     counts_kraft_version_as_0,
-    objections,
+    rule_problems,
 )
-from featuregate.admin.objections import NodeLevels, RequestedUpdate
+from featuregate.admin.update_rules import NodeLevels, RequestedUpdate
 from featuregate.catalog import KRAFT_VERSION
 from featuregate.testing.simulator.kraft.java_maps import in_map_order
 from featuregate.wire.update_features import (
@@ -100,8 +100,8 @@ def _refusal(
     cluster: KRaftCluster, controller: Controller, wanted: RequestedUpdate, proposed: Mapping[str, int]
 ) -> str | None:
     """Return why the controller refuses an update, in its own words. For ``kraft.version``, ask the quorum too."""
-    found = objections(wanted, controller, proposed)
-    refused = next((objection.text for objection in found if objection.judgement == "refused"), None)
+    found = rule_problems(wanted, controller, proposed)
+    refused = next((problem.text for problem in found if problem.judgement == "refused"), None)
     if refused is None and _raises_quorum(controller, wanted) and not _voters_support(cluster, wanted.level):
         return f"Invalid upgrade of {KRAFT_VERSION} to {wanted.level} because not all of the voters support it"
     return refused

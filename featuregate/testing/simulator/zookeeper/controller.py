@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.admin.objections import NodeLevels, RequestedUpdate
-from featuregate.admin.zookeeper_rules import ZooKeeperController, objections
+from featuregate.admin.update_rules import NodeLevels, RequestedUpdate
+from featuregate.admin.zookeeper_rules import ZooKeeperController, rule_problems
 from featuregate.kafka_errors import INVALID_REQUEST
 from featuregate.wire.update_features import (
     FeatureResult,
@@ -82,6 +82,6 @@ def _answer_one(update: FeatureUpdate, own: Mapping[str, Range], controller: Zoo
     """Return the new range, ``None`` for a deletion, or a text that says why the update is refused."""
     level = update.max_version_level
     kind = "upgrade" if update.upgrade_type == UpgradeType.UPGRADE else "safe_downgrade"
-    for objection in objections(RequestedUpdate(update.feature, level, kind), controller):
-        return objection.text
+    for problem in rule_problems(RequestedUpdate(update.feature, level, kind), controller):
+        return problem.text
     return (own[update.feature][0], level) if level >= 1 else None

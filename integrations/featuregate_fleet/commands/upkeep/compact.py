@@ -25,8 +25,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Join the files."""
     folder = tables_folder(args)
-    from featuregate_fleet.stream.removal import compact  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
+    from featuregate_fleet.stream.upkeep import compact  # noqa: PLC0415 - Spark
     from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
 
     with no_other_writer(folder, args.cluster), local_session(args.jars, topics=False, s3=on_s3(folder)) as spark:

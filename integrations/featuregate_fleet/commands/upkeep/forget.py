@@ -6,12 +6,12 @@ import argparse
 from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.commands.options.principal_names import add_hash_option, pseudonyms
-from featuregate_fleet.commands.upkeep.removal import add_removal_options, run_removal
+from featuregate_fleet.commands.upkeep.dry_run import add_removal_options, run_removal
 from featuregate_fleet.evidence.pseudonyms import HASHED
 from featuregate_fleet.tables.kept_names import check_names
 
 if TYPE_CHECKING:
-    from featuregate_fleet.stream.removal import Removal
+    from featuregate_fleet.stream.upkeep import Removal
 
 DESCRIPTION: Final = """\
 Remove principal, client id and host from the usage of one principal, and the text of each line in quarantine that has
@@ -44,6 +44,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _removal(principal: str) -> Removal:
-    from featuregate_fleet.stream.removal import forgetting  # noqa: PLC0415 - Spark
+    from featuregate_fleet.stream.upkeep import forgetting  # noqa: PLC0415 - Spark
 
     return forgetting(principal)

@@ -6,10 +6,10 @@ import argparse
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from featuregate_fleet.commands.upkeep.removal import add_removal_options, run_removal
+from featuregate_fleet.commands.upkeep.dry_run import add_removal_options, run_removal
 
 if TYPE_CHECKING:
-    from featuregate_fleet.stream.removal import Removal
+    from featuregate_fleet.stream.upkeep import Removal
 
 DESCRIPTION: Final = """\
 Delete what was seen more than DAYS before today, in UTC: lines, usage of APIs and gates, levels, coverage, kept
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _removal(days: int) -> Removal:
-    from featuregate_fleet.stream.removal import retention  # noqa: PLC0415 - Spark
+    from featuregate_fleet.stream.upkeep import retention  # noqa: PLC0415 - Spark
 
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return retention(today - timedelta(days=days))

@@ -34,7 +34,7 @@ FIELDS: Final = pa.struct(
         ("client_host", pa.string()),
     ]
 )
-"""The fields of `featuregate_fleet.evidence.lines.request.Request`."""
+"""The fields of `featuregate_fleet.evidence.lines.request.LoggedRequest`."""
 
 _HEAD_LENGTH: Final = 512
 _TAIL_LENGTH: Final = 768

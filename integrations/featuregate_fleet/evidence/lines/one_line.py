@@ -17,7 +17,7 @@ from featuregate_fleet.evidence.lines.request import (
     DEPRECATED_ALONE,
     EVERY_REQUEST,
     MARKER,
-    Request,
+    LoggedRequest,
     host_of,
     known,
     lasting,
@@ -36,12 +36,12 @@ _GOES_ON: Final = re.compile(r"\s*[\]},]")
 """What stands behind the last brace where that ends no request: braces within the request are missing."""
 
 
-def read_line(line: str, layout: Layout | None = None) -> Request | str:
+def read_line(line: str, layout: Layout | None = None) -> LoggedRequest | str:
     """Return the request of a line, or the reason why it has none (`featuregate_fleet.evidence.reasons`)."""
     return read_unwrapped(unwrap(line, layout))
 
 
-def read_unwrapped(line: Unwrapped) -> Request | str:
+def read_unwrapped(line: Unwrapped) -> LoggedRequest | str:
     """Return the request of a line without its envelopes, or the reason why it has none."""
     before, marker, text = line.text.partition(MARKER)
     if not marker:
@@ -74,7 +74,7 @@ def _without_request(line: Unwrapped) -> str:
     return NO_REQUEST if line.text and not line.text.isspace() else EMPTY
 
 
-def _request(time: LineTime, level: str | None, document: Any) -> Request | None:
+def _request(time: LineTime, level: str | None, document: Any) -> LoggedRequest | None:
     match document:
         case {
             "isForwarded": bool(forwarded),
@@ -90,7 +90,7 @@ def _request(time: LineTime, level: str | None, document: Any) -> Request | None
             if time.time is None or api_key not in ANSWERED or version not in ANSWERED or not _encodable(document):
                 return None
             deprecated = document["requestHeader"].get("requestApiVersionDeprecated") is True
-            return Request(
+            return LoggedRequest(
                 time=time.time,
                 level=level or (DEPRECATED_ALONE if deprecated else EVERY_REQUEST),
                 forwarded=forwarded,

@@ -30,7 +30,7 @@ _CLIENT_HOST: Final = re.compile(r"^(?>[!-~]+?:[0-9]+-)([!-~]+?):[0-9]+(?:-[0-9]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class LoggedRequest:
     """What a line of the request log says about the client, and nothing of the bodies."""
 
     time: datetime

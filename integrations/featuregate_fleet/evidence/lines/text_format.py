@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
-from featuregate_fleet.evidence.lines.request import ANSWERED, EVERY_REQUEST, MARKER, Request, host_of, known, lasting
+from featuregate_fleet.evidence.lines.request import (
+    ANSWERED,
+    EVERY_REQUEST,
+    MARKER,
+    LoggedRequest,
+    host_of,
+    known,
+    lasting,
+)
 from featuregate_fleet.evidence.reasons import CUT, WRONG_FIELDS
 
 if TYPE_CHECKING:
@@ -23,7 +31,7 @@ _VERSION: Final = r"(?P<version>-?\d{1,9})"
 _APIS: Final = {
     "RequestHeader(": rf"RequestHeader\(apiKey=(?P<api>\w+), apiVersion={_VERSION}, clientId=",
     "{api_key=": rf"\{{api_key=(?P<api>-?\d{{1,9}}),api_version={_VERSION},correlation_id=-?\d+,client_id=",
-    "Name: ": rf"Name: (?P<api>\w+)Request; Version: {_VERSION}; CorrelationId: -?\d+; ?ClientId:",
+    "Name: ": rf"Name: (?P<api>\w+)LoggedRequest; Version: {_VERSION}; CorrelationId: -?\d+; ?ClientId:",
 }
 _CLIENT_IDS: Final = {
     "RequestHeader(": r"(?P<client_id>.*?), correlationId=-?\d+\) -- ",
@@ -59,7 +67,7 @@ _NAME_OF_LOGGER: Final = re.compile(r"[\w.]+\)", re.ASCII)
 _SPACES: Final = " \t\n\r\f\v"
 
 
-def read_text(time: datetime, level: str | None, text: str, *, in_utc: bool = False) -> Request | str:
+def read_text(time: datetime, level: str | None, text: str, *, in_utc: bool = False) -> LoggedRequest | str:
     """Return the request, or the reason why there is none. ``text`` begins with one of `TEXT_HEADERS`."""
     begin = next(begin for begin in TEXT_HEADERS if text.startswith(begin))
     head, tail = re.match(HEADS[begin], text, re.ASCII), read_tail(text, named_listener=begin == TEXT_HEADERS[0])
@@ -73,7 +81,7 @@ def read_text(time: datetime, level: str | None, text: str, *, in_utc: bool = Fa
         return WRONG_FIELDS
     if key not in ANSWERED or version not in ANSWERED:
         return WRONG_FIELDS
-    return Request(
+    return LoggedRequest(
         time=time,
         level=level or EVERY_REQUEST,
         forwarded=False,  # brokers forward requests from 2.8 on (KIP-590)

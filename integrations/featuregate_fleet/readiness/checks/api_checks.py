@@ -12,7 +12,7 @@ from featuregate.catalog import METADATA_VERSION, CapturedRelease, api_name, cap
 from featuregate_fleet.readiness.api_ranges import API_VERSIONS, OLDER_API, ServedApis
 from featuregate_fleet.readiness.checks.negotiating import Negotiating
 from featuregate_fleet.readiness.checks.newest_served import NewestServed
-from featuregate_fleet.readiness.evidence import Evidence, Refused, Usage
+from featuregate_fleet.readiness.evidence import Evidence, RefusedVersion, Usage
 from featuregate_fleet.readiness.rows import MOST_HOSTS, Row, Verdict
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def refused_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
         has = apis.served(key)
         too_old = has is not None and version < has.lowest
         here = f"a client at {host}" if host else "a client"
-        known = sorted(evidence.refused_clients.get(Refused(host or None, key, version), ()), key=str)
+        known = sorted(evidence.refused_clients.get(RefusedVersion(host or None, key, version), ()), key=str)
         do = f"Find the client at {host or 'the address in the log'}: the log of refused requests has no client id."
         if known:
             here = f"{_either(_named(each.client_id, each.principal) for each in known)} at {host}"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from featuregate_fleet.stream.removal import Removal
+    from featuregate_fleet.stream.upkeep import Removal
 
 
 def add_removal_options(parser: argparse.ArgumentParser) -> None:
@@ -29,8 +29,8 @@ def add_removal_options(parser: argparse.ArgumentParser) -> None:
 def run_removal(args: argparse.Namespace, made: Callable[[], Removal]) -> int:
     """Print what would be removed and its checksum, or remove it if that is the checksum that was given."""
     folder = tables_folder(args)
-    from featuregate_fleet.stream.removal import plan, remove  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
+    from featuregate_fleet.stream.upkeep import plan, remove  # noqa: PLC0415 - Spark
     from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
 
     with no_other_writer(folder, args.cluster), local_session(args.jars, topics=False, s3=on_s3(folder)) as spark:

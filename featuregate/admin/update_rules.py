@@ -1,4 +1,4 @@
-"""The update that a controller judges, the nodes that it asks, and the objection of one of its rules. Pure.
+"""The update that a controller judges, the nodes that it asks, and what one of its rules says against it. Pure.
 
 Controllers of both kinds go by these: :mod:`featuregate.admin.kraft_rules`, :mod:`featuregate.admin.zookeeper_rules`.
 """
@@ -30,8 +30,8 @@ class NodeLevels(NamedTuple):
     """Why a feature that is missing in ``supported`` may be supported all the same; empty where it is not."""
 
 
-class Objection(NamedTuple):
-    """The objection of one rule to an update."""
+class RuleProblem(NamedTuple):
+    """What one rule says against an update."""
 
     judgement: Literal["refused", "unknown"]
     text: str

@@ -46,7 +46,7 @@ class Removal(NamedTuple):
     values: Mapping[str, Mapping[str, object]] | None
 
 
-class Plan(NamedTuple):
+class RemovalPlan(NamedTuple):
     """What a removal would do to the tables as they are."""
 
     counts: Mapping[str, int]
@@ -114,7 +114,7 @@ def _any(*conditions: Column) -> Column:
     return reduce(or_, (f.coalesce(each, f.lit(False)) for each in conditions))  # noqa: FBT003
 
 
-def plan(tables: DeltaTables, removal: Removal) -> Plan:
+def plan(tables: DeltaTables, removal: Removal) -> RemovalPlan:
     """Count what a removal would change.
 
     Raises
@@ -125,7 +125,7 @@ def plan(tables: DeltaTables, removal: Removal) -> Plan:
     with one_line_failures("the tables cannot be read"):
         found = {table: _summary(tables, table, rows) for table, rows in removal.rows.items()}
     text = repr([sorted(found.items()), removal.values])
-    return Plan({table: count for table, (count, _) in found.items()}, sha256(text.encode()).hexdigest()[:16])
+    return RemovalPlan({table: count for table, (count, _) in found.items()}, sha256(text.encode()).hexdigest()[:16])
 
 
 def _summary(tables: DeltaTables, table: str, rows: Column) -> tuple[int, int | None]:
