@@ -12,6 +12,8 @@ from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 from featuregate.catalog.clients import ClientRow, client_rows, measured_clients
+from featuregate.catalog.releases import release_of
+from featuregate.clients.pins import lowest_pin
 from featuregate.config import KEYS
 from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from featuregate.records.classic_groups import GroupMetadataValue, MemberMetadata
@@ -203,7 +205,7 @@ def client_table() -> str:
             f"{client} {row.version}",
             ", ".join(f"{name} {version}" for name, version in row.bundles.items()),
             ", ".join(f"`{name}` `{version}`" for name, version in row.software),
-            "; ".join(_failures(row))
+            "; ".join([*_failures(row), *_pins(row)])
             or ("nothing" if row.brokers else "see the library"),
             f"{row.seen}, {row.how}",
         )
@@ -234,6 +236,13 @@ def _failures(row: ClientRow) -> Iterator[str]:
         ]
         if after:
             yield f"{step} on {', '.join(after)}"
+
+
+def _pins(row: ClientRow) -> Iterator[str]:
+    """Yield the lowest ``api_version`` that works, where a lower one worked before."""
+    for release in row.pins:
+        if pin := lowest_pin([row], release_of(release)):
+            yield f"`api_version` below {pin} on {release}"
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

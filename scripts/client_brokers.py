@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 USER, PASSWORD = "featuregate", "featuregate-secret"
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 JAAS = "org.apache.kafka.common.security"
 SETTINGS = {
     "sasl.enabled.mechanisms": ",".join(MECHANISMS),
@@ -24,6 +24,9 @@ SETTINGS = {
     ),
     "listener.name.client.scram-sha-256.sasl.jaas.config": f"{JAAS}.scram.ScramLoginModule required;",
     "listener.name.client.scram-sha-512.sasl.jaas.config": f"{JAAS}.scram.ScramLoginModule required;",
+    "listener.name.client.oauthbearer.sasl.jaas.config": (
+        f'{JAAS}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
+    ),
     "num.partitions": 2,
 }
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,6 +94,11 @@ def output(*command: object, folder: Path | None = None, environment: Mapping[st
     return done.stdout
 
 
+def digest(*sources: Path) -> str:
+    """Return a name for what is compiled from some files, so that a program that changed is compiled again."""
+    return sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+
+
 # ---------------------------------------------------------------- Python
 
 
@@ -170,9 +176,9 @@ def kafka_clients(client: str, version: str, folder: Path) -> Installed | None:
         *(["Newer"] if numbers(version) >= (1, 0) else []),
         *(["Shares"] if has_shares(version) else []),
     ]
-    classes = folder.with_name(f"{folder.name}-classes")
+    files = [PROGRAMS / "java" / f"{name}.java" for name in sources]
+    classes = folder.with_name(f"{folder.name}-{digest(*files)}")
     if not classes.exists():
-        files = [PROGRAMS / "java" / f"{name}.java" for name in sources]
         output("javac", "-nowarn", "-cp", f"{jars}/*", "-d", classes, *files)
     options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.security.manager=allow")
     command = ("java", *options, "-cp", f"{jars}/*:{classes}", "Basic")
@@ -242,7 +248,7 @@ def kafka_node(client: str, version: str, folder: Path) -> Installed:
         output("npm", "install", "--silent", "--no-optional", "--prefix", folder, f"{client}@{version}")
     found = {**os.environ, "NODE_PATH": str(folder / "node_modules")}
     command = ("node", str(PROGRAMS / "node" / "kafka_node.js"))
-    lacks = {"zstd", "transactions", "kip848", "share", "sasl-SCRAM-SHA-256", "sasl-SCRAM-SHA-512", "sasl-PLAIN"}
+    lacks = {"zstd", "transactions", "kip848", "share", *(f"sasl-{mechanism}" for mechanism in MECHANISMS)}
     return Installed(client, version, command, "npm, on Node.js 20", without=frozenset(lacks), environment=found)
 
 
@@ -282,6 +288,7 @@ def go_module(client: str, version: str, folder: Path) -> Installed:
     """Build the program against a release of a Go module."""
     home, module, others = MODULES[client]
     named = "github.com/Shopify/sarama" if client == "sarama" and numbers(version)[:2] <= SHOPIFY_UNTIL else module
+    folder = folder / digest(PROGRAMS / "go" / "steps.go", PROGRAMS / "go" / home / "main.go")
     if not (folder / "client").exists():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "steps.go").write_text((PROGRAMS / "go" / "steps.go").read_text())
@@ -295,8 +302,9 @@ def go_module(client: str, version: str, folder: Path) -> Installed:
 
 
 WITHOUT_IN_GO = {
+    "confluent-kafka-go": ("admin", "zstd", "transactions"),
     "sarama": ("zstd", "transactions", "sasl-SCRAM-SHA-256", "sasl-SCRAM-SHA-512"),  # an app brings its own SCRAM
-    "kafka-go": ("transactions",),
+    "kafka-go": ("transactions", "sasl-OAUTHBEARER"),  # it has no such mechanism
 }
 """What the programs leave out."""
 

@@ -93,9 +93,24 @@ def merged(table: Rows, rows: Rows) -> Rows:
         if "brokers" not in row:
             rows[name] = {**table[name], **row}
             continue
-        row["brokers"] = {**table.get(name, {}).get("brokers", {}), **row["brokers"]}
+        known = before.get("brokers", {})
+        row["brokers"] = {
+            **known,
+            **{release: joined(known.get(release), on) for release, on in row["brokers"].items()},
+        }
         row["software"] = sorted({tuple(each) for each in [*table.get(name, {}).get("software", []), *row["software"]]})
     return {**table, **rows}
+
+
+def joined(before: Mapping[str, Any] | None, found: dict[str, Any]) -> dict[str, Any]:
+    """Return what was found on a broker, with what is known of the steps that were left out this time."""
+    if before is None or found["steps"].keys() >= before["steps"].keys():
+        return found
+    sends = {
+        key: sorted({*before["sends"].get(key, ()), *found["sends"].get(key, ())})
+        for key in sorted({*before["sends"], *found["sends"]}, key=int)
+    }
+    return {"sends": sends, "steps": {**before["steps"], **found["steps"]}}
 
 
 def write(path: Path, rows: Rows) -> None:
@@ -152,7 +167,7 @@ def differences(table: Rows, rows: Rows) -> Iterator[str]:
             if known is None:
                 yield f"{name} on Kafka {release} is not in the table"
                 continue
-            for step in sorted({*found["steps"], *known["steps"]}):
+            for step in sorted(found["steps"]):
                 now, before = (fate(one["steps"].get(step)) for one in (found, known))
                 if now != before:
                     yield f"{name} on Kafka {release}: {step} {now}, in the table {before}"

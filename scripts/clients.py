@@ -19,6 +19,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,13 +53,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("client", nargs="*", help=f"such as confluent-kafka==2.6.0; by default all of {list(CLIENTS)}")
     parser.add_argument("--broker", action="append", help=f"by default {' '.join(BROKERS)}")
     parser.add_argument("--check", action="store_true", help="compare with the table in place of writing it")
+    parser.add_argument("--step", action="append", choices=STEPS, help="by default all; what is known of others stays")
     parser.add_argument("--pins", action="store_true", help="measure api_version of the clients of PINNED alone")
     parser.add_argument("--environments", type=Path, help="keep the installed clients in this folder")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.environments or Path(temporary)
         installed = [found for wanted in wanted_releases(options.client) if (found := install(*wanted, folder))]
-        measured = measure_pins if options.pins else measure
+        measured = measure_pins if options.pins else partial(measure, steps=options.step or STEPS)
         rows = measured(installed, options.broker or BROKERS)
     table = client_table.read(TABLE)
     if options.check:
@@ -78,14 +80,16 @@ def wanted_releases(named: Iterable[str]) -> list[tuple[str, str]]:
     return found
 
 
-def measure(installed: Sequence[Installed], brokers: Iterable[str]) -> dict[str, dict[str, Any]]:
+def measure(
+    installed: Sequence[Installed], brokers: Iterable[str], steps: Sequence[str] = STEPS
+) -> dict[str, dict[str, Any]]:
     """Return the rows by client and release."""
     today = dt.datetime.now(dt.UTC).date().isoformat()
     rows = {each.name: client_table.new_row(each, today) for each in installed}
     installed = [each for each in installed if each.command]
     for release in brokers if installed else ():
         with RecordedBroker(release) as broker, concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
-            for each, outcomes in zip(installed, pool.map(lambda one: run(one, broker), installed), strict=True):
+            for each, outcomes in zip(installed, pool.map(lambda one: run(one, broker, steps), installed), strict=True):
                 client_table.add(rows[each.name], broker, each, outcomes)
                 failed = [step for step, outcome in outcomes.items() if outcome["fate"] == "fails"]
                 print(f"Kafka {release}, {each.name}: {len(outcomes)} steps, failed: {failed}", file=sys.stderr)
@@ -118,12 +122,12 @@ def oldest_pin(client: Installed, broker: RecordedBroker) -> str:
     return ""
 
 
-def run(client: Installed, broker: RecordedBroker) -> dict[str, dict[str, str]]:
-    """Run the program of a client; return what became of each step.
+def run(client: Installed, broker: RecordedBroker, wanted: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Run the program of a client; return what became of each wanted step.
 
     What failed is run once more: a step works that works on a busy machine at the second attempt.
     """
-    steps = [step for step in STEPS if step not in client.without]
+    steps = [step for step in wanted if step not in client.without]
     outcomes = attempt(client, broker, client.run_id, steps)
     if failed := [step for step, outcome in outcomes.items() if outcome["fate"] == "fails"]:
         outcomes |= attempt(client, broker, client.second_run_id, failed)

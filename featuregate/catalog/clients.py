@@ -104,7 +104,7 @@ def client_of_software(name: str, version: str) -> tuple[str, str] | None:
     if name == LIBRDKAFKA:
         return LIBRDKAFKA, version
     for client, rows in _table().items():
-        if any(name == known for row in rows for known, _ in row.software):
+        if name == client or any(name == known for row in rows for known, _ in row.software):
             return client, version
     return None
 

@@ -6,7 +6,8 @@ import asyncio
 import time
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from steps import PASSWORD, SETTINGS, USER, AbsentError, run
+from aiokafka.abc import AbstractTokenProvider
+from steps import PASSWORD, SETTINGS, USER, AbsentError, run, token
 
 WAIT = 12.0
 SET = {"request_timeout_ms": 8000, **SETTINGS}
@@ -137,10 +138,22 @@ async def transactions(bootstrap, topic, client_id):
     await reader.stop()
 
 
+class Provider(AbstractTokenProvider):
+    """Gives the client its token."""
+
+    async def token(self):
+        """Return it."""
+        return token()
+
+
 async def sasl(bootstrap, topic, client_id, mechanism):
     """Log in, and deliver records."""
     login = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": mechanism}
-    producer = await producer_of(bootstrap, client_id, **login, sasl_plain_username=USER, sasl_plain_password=PASSWORD)
+    if mechanism == "OAUTHBEARER":
+        login["sasl_oauth_token_provider"] = Provider()
+    else:
+        login.update(sasl_plain_username=USER, sasl_plain_password=PASSWORD)
+    producer = await producer_of(bootstrap, client_id, **login)
     await send(producer, topic + "-sasl")
     await producer.stop()
 

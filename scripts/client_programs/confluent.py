@@ -197,14 +197,18 @@ def share(bootstrap, topic, client_id):
 def sasl(bootstrap, topic, client_id, mechanism):
     """Log in, and deliver records."""
     login = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": mechanism}
+    if mechanism == "OAUTHBEARER":
+        login.update(enable_sasl_oauthbearer_unsecure_jwt=True, sasl_oauthbearer_config=f"principal={USER}")
+    else:
+        login.update(sasl_username=USER, sasl_password=PASSWORD)
     errors = []
-    producer = ck.Producer(
-        {
-            **config(bootstrap, client_id, **login, sasl_username=USER, sasl_password=PASSWORD),
-            "error_cb": errors.append,
-            "message.timeout.ms": 8000,
-        }
-    )
+    own = {"error_cb": errors.append, "message.timeout.ms": 8000}
+    try:
+        producer = ck.Producer({**config(bootstrap, client_id, **login), **own})
+    except ck.KafkaException as error:
+        if mechanism == "OAUTHBEARER":
+            raise AbsentError(error.args[0].str()) from None
+        raise
     try:
         send(producer, topic + "-sasl")
     except RuntimeError as error:

@@ -7,7 +7,7 @@ import time
 import kafka
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
-from steps import PASSWORD, SETTINGS, USER, AbsentError, run
+from steps import PASSWORD, SETTINGS, USER, AbsentError, run, token
 
 WAIT = 12.0
 TIMES = {"request_timeout_ms": 9000}
@@ -186,13 +186,25 @@ def share(*_):
         raise AbsentError("no share groups")
 
 
+def provider():
+    """Return what gives the client its token."""
+    try:
+        from kafka.oauth import AbstractTokenProvider as Base
+    except ImportError:
+        from kafka.net.sasl.oauth import AbstractTokenProvider as Base
+
+    return type("Provider", (Base,), {"token": lambda _: token()})()
+
+
 def sasl(bootstrap, topic, client_id, mechanism):
     """Log in, and deliver records."""
-    login = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": mechanism}
+    login = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": mechanism, "max_block_ms": 8000}
+    if mechanism == "OAUTHBEARER":
+        login["sasl_oauth_token_provider"] = provider()
+    else:
+        login.update(sasl_plain_username=USER, sasl_plain_password=PASSWORD)
     try:
-        producer = producer_of(
-            bootstrap, client_id, **login, sasl_plain_username=USER, sasl_plain_password=PASSWORD, max_block_ms=8000
-        )
+        producer = producer_of(bootstrap, client_id, **login)
     except AssertionError as error:
         if "sasl_mechanism" in str(error):
             raise AbsentError(str(error)) from None

@@ -183,6 +183,13 @@ public class Basic {
             try { Class.forName("org.apache.kafka.common.security.scram.ScramLoginModule"); }
             catch (ClassNotFoundException none) { throw new Absent("no SCRAM"); }
         }
+        if (mechanism.equals("OAUTHBEARER")) {
+            try { Class.forName("org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"); }
+            catch (ClassNotFoundException none) { throw new Absent("no OAUTHBEARER"); }
+            String token = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub=\"featuregate\";";
+            send(producer(bootstrap, clientId, Map.of("security.protocol", "SASL_PLAINTEXT", "sasl.mechanism", mechanism, "sasl.jaas.config", token)), topic + "-sasl");
+            return;
+        }
         String module = mechanism.equals("PLAIN") ? "plain.PlainLoginModule" : "scram.ScramLoginModule";
         String jaas = "org.apache.kafka.common.security." + module + " required username=\"featuregate\" password=\"featuregate-secret\";";
         Map<String, String> login = Map.of("security.protocol", "SASL_PLAINTEXT", "sasl.mechanism", mechanism, "sasl.jaas.config", jaas);

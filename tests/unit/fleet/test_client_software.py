@@ -56,7 +56,12 @@ def test_a_release_that_was_not_measured_is_what_its_neighbours_are_and_says_so(
 
 @pytest.mark.parametrize(
     ("name", "version"),
-    [("confluent-kafka-go", "1.4.2-librdkafka-1.4.2"), ("librdkafka", "1.3.0"), ("anything", "7-rdkafka-1.5.0")],
+    [
+        ("confluent-kafka-go", "1.4.2-librdkafka-1.4.2"),
+        ("confluent-kafka-go", "1.4.2-dirty"),
+        ("librdkafka", "1.3.0"),
+        ("anything", "7-rdkafka-1.5.0"),
+    ],
 )
 def test_librdkafka_counts_in_whatever_brings_it(name: str, version: str):
     """Bindings report its version with their own."""

@@ -54,3 +54,30 @@ def test_a_check_names_steps_and_versions_that_differ():
     assert list(client_table.differences({}, row())) == ["c==1 on Kafka 4.2.0 is not in the table"]
     assert list(client_table.differences(row(), row(**{"12": [3]}))) == []  # a heartbeat
     assert "sends API 1 [12], in the table [11]" in next(client_table.differences(row(), row(**{"1": [12]})))
+
+
+def test_a_run_of_some_steps_keeps_what_is_known_of_the_others():
+    """A run of all steps stands for itself."""
+
+    def row(**on):
+        return {"c==1": {"software": [], "brokers": {"4.2.0": on}}}
+
+    known = {"sends": {"0": [9], "18": [3]}, "steps": {"produce": "works", "consume": "fails"}}
+    some = {"sends": {"0": [9, 10], "17": [1]}, "steps": {"consume": "works"}}
+    (found,) = client_table.merged(row(**known), row(**some))["c==1"]["brokers"].values()
+    assert found == {
+        "sends": {"0": [9, 10], "17": [1], "18": [3]},
+        "steps": {"produce": "works", "consume": "works"},
+    }
+    whole = {"sends": {"0": [11]}, "steps": {"produce": "works", "consume": "works"}}
+    assert client_table.merged(row(**known), row(**whole))["c==1"]["brokers"]["4.2.0"] == whole
+
+
+def test_pins_are_measured_alone_and_checked():
+    """The rest of the row stays as it was."""
+    table = {"c==1": {"software": [], "brokers": {}, "pins": {"3.9.2": "0.10.0"}}}
+    pins = {"c==1": {"pins": {"4.2.0": "0.11"}}}
+    assert list(client_table.differences(table, pins)) == [
+        "c==1 on Kafka 4.2.0: works with api_version 0.11, in the table None"
+    ]
+    assert client_table.merged(table, pins)["c==1"]["pins"] == {"3.9.2": "0.10.0", "4.2.0": "0.11"}

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import api_name
 from featuregate.catalog.clients import client_of_software
-from featuregate.clients.fit import Client, Finding, Fit, fit_of, upgrade_for
+from featuregate.clients.declared import client
+from featuregate.clients.fit import Finding, Fit, fit_of, upgrade_for
 from featuregate_fleet.readiness.checks.api_checks import client_name, grouped, who_and_when
 from featuregate_fleet.readiness.rows import Row, Verdict
 
@@ -47,7 +48,7 @@ def client_software(evidence: Evidence, apis: ReleaseApis) -> Iterator[Row]:
     ):
         name, version = of_client[0].software_name or "", of_client[0].software_version or ""
         if known := client_of_software(name, version):
-            fit = fit_of(Client(name=known[0], version=known[1]), apis.release.release)
+            fit = fit_of(client(*known), apis.release.release)
             yield from _rows(fit, of_client, apis)
 
 
@@ -78,10 +79,10 @@ def logs_in(principal: str | None) -> bool:
 
 
 def _row(verdict: Verdict, fit: Fit, findings: list[Finding], of_client: list[Usage], apis: ReleaseApis) -> Row:
-    client, software = client_name(of_client[0]), f"{fit.client.name} {fit.client.version}"
+    who, software = client_name(of_client[0]), f"{fit.client.name} {fit.client.version}"
     about = "; ".join(f"{each.title}: {each.why}" for each in findings) + fit.by_neighbours
     newer = upgrade_for(findings)
-    upgrade = f"Upgrade {client} to {newer} or newer" if newer else f"Upgrade or stop {client}"
+    upgrade = f"Upgrade {who} to {newer} or newer" if newer else f"Upgrade or stop {who}"
     said = {
         Verdict.BLOCK: f"{software} cannot do this on {apis.brokers}: {about}. {_RARE}",
         Verdict.UNKNOWN: f"{software} was not measured on {apis.brokers}: {about}.",
@@ -89,14 +90,14 @@ def _row(verdict: Verdict, fit: Fit, findings: list[Finding], of_client: list[Us
     }
     do = {
         Verdict.BLOCK: f"{upgrade}, before the brokers {apis.step}.",
-        Verdict.UNKNOWN: f"Try {client} with {apis.brokers}.",
+        Verdict.UNKNOWN: f"Try {who} with {apis.brokers}.",
         Verdict.WARN: f"{upgrade}, if it uses this, before the brokers {apis.step}.",
     }
     keyed = next((each for each in findings if each.api is not None), None)
     return Row(
         check="client-software",
         verdict=verdict,
-        subject=client,
+        subject=who,
         why=said[verdict],
         do=do[verdict],
         software=of_client[0].software,

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
@@ -211,6 +212,7 @@ var steps = map[string]step{
 		login := scram.Auth{User: user, Pass: password}
 		how := map[string]kgo.Opt{
 			"PLAIN":         kgo.SASL(plain.Auth{User: user, Pass: password}.AsMechanism()),
+			"OAUTHBEARER":   kgo.SASL(oauth.Auth{Token: token()}.AsMechanism()),
 			"SCRAM-SHA-256": kgo.SASL(login.AsSha256Mechanism()),
 			"SCRAM-SHA-512": kgo.SASL(login.AsSha512Mechanism()),
 		}

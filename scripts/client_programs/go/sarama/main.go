@@ -108,6 +108,10 @@ func consuming(bootstrap, topic, clientID string, members int, enough func(recor
 	return fmt.Errorf("%d records, the members have %v partitions", len(records), assigned)
 }
 
+type provider struct{}
+
+func (provider) Token() (*sarama.AccessToken, error) { return &sarama.AccessToken{Token: token()}, nil }
+
 var steps = map[string]step{
 	"produce": func(b, t, c, _ string) error { return send(b, t, config(c)) },
 	"consume": func(b, t, c, _ string) error {
@@ -187,6 +191,7 @@ var steps = map[string]step{
 		made := config(c)
 		made.Net.SASL.Enable, made.Net.SASL.User, made.Net.SASL.Password = true, user, password
 		made.Net.SASL.Mechanism = sarama.SASLMechanism(mechanism)
+		made.Net.SASL.TokenProvider = provider{}
 		return send(b, t+"-sasl", made)
 	},
 }
