@@ -3,6 +3,7 @@
 .. code-block:: console
 
     $ make mutants ROOM=gating
+    $ make mutants ROOM=gating ONLY=latches
 
 mutmut makes the mutants and runs the tests, in a copy of the checkout below ``build/mutants``. A run appends a line to
 ``docs/mutants.jsonl`` and writes ``docs/mutants.md``. It ends with 1 if fewer than 95 % of the mutants were killed, or
@@ -61,29 +62,30 @@ class Survivor(NamedTuple):
         return f"{self.function}: {self.added}"
 
 
-def main(room: str) -> int:
-    """Run all mutants of a room, and write what survived."""
+def main(room: str, module: str = "") -> int:
+    """Run all mutants of a room, or of one of its modules, and write what survived."""
     if room == "--page":
         write_page()
         return 0
     if room not in ROOMS:
         print(f"make mutants ROOM=...: one of {' '.join(ROOMS)}", file=sys.stderr)
         return 2
-    work = prepare(room)
+    name = f"{room}/{module}" if module else room
+    work = prepare(room, module)
     mutmut(work, "run", "--max-children", str(os.cpu_count() or 1))
     counts = Counter(status for _, status in results(work, "--all", "true"))
     survivors = [survivor(work, name) for name, status in results(work) if status != "killed"]
-    append(room, counts, survivors)
-    reasons = tomllib.loads(REASONS.read_text()).get(room, {})
+    append(name, counts, survivors)
+    reasons = tomllib.loads(REASONS.read_text())
     unexplained = [one for one in survivors if one.key not in reasons]
     for one in unexplained:
         print(f"survived in {one.function}\n  - {one.removed}\n  + {one.added}")
     share = counts["killed"] / counts.total()
-    print(f"{room}: {counts.total():,} mutants, {share:.1%} killed, {len(unexplained)} survivors without a reason")
+    print(f"{name}: {counts.total():,} mutants, {share:.1%} killed, {len(unexplained)} survivors without a reason")
     return 1 if unexplained or share < FEWEST_KILLED else 0
 
 
-def prepare(room: str) -> Path:
+def prepare(room: str, module: str) -> Path:
     """Copy the checkout, and say in the copy what mutmut has to do."""
     work = ROOT / "build/mutants" / room
     shutil.rmtree(work, ignore_errors=True)
@@ -94,9 +96,9 @@ def prepare(room: str) -> Path:
     code, tests = ROOMS[room]
     options: dict[str, Any] = {
         "source_paths": [f"{code.partition('/')[0]}/"],
-        "only_mutate": [f"{code}*"],
+        "only_mutate": [f"{code}{module}.py" if module else f"{code}*"],
         "also_copy": list(COPIED),
-        "pytest_add_cli_args": ["-q", "-p", "no:cacheprovider", "-m", "not live"],
+        "pytest_add_cli_args": ["-q", "-p", "no:cacheprovider", "-m", "not live and not slow"],
         "pytest_add_cli_args_test_selection": [f"tests/unit/{test}" for test in tests],
         "track_dependencies": False,
         "use_git_change_detection": False,
@@ -161,7 +163,7 @@ def write_page() -> None:
         for run in newest.values()
     ]
     left = [
-        f"| {room} | `{key.replace('|', chr(92) + '|')}` | {reasons.get(room, {}).get(key, 'none yet')} |"
+        f"| {room} | `{key.replace('|', chr(92) + '|')}` | {reasons.get(key, 'none yet')} |"
         for room, run in newest.items()
         for key in run["survived"]
     ]
@@ -185,4 +187,4 @@ SURVIVORS: Final = """
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else ""))
+    sys.exit(main(*(sys.argv[1:] or [""])))

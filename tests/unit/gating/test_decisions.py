@@ -33,6 +33,20 @@ def texts(decision: Decision) -> list[str]:
     return [reason.text for reason in decision.reasons]
 
 
+def test_a_decision_is_json_with_each_reason() -> None:
+    """What keeps it closed comes first."""
+    decision = evaluate(view(broker(1, txn=3), broker(2, txn=2)), TXN)
+    said = decision.to_dict()
+    assert [reason["verdict"] for reason in said.pop("reasons")] == ["closed", "open"]
+    assert said == {
+        "requirement": "TxnOffsetCommit>=3",
+        "verdict": "closed",
+        "open": False,
+        "cluster_id": decision.cluster_id,
+        "epoch": decision.epoch,
+    }
+
+
 # ---------------------------------------------------------------- API conditions
 
 

@@ -136,7 +136,7 @@ def test_the_first_hold_of_a_gate_gives_the_reason() -> None:
 
 def test_a_file_has_a_gate_in_each_line() -> None:
     """With a reason or without; the rest is skipped."""
-    text = "# comment\n\n  eos-v2 :  wait: INC-12 \nkip848\n*: freeze\n"
+    text = "# comment\n\n  # indented\n  eos-v2 :  wait: INC-12 \nkip848\n*: freeze\n"
     assert written_holds(text, "f").found == (
         Hold("eos-v2", "wait: INC-12", "f"),
         Hold("kip848", "", "f"),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from featuregate import files
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError
-from featuregate.gating.latch_store import FileLatchStore
+from featuregate.gating.latch_store import FileLatchStore, read_latch_file
 from featuregate.gating.latches import BurnIn, LatchedGate, LatchState
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
@@ -35,6 +35,21 @@ def test_what_is_saved_is_loaded(latch_store: FileLatchStore) -> None:
     """Levels, gates, times and epochs survive the way to disk and back."""
     latch_store.save(kept("eos", "zstd", a=2, b=1))
     assert FileLatchStore(latch_store.folder).load(CLUSTER) == kept("eos", "zstd", a=2, b=1)
+
+
+def test_one_file_can_be_read_without_its_store(latch_store: FileLatchStore, tmp_path: Path) -> None:
+    """For commands that look at the latches of an app: nothing is moved away, and the error names the file."""
+    latch_store.save(kept("eos", a=2))
+    (path,) = latch_store.folder.glob("*.json")
+    assert read_latch_file(path) == kept("eos", a=2)
+    path.write_text("{")
+    with pytest.raises(LatchStoreError, match=rf"{path}.*damaged \(.+\)"):
+        read_latch_file(path)
+    assert path.read_text() == "{"
+    with pytest.raises(FileNotFoundError):
+        read_latch_file(tmp_path / "none.json")
+    with pytest.raises(LatchStoreError, match="Is a directory"):
+        read_latch_file(tmp_path)
 
 
 def test_a_burn_in_is_loaded_as_it_was_saved(latch_store: FileLatchStore) -> None:
@@ -291,7 +306,7 @@ int rename(const char *from, const char *to) { (void)to; return %s; }
 LATCH = """
 import sys
 from featuregate.errors import LatchStoreError
-from featuregate.gating.latch_store import FileLatchStore
+from featuregate.gating.latch_store import FileLatchStore, read_latch_file
 from featuregate.gating.latches import LatchState
 try:
     FileLatchStore(sys.argv[1]).save(LatchState(cluster_id="c", levels={"group.version": 2}))
