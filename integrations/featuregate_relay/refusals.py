@@ -1,4 +1,4 @@
-"""RequestRefused requests: the status, one sentence, and when to come back."""
+"""Refused requests: the status, one sentence, and when to come back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LoggedRequest logs in a topic of a real cluster, to which a shipper writes them line by line."""
+"""Request logs in a topic of a real cluster, to which a shipper writes them line by line."""
 
 from __future__ import annotations
 

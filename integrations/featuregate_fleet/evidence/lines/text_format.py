@@ -31,7 +31,7 @@ _VERSION: Final = r"(?P<version>-?\d{1,9})"
 _APIS: Final = {
     "RequestHeader(": rf"RequestHeader\(apiKey=(?P<api>\w+), apiVersion={_VERSION}, clientId=",
     "{api_key=": rf"\{{api_key=(?P<api>-?\d{{1,9}}),api_version={_VERSION},correlation_id=-?\d+,client_id=",
-    "Name: ": rf"Name: (?P<api>\w+)LoggedRequest; Version: {_VERSION}; CorrelationId: -?\d+; ?ClientId:",
+    "Name: ": rf"Name: (?P<api>\w+)Request; Version: {_VERSION}; CorrelationId: -?\d+; ?ClientId:",
 }
 _CLIENT_IDS: Final = {
     "RequestHeader(": r"(?P<client_id>.*?), correlationId=-?\d+\) -- ",
