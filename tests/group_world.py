@@ -44,7 +44,7 @@ class Process:
     def __init__(self, world: World, gate_class: type[GroupGate]) -> None:
         self.world = world
         self.name: str | None = None
-        self.killed = self.joined = self.listed = False
+        self.killed = self.listed = False
         self.stopped_old = 0
         self._go, self._paused = threading.Semaphore(0), threading.Semaphore(0)
         self._looking: threading.Thread | None = None
@@ -55,7 +55,6 @@ class Process:
             group="billing",
             store=self,
             members=self.members,
-            member=lambda: self.name,
             stop_old=self.stop_old,
         )
 
@@ -134,7 +133,7 @@ class World:
 
     def listed(self) -> frozenset[str]:
         """Return the members as brokers list them."""
-        return frozenset({process.name for process in self.live()} | self.strangers) - {None}
+        return frozenset({process.name for process in self.live() if process.name} | self.strangers)
 
     def live(self) -> list[Process]:
         """Return the processes that are members."""
@@ -149,14 +148,12 @@ class World:
         if process := self._process(number):
             self._names += 1
             process.name, process.listed = f"m{self._names}", False
+            process.gate.joined(process.name)
 
     def list(self, number: int) -> None:
-        """Let brokers list a process that has a name; one that has joined again says so."""
+        """Let brokers list a process that has a name."""
         if (process := self._process(number)) and process.name is not None and not process.listed:
             process.listed = True
-            if process.joined:
-                process.gate.rejoined()
-            process.joined = True
             self.check()
 
     def leave(self, number: int) -> None:

@@ -115,6 +115,11 @@ class Store:
             return self._changed.wait_for(done, timeout)
 
     @property
+    def latches_last(self) -> bool:
+        """Whether there is a latch store, so that taking in a view may block."""
+        return self._durable is not None
+
+    @property
     def latch_store_error(self) -> str | None:
         """Why a latch is not durable, or what was lost; ``None`` when all is well."""
         return None if self._durable is None else self._durable.error

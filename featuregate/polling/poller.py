@@ -71,13 +71,17 @@ class Poller:
             return None
         return partial(_changed, self.source, least_delay(self.state.interval))
 
-    async def poll(self) -> float:
-        """Poll once, and return the seconds until the next poll. Never raises."""
+    async def poll(self, *, aside: bool = False) -> float:
+        """Poll once, and return the seconds until the next poll. Never raises.
+
+        ``aside``: the loop is the app's, so the latch store works in a thread beside it.
+        """
         state, began = self.state, self._clock()
         number = state.begin()
         self.expire()  # a process that was stopped, or a machine that slept, wakes here
         try:
-            view = self.apply(await self._fetch())
+            fetched = await self._fetch()
+            view = await self._apply_aside(fetched) if aside and self._store.latches_last else self.apply(fetched)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong, the next poll may go right
             event: Event = self._failed(error, seconds=self._clock() - began)
         else:
@@ -139,6 +143,19 @@ class Poller:
         OlderAnswers
             A view that was merged elsewhere is older than the view at hand: nothing has changed.
         """
+        view, events = self._take_in(fetched)
+        self._store.notify(*events)
+        return view
+
+    async def _apply_aside(self, fetched: BrokerAnswers | MergedView) -> View:
+        """Apply what was fetched in a thread, and notify the hooks here: they may belong to the loop."""
+        import asyncio  # noqa: PLC0415 - see _fetch
+
+        view, events = await asyncio.to_thread(self._take_in, fetched)
+        self._store.notify(*events)
+        return view
+
+    def _take_in(self, fetched: BrokerAnswers | MergedView) -> tuple[View, list[Event]]:
         now = self._clock()
         if isinstance(fetched, BrokerAnswers):
             view, answered_at = self._merge(fetched, now), now
@@ -146,9 +163,7 @@ class Poller:
             view, answered_at = self._with_newest_levels(fetched.view), self._answered_at(fetched, now)
         with self._store.writing:  # a gate that is made meanwhile must not take the view before for a fresh one
             self.state.succeed(self._store.view, view, answered_at)
-            events = self._commit(view, answered_at, None if isinstance(fetched, BrokerAnswers) else fetched)
-        self._store.notify(*events)
-        return view
+            return view, self._commit(view, answered_at, None if isinstance(fetched, BrokerAnswers) else fetched)
 
     def view_and_age(self) -> tuple[View | None, float]:
         """Return the view and the seconds since the brokers answered, of one poll: other polls may end meanwhile."""

@@ -128,7 +128,7 @@ class Worker:
                     return
                 source = poller.source
                 self._wake.clear()
-                delay, news = await poller.poll(), poller.news()
+                delay, news = await poller.poll(aside=self._thread is None), poller.news()
                 del poller
                 await self._rest(delay, news)
         finally:

@@ -6,7 +6,7 @@ same.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from featuregate.catalog import METADATA_VERSION
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from featuregate.excluded_apis import ExcludedApis
     from featuregate.gating.gates import Gate
 
+_FOR_EVER: Final = 1e12
+"""Seconds between two polls: views do not grow stale, and all time counts for burn-ins."""
 _API_VERSIONS: Final = ApiVersionsRequest.API_KEY
 _ASKED_VERSION: Final = ApiVersionsRequest.VERSIONS[1]
 
@@ -46,7 +48,8 @@ class StaticFeatures(Discoverer):
     """
 
     def __init__(self, view: View | None = None, *, exclude_apis: ExcludedApis | str | None = None) -> None:
-        super().__init__(source=_NoSource(), clock=lambda: 0.0, exclude_apis=exclude_apis)
+        self._now = 0.0
+        super().__init__(source=_NoSource(), interval=_FOR_EVER, clock=lambda: self._now, exclude_apis=exclude_apis)
         if view is not None:
             self.show(view)
 
@@ -66,6 +69,21 @@ class StaticFeatures(Discoverer):
         if not isinstance(view, View):
             raise TypeError(f"a view is shown, such as release_view('4.2'), and not {view!r}")
         self._poller.apply(MergedView(view=view))
+
+    def advance(self, time: timedelta) -> None:
+        """Let time pass, as with polls that all show the same view: the burn-ins of gates with ``open_after`` count it.
+
+        Raises
+        ------
+        ValueError
+            The time is negative.
+        """
+        if time < timedelta(0):
+            raise ValueError(f"time goes on, and not back by {-time}")
+        for seconds in (0.0, time.total_seconds()):  # a burn-in counts from one poll to the next
+            self._now += seconds
+            if self.view is not None:
+                self._poller.apply(MergedView(view=self.view))
 
     def force_open(self, *gates: str) -> None:
         """Keep the gates with these names open whatever the view is, including gates that are created later."""

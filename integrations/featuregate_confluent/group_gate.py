@@ -53,15 +53,14 @@ class GroupGate(Gate):
 
     .. code-block:: python
 
-        members = GroupMembers(config, "billing")
         gate = GroupGate(
             features,
             features.gate("new-format", "group.version>=1"),
             group="billing",
             store=TopicLatchStore(config, app="billing"),
-            members=members,
-            member=consumer.memberid,
+            members=GroupMembers(config, "billing"),
         )
+        consumer.subscribe(topics, on_assign=lambda consumer, _: gate.joined(consumer.memberid()))
         with gate:
             ...  # gate.open, gate.guard, gate.wait: as of every gate
 
@@ -79,8 +78,7 @@ class GroupGate(Gate):
         Returns the names of all members of the group that are live now, as brokers or another authority list them. It
         may block, and raises where they are not known. :class:`~featuregate_confluent.GroupMembers` asks brokers.
     member
-        The name of this process among them, which must be another one after each start, such as
-        ``consumer.memberid``; or what returns it, and None where this process is no member.
+        The name of this process among them, which must be another one after each start. None: :meth:`joined` says it.
     stop_old
         Called in the thread that looks, when every member is ready and :attr:`side` has become ``"neither"``. It
         returns when this member has stopped the old behaviour. Without it the old behaviour of one member and the new
@@ -116,14 +114,15 @@ class GroupGate(Gate):
         group: str,
         store: GroupStore,
         members: Callable[[], Collection[str]],
-        member: str | Callable[[], str | None],
+        member: str | None = None,
         stop_old: Callable[[], object] = _nothing_to_stop,
         interval: float = 5.0,
     ) -> None:
         if gate.policy != "sticky":
             raise ConfigError("gate", "must be sticky: a live gate may close after the group has opened")
-        if not group.strip() or (isinstance(member, str) and not member.strip()):
-            raise ConfigError("group" if not group.strip() else "member", "must be a name")
+        for key, name in (("group", group), ("member", member)):
+            if name is not None and not name.strip():
+                raise ConfigError(key, "must be a name")
         self.side = "neither"
         self._gate = gate
         self._group = group
@@ -132,7 +131,6 @@ class GroupGate(Gate):
         self._member = member
         self._stop_old = stop_old
         self._interval = interval
-        self._last_member: str | None = None
         self._seen: tuple[str, ...] = ()
         self._stopped = self._closed = False
         self._joins = 0
@@ -189,15 +187,19 @@ class GroupGate(Gate):
 
     # ------------------------------------------------------------------ the group
 
-    def rejoined(self) -> None:
-        """Look at the group soon, and be at neither side until then: call it where the member joins again.
+    def joined(self, member: str | None) -> None:
+        """Say under which name this process is a member, and look at the group soon; None: it is no member any more.
 
-        In confluent-kafka's ``on_assign``, for example. A member that joins again may have missed the opening.
+        Call it in confluent-kafka's ``on_assign``, with ``consumer.memberid()``. In another thread that call may block
+        for ever. Under a new name this member is at neither side until it has looked: it may have missed the opening.
         """
         with self._changed:
+            if member == self._member:
+                return
+            self._member = member
             self._joins += 1
             if not self.open:
-                self._move("neither", "this process has joined the group again")
+                self._move("neither", "this process has joined the group, and has not looked at it yet")
         self._inbox.put(_WAKE)
 
     def look(self) -> None:
@@ -252,7 +254,7 @@ class GroupGate(Gate):
             self._move("neither", "no broker has answered with a cluster id yet")
             return False
         key = GroupLatch(cluster_id, self._group, self.name, str(self.requirement))
-        joins = self._joins
+        joins = self._joins  # before the name of this member
         seen = self._see(key)
         step = decide(seen)
         if step.writes is not None:
@@ -263,10 +265,7 @@ class GroupGate(Gate):
 
     def _see(self, key: GroupLatch) -> GroupSeen:
         """Read, in this order, the name of this member, the members, and what these have written."""
-        member = (self._member() if callable(self._member) else self._member) or None
-        if member != self._last_member and self.side == "old":
-            self._move("neither", "this process has joined the group again")
-        self._last_member = member
+        member = self._member
         members = frozenset(self._members())
         self._seen = tuple(sorted(members))
         state = self._store.load_group(key)

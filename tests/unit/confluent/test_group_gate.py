@@ -75,8 +75,9 @@ class EndsItsLook(GroupGate):
 class NeverJoinsAgain(GroupGate):
     """Does not hear that it has joined again."""
 
-    def rejoined(self) -> None:
-        pass
+    def joined(self, member: str | None) -> None:
+        if self._member is None:
+            super().joined(member)
 
 
 ONE = (("start",), ("start",), ("join", 0), ("list", 0), ("ready", 0))
@@ -217,7 +218,7 @@ def test_the_gate_below_wakes_the_thread() -> None:
 
 def test_a_gate_that_nobody_keeps_ends_its_thread() -> None:
     """Neither the thread nor the discoverer keeps it."""
-    lone = Lone(member=lambda: None, interval=3600.0)
+    lone = Lone(member=None, interval=3600.0)
     thread, reference = lone.gate.start()._thread, weakref.ref(lone.gate)
     assert thread is not None
     lone.gate = None  # type: ignore[assignment]
@@ -228,7 +229,7 @@ def test_a_gate_that_nobody_keeps_ends_its_thread() -> None:
 
 def test_a_closed_gate_waits_for_nothing() -> None:
     """A wait that is under way ends, too."""
-    gate = Lone(member=lambda: None).gate.start()
+    gate = Lone(member=None).gate.start()
     gate.close()
     gate.close()
     with pytest.raises(ClosedError, match="cannot open any more"):
@@ -237,7 +238,7 @@ def test_a_closed_gate_waits_for_nothing() -> None:
         gate.start()
 
 
-@pytest.mark.parametrize("failing", ["members", "stop_old", "member"])
+@pytest.mark.parametrize("failing", ["members", "stop_old"])
 def test_what_fails_moves_nothing_and_is_in_health(failing: str, caplog: pytest.LogCaptureFixture) -> None:
     """It is logged once, and the next look goes on."""
     broken = True
@@ -245,7 +246,7 @@ def test_what_fails_moves_nothing_and_is_in_health(failing: str, caplog: pytest.
     def call() -> Any:
         if broken:
             raise OSError("no route to group")
-        return {"members": {"a"}, "member": "a", "stop_old": None}[failing]
+        return {"members": {"a"}, "stop_old": None}[failing]
 
     gate = Lone(**{failing: call}).gate
     for _ in range(2):
@@ -291,7 +292,7 @@ def test_a_live_gate_is_refused() -> None:
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_is_no_member() -> None:
     """What was open stays open, and nothing else opens."""
-    closed, opened = Lone(member=lambda: None).gate, Lone().gate
+    closed, opened = Lone(member=None).gate, Lone().gate
     opened.look()
     child = os.fork()
     if not child:

@@ -900,6 +900,29 @@ async def test_it_polls_as_a_task_of_the_callers_loop(new: FakeCluster) -> None:
     assert not features.health()["polling"]
 
 
+async def test_a_latch_store_that_blocks_does_not_block_the_callers_loop(new: FakeCluster, tmp_path: Path) -> None:
+    """It works in a thread, which the loop releases here; callbacks still run in the loop."""
+    reached, release = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+    heard: list[threading.Thread] = []
+
+    class Blocking(fg.FileLatchStore):
+        def load(self, cluster_id: str) -> LatchState | None:
+            loop.call_soon_threadsafe(reached.set)
+            assert release.wait(BOUND)
+            return super().load(cluster_id)
+
+    async with fg.Discoverer(new.bootstrap, interval=HOUR, latch_store=Blocking(tmp_path)) as features:
+        features.on_change(lambda _change: heard.append(threading.current_thread()))
+        async with asyncio.timeout(BOUND):
+            await reached.wait()
+        assert features.view is None
+        release.set()
+        assert await asyncio.to_thread(features.wait, BOUND)
+        await asyncio.to_thread(features.refresh, BOUND)
+        assert heard == [threading.current_thread()]
+
+
 async def test_waiting_in_the_loop_that_polls_is_refused(new: FakeCluster) -> None:
     """It would wait for itself."""
     async with fg.Discoverer(new.bootstrap, interval=HOUR) as features:

@@ -27,7 +27,7 @@ class Counting:
     def next_number(self) -> int:
         return self.polls + 1
 
-    async def poll(self) -> float:
+    async def poll(self, *, aside: bool = False) -> float:  # noqa: ARG002 - the signature of a poller
         with self.polled:
             self.polls += 1
             self.polled.notify_all()
@@ -45,7 +45,7 @@ class Counting:
 class Hanging(Counting):
     """A poller whose poll never ends by itself."""
 
-    async def poll(self) -> float:
+    async def poll(self, *, aside: bool = False) -> float:  # noqa: ARG002 - the signature of a poller
         await super().poll()
         await asyncio.Event().wait()
         raise AssertionError("not reached")
@@ -172,7 +172,7 @@ class Slow(Counting):
         super().__init__()
         self.cancelled, self.may_end = asyncio.Event(), asyncio.Event()
 
-    async def poll(self) -> float:
+    async def poll(self, *, aside: bool = False) -> float:  # noqa: ARG002 - the signature of a poller
         await super().poll()
         try:
             await asyncio.Event().wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 
 import pytest
 
@@ -129,3 +130,30 @@ def test_it_is_a_discoverer_to_type_checks() -> None:
     """The features are a Discoverer."""
     assert isinstance(StaticFeatures(), fg.Discoverer)
     assert "StaticFeatures" in repr(StaticFeatures(release_view("4.2")))
+
+
+def test_a_burn_in_counts_the_time_that_a_test_lets_pass() -> None:
+    """As with polls that all show the same view; a view that does not meet the requirement begins it anew."""
+    features = StaticFeatures(release_view("4.2"))
+    gate = features.gate("eos", "TxnOffsetCommit>=3", open_after=timedelta(days=7))
+    features.advance(timedelta(days=6))
+    assert (gate.open, features.health()["waits"]["eos"]["for"]) == (False, "burn-in")
+    assert "counted 6 days, 0:00:00 of 7 days" in gate.decision.summary
+    features.show(release_view("2.4"))
+    features.show(release_view("4.2"))
+    features.advance(timedelta(days=6))
+    assert not gate.open
+    features.advance(timedelta(days=1))
+    assert gate.open
+    assert features.health()["status"] == "ok"
+
+
+def test_time_without_a_view_counts_for_nothing() -> None:
+    """And it does not go back."""
+    features = StaticFeatures()
+    gate = features.gate("eos", "TxnOffsetCommit>=3", open_after=timedelta(seconds=1))
+    features.advance(timedelta(days=1))
+    features.show(release_view("4.2"))
+    assert not gate.open
+    with pytest.raises(ValueError, match="not back by 0:00:01"):
+        features.advance(timedelta(seconds=-1))
