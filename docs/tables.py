@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import re
+from functools import partial
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
@@ -245,6 +247,28 @@ def _pins(row: ClientRow) -> Iterator[str]:
             yield f"`api_version` below {pin} on {release}"
 
 
+def module_table(package: str) -> str:
+    """Return each module of a package beside the first sentence of its docstring."""
+    root = Path(__file__).parents[1] / "integrations" / package
+    rows = (
+        (f"`{path.relative_to(root).with_suffix('')}`", _first_sentence(path))
+        for path in sorted(root.rglob("*.py"))
+        if path.stem != "__init__"
+    )
+    return _table(("module", "what it is"), rows)
+
+
+def _first_sentence(path: Path) -> str:
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    opening = "\n\n".join(docstring.split("\n\n")[:2])
+    sentence, *_ = re.split(
+        r"(?<=\w|\)|`)\.(?:\s|$)|\n\n", opening.replace("::", ""), maxsplit=1
+    )
+    pure = re.search(r"\bPure\b(?=[.:;,])", opening) and "pure" not in sentence
+    text = " ".join(sentence.split()).replace("``", "`").replace("<", "\\<")
+    return f"{text}; *pure*" if pure else text
+
+
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join(
@@ -271,6 +295,17 @@ TABLES = {
         form_table,
         preset_table,
         record_table,
+    )
+} | {
+    package: partial(module_table, package)
+    for package in (
+        "featuregate_confluent",
+        "featuregate_fleet",
+        "featuregate_librdkafka",
+        "featuregate_metrics",
+        "featuregate_openfeature",
+        "featuregate_relay",
+        "featuregate_spark",
     )
 }
 

@@ -1,4 +1,4 @@
-"""A transform that awaits a function for each message, so many messages at the same time."""
+"""A transform that awaits a function for each message, a number of messages at the same time."""
 
 from __future__ import annotations
 

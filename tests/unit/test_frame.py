@@ -147,26 +147,6 @@ def test_every_module_of_the_sink_on_the_map_exists() -> None:
     assert [name for name in named if not (folder / name.replace(".", "/")).with_suffix(".py").is_file()] == []
 
 
-@pytest.mark.parametrize(
-    ("integration", "page"),
-    [
-        ("featuregate_confluent", "producer-switch"),
-        ("featuregate_fleet", "fleet"),
-        ("featuregate_librdkafka", "rooms"),
-        ("featuregate_metrics", "rooms"),
-        ("featuregate_openfeature", "rooms"),
-        ("featuregate_relay", "relay"),
-        ("featuregate_spark", "spark"),
-    ],
-)
-def test_every_room_of_an_integration_is_on_its_map(integration: str, page: str) -> None:
-    """The page that tells the rules of an integration lists its rooms, too."""
-    folder = ROOT / "integrations" / integration
-    rooms = {str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.py") if path.stem != "__init__"}
-    named = (ROOT / f"docs/explanation/{page}.md").read_text()
-    assert sorted(room for room in rooms if not re.search(rf"^{room} ", named, re.MULTILINE)) == []
-
-
 def test_every_promise_is_proved_by_tests_that_name_it() -> None:
     """The page of invariants numbers promises; tests carry the numbers in their names, and no other numbers."""
     promises = re.findall(r"^(\d+)\. \*\*", (ROOT / "docs/explanation/invariants.md").read_text(), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Clients of our own beside the app's: the same brokers and rights, and no word on standard error."""
+"""Clients of our own, in addition to the app's: the same brokers and rights, and no word on standard error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agreement of a group as records beside the latches of its app: one key for each fact. Pure.
+"""The agreement of a group as records in the topic of its app's latches: one key for each fact. Pure.
 
 .. code-block:: text
 

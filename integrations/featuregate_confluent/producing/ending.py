@@ -1,4 +1,4 @@
-"""The calls that end a transaction: they run in a thread beside the loop, and return the outcome."""
+"""The calls that end a transaction: they run in another thread than the loop, and return the outcome."""
 
 from __future__ import annotations
 
