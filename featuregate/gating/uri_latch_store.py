@@ -16,6 +16,8 @@ import re
 import threading
 import time
 from contextlib import suppress
+from itertools import count
+from random import SystemRandom
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -31,6 +33,9 @@ T = TypeVar("T")
 
 _URI: Final = re.compile(r"([a-z][a-z0-9+.\-]+)://([^/]+)(/.*)?", re.IGNORECASE)
 _LOCAL: Final = frozenset({"file", "local", "memory"})
+_RANDOM: Final = SystemRandom()
+_PAUSE: Final = 0.05
+_LONGEST: Final = 20
 _KEPT: Final = 5
 """Older objects stay for readers that have listed them."""
 _NUMBERED: Final = re.compile(r"(\d{12})\.json")
@@ -129,8 +134,11 @@ class UriLatchStore:
         """
         backend, folder = self._folder(cluster_id)
         self._try_condition(backend, folder)
-        until = time.monotonic() + self._timeout
-        while time.monotonic() < until:
+        until, pause = time.monotonic() + self._timeout, threading.Event()
+        for attempt in count():
+            pause.wait(_RANDOM.uniform(0, _PAUSE * min(attempt, _LONGEST)))  # apart from those that write as well
+            if time.monotonic() > until:
+                break
             number, there = self._newest(cluster_id)
             joined = state if there is None else join(there, state)
             if joined == there:

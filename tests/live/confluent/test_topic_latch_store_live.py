@@ -30,9 +30,12 @@ TXN = "TxnOffsetCommit>=3"
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
 
 
-@pytest.fixture(scope="module")
-def kafka(shared_kafka: Callable[[str], LocalKafka]) -> LocalKafka:
-    return shared_kafka("4.2.0")
+OLDER = [pytest.param(release, marks=pytest.mark.proof("switch")) for release in ("2.4.1", "3.9.2")]
+
+
+@pytest.fixture(scope="module", params=["4.2.0", *OLDER])
+def kafka(request: pytest.FixtureRequest, shared_kafka: Callable[[str], LocalKafka]) -> LocalKafka:
+    return shared_kafka(request.param)
 
 
 @pytest.fixture

@@ -51,19 +51,21 @@ def names(state: LatchState | None) -> set[str]:
     return {key.gate for key in state.gates} if state else set()
 
 
+@pytest.mark.slow
 def test_an_object_store_keeps_the_law(uri: str) -> None:
     """As a folder does."""
     check_latch_store(lambda: UriLatchStore(uri, timeout=BOUND))
 
 
+@pytest.mark.slow
 def test_writers_at_once_lose_nothing(uri: str) -> None:
     """Of two that write the same number one reads the other's state, and joins it."""
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: UriLatchStore(uri, timeout=BOUND).save(latched(f"{number}")), range(16)))
+        list(pool.map(lambda number: UriLatchStore(uri, timeout=BOUND).save(latched(f"{number}")), range(8)))
     there = UriLatchStore(uri, timeout=BOUND)
-    assert names(there.load("c")) == {str(number) for number in range(16)}
+    assert names(there.load("c")) == {str(number) for number in range(8)}
     backend, path = there._backend()
-    assert len(backend.ls(f"{path}/cluster-c")) <= 16
+    assert len(backend.ls(f"{path}/cluster-c")) <= 8
 
 
 def test_a_slow_writer_that_takes_a_number_of_old_loses_nothing(uri: str) -> None:
@@ -100,7 +102,6 @@ for each in range(1000):
 """
 
 
-@pytest.mark.slow
 @pytest.mark.proof("switch")
 def test_invariant_2_a_killed_writer_loses_nothing_that_it_was_told_is_durable(uri: str) -> None:
     """Two writers at once are killed again and again."""
