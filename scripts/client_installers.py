@@ -184,6 +184,7 @@ def kafka_clients(client: str, version: str, folder: Path) -> Installed | None:
     command = ("java", *options, "-cp", f"{jars}/*:{classes}", "Basic")
     lacks = set() if has_shares(version) else {"share"}
     lacks |= set() if "Newer" in sources else {"admin", "transactions"}
+    lacks |= {"sasl-OAUTHBEARER"}  # it needs Jackson beside the client
     lacks |= set() if numbers(version) >= (0, 10, 2) else {f"sasl-{mechanism}" for mechanism in MECHANISMS}
     return Installed(client, version, command, "Maven, on Java 17", without=frozenset(lacks))
 

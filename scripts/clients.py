@@ -40,7 +40,7 @@ STEPS = (
 )
 PINNED = ("kafka-python", "aiokafka")
 """The clients with a setting ``api_version``, which decides in place of the broker's answer."""
-PINS = ("0.10.0", "0.10.1", "0.10.2", "0.11", "1.0", "2.0")
+PINS = ("0.10.0", "0.10.2", "0.11.0", "1.0")
 PINNED_STEPS = ("produce", "consume", "commit")
 AT_A_TIME = 4
 RUN_LIMIT = 400.0
@@ -112,14 +112,15 @@ def oldest_pin(client: Installed, broker: RecordedBroker) -> str:
     """Return the oldest ``api_version`` with which a client works; empty where it works with none."""
     for pin in PINS:
         pinned = client.with_settings({"api_version": pin})
-        outcomes: dict[str, dict[str, str]] = {}
-        for step in PINNED_STEPS:
-            outcomes |= attempt(pinned, broker, f"{client.run_id}-pin-{pin}-{step}", [step])
-            if outcomes[step]["fate"] != "works":
-                break
-        else:
+        if all(does(pinned, broker, f"{client.run_id}-pin-{pin}-{step}", step) for step in PINNED_STEPS):
             return pin
     return ""
+
+
+def does(client: Installed, broker: RecordedBroker, run_id: str, step: str) -> bool:
+    """Return whether a step works, at the second attempt at least."""
+    attempts = (attempt(client, broker, each, [step]) for each in (run_id, f"{run_id}-again"))
+    return any(outcomes[step]["fate"] == "works" for outcomes in attempts)
 
 
 def run(client: Installed, broker: RecordedBroker, wanted: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -114,7 +114,8 @@ class Fit:
     basis: tuple[str, ...]
     """The measured releases that the verdict is from: one, or the two around it, which agree."""
     pin: str | None = None
-    """The lowest ``api_version`` with which the client works on this release; None where the setting does no harm."""
+    """The lowest ``api_version`` with which the client works on this release; empty where it takes none, and None where
+    the setting does no harm."""
 
     def __str__(self) -> str:
         about = "; ".join(map(str, self.findings))
@@ -130,7 +131,9 @@ class Fit:
 
     @property
     def _unless(self) -> str:
-        return f", unless api_version= pins it below {self.pin}: remove api_version" if self.pin else ""
+        if self.pin is None:
+            return ""
+        return f", unless api_version= {f'pins it below {self.pin}' if self.pin else 'is set'}: remove api_version"
 
 
 def fit_of(client: Client, release: str, *, sasl: str | None = None) -> Fit:

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 def lowest_pin(rows: Sequence[ClientRow], release: str) -> str | None:
     """Return the lowest ``api_version`` that works on a release of Kafka, if older releases work with a lower one.
 
-    ``rows`` are the measured neighbours of a client. None where they differ, or where the setting does no harm.
+    Empty where the client takes no value. ``rows`` are the measured neighbours of a client. None where they differ, or
+    where the setting does no harm.
     """
     found = {_on(row.pins, release) for row in rows}
     pin = found.pop() if len(found) == 1 else None
-    older = [each for row in rows for each in row.pins.values() if each]
-    if not pin or not any(version_numbers(each) < version_numbers(pin) for each in older):
-        return None
-    return pin
+    worked = [each for row in rows for each in row.pins.values() if each]
+    harms = pin == "" or (pin and any(version_numbers(each) < version_numbers(pin) for each in worked))
+    return pin if harms else None
 
 
 def _on(pins: Mapping[str, str], release: str) -> str | None:

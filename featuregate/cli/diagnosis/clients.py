@@ -28,7 +28,7 @@ def client_findings(view: View, clients: Iterable[Client], mechanism: str | None
     for client in clients:
         fits = [fit_of(client, release, sasl=sasl) for release in releases_of(view)]
         yield from (_finding(fit, mechanism) for fit in fits if _matters(fit, mechanism))
-        yield from (_pin_finding(fit) for fit in fits[-1:] if fit.pin)
+        yield from (_pin_finding(fit) for fit in fits[-1:] if fit.pin is not None)
         yield from _preset_findings(view, client)
 
 
@@ -37,7 +37,8 @@ def _pin_finding(fit: Fit) -> Finding:
         severity="note",
         code="client-setting",
         where=str(fit.client),
-        problem=f"With an api_version below {fit.pin} it does not work on Kafka {fit.release}.",
+        problem=f"With {f'an api_version below {fit.pin}' if fit.pin else 'any api_version'} it does not work on Kafka "
+        f"{fit.release}.",
         evidence=f"measured of {' and '.join(fit.basis)}",
         advice="leave api_version out of its settings: it asks the broker then",
     )

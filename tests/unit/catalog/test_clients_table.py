@@ -17,7 +17,7 @@ from featuregate.catalog.clients import client_of_software, client_rows, measure
 PATH = Path(featuregate.catalog.__file__).parent / "data" / "clients.json"
 STEPS = {
     *("produce", "consume", "commit", "offsets", "rebalance", "admin", "zstd", "transactions", "kip848", "share"),
-    *("sasl-PLAIN", "sasl-SCRAM-SHA-256", "sasl-SCRAM-SHA-512"),
+    *("sasl-PLAIN", "sasl-SCRAM-SHA-256", "sasl-SCRAM-SHA-512", "sasl-OAUTHBEARER"),
 }
 ROWS = [row for client in measured_clients() for row in client_rows(client)]
 

@@ -41,6 +41,21 @@ def test_a_client_is_too_old_for_a_preset_that_the_cluster_has(version: str, lev
     assert all(finding.advice.startswith("install confluent-kafka 2.15.1 or newer") for finding in found)
 
 
+@pytest.mark.parametrize(
+    ("version", "release", "problem"),
+    [
+        ("2.0.2", "4.2", "With an api_version below 0.11.0 it does not work on Kafka 4.2."),
+        ("2.0.2", "3.9", None),
+    ],
+)
+def test_a_client_whose_setting_would_break_it_has_a_note(version: str, release: str, problem: str | None):
+    """Older brokers work with each value, and there is nothing to say."""
+    all_found = client_findings(view(release), [client("kafka-python", version)], None)
+    found = [each for each in all_found if each.code == "client-setting"]
+    assert [each.problem for each in found] == ([problem] if problem else [])
+    assert all(each.advice.startswith("leave api_version out") for each in found)
+
+
 def test_the_finding_names_the_release_that_works():
     """It says what fails, why, and what to install."""
     (found,) = client_findings(view("4.2"), [client("confluent-kafka", "2.6.0")], "SCRAM-SHA-256")

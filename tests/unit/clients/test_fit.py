@@ -42,6 +42,8 @@ def steps(fit: Fit) -> set[str]:
         ("2.6.0", "4.2", "PLAIN", "works"),
         ("2.6.0", "3.9", "SCRAM-SHA-512", "works"),
         ("2.6.1", "4.2", "SCRAM-SHA-512", "works"),
+        ("2.6.0", "4.2", "OAUTHBEARER", "works"),
+        ("2.5.3", "4.2", "OAUTHBEARER", "unknown"),
         ("99.0", "4.2", None, "unknown"),
         ("", "4.2", None, "unknown"),
     ],
@@ -84,6 +86,19 @@ def row(version: str, fate: str, release: str = "4.2.0") -> ClientRow:
     return ClientRow(client="c", version=version, seen="", how="", bundles={}, software=(), brokers=on)
 
 
+@pytest.mark.parametrize(
+    ("name", "version", "text"),
+    [
+        ("kafka-python", "2.0.2", "works on 4.2, unless api_version= pins it below 0.11.0: remove api_version"),
+        ("aiokafka", "0.13.0", "works on 4.2, unless api_version= is set: remove api_version"),
+        ("aiokafka", "0.14.0", "works on 4.2"),
+    ],
+)
+def test_a_pin_that_breaks_a_client_is_named(name: str, version: str, text: str):
+    """aiokafka 0.13.0 takes no such argument, and 0.14.0 ignores it."""
+    assert str(fit_of(client(name, version), "4.2")) == f"{name} {version}: {text}"
+
+
 def test_neighbours_that_agree_stand_for_the_releases_between_them():
     """Those that differ say nothing, and nothing stands for a release beyond the last one."""
     both = neighbours([row("1.0", "works"), row("1.4", "works"), row("2.0", "fails")], "1.2", lambda one: one.version)
@@ -101,6 +116,7 @@ def test_neighbours_that_agree_stand_for_the_releases_between_them():
         ([{"3.9.2": "0.10.0", "4.0.0": "0.11", "4.2.0": "0.11"}], "3.9", None),
         ([{"3.9.2": "0.10.0", "4.0.0": "0.11"}], "3.10", None),
         ([{"3.9.2": "0.10.0", "4.2.0": "0.10.0"}], "4.2", None),
+        ([{"3.9.2": "", "4.2.0": ""}], "4.2", ""),
         ([{"3.9.2": "0.10.0", "4.2.0": "0.11"}, {"3.9.2": "0.10.0", "4.2.0": "1.0"}], "4.2", None),
         ([{}], "4.2", None),
     ],
