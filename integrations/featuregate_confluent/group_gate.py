@@ -84,7 +84,8 @@ class GroupGate(Gate):
         returns when this member has stopped the old behaviour. Without it the old behaviour of one member and the new
         one of another may overlap for as long as a unit of work takes.
     interval
-        Seconds between two looks at the group, until it has opened.
+        Seconds between two looks at the group, until it has opened. A look asks ``members`` and the store. Once every
+        member is ready, looks follow each other faster.
 
     Attributes
     ----------
@@ -116,7 +117,7 @@ class GroupGate(Gate):
         members: Callable[[], Collection[str]],
         member: str | None = None,
         stop_old: Callable[[], object] = _nothing_to_stop,
-        interval: float = 5.0,
+        interval: float = 30.0,
     ) -> None:
         if gate.policy != "sticky":
             raise ConfigError("gate", "must be sticky: a live gate may close after the group has opened")

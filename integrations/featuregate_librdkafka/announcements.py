@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from featuregate.config import Settings
-from featuregate.errors import UsageReportError
+from featuregate.errors import FeatureGateError, UsageReportError
 from featuregate.usage.announcement import KEY, Announcement
 from featuregate_librdkafka.core_settings import librdkafka_properties
 
@@ -36,7 +36,7 @@ def announce(config: Mapping[str, Any] | str, topic: str, announcement: Announce
     ------
     ConfigError
         The config cannot be used.
-    KafkaException
+    FeatureGateError
         The record was refused, or not delivered.
     """
     failures: list[KafkaError] = []
@@ -50,8 +50,8 @@ def announce(config: Mapping[str, Any] | str, topic: str, announcement: Announce
     producer.produce(topic, announcement.to_json().encode(), KEY, on_delivery=on_delivery)
     if producer.flush(_SECONDS + 2):
         failures.append(KafkaError(KafkaError._MSG_TIMED_OUT))  # noqa: SLF001 - a public name of librdkafka
-    if failures:
-        raise KafkaException(failures[0])
+    for error in failures:
+        raise FeatureGateError(f"{error.name()}: {error.str()}. Writing needs the right WRITE on the topic")
 
 
 class Announcements:

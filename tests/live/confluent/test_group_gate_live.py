@@ -30,9 +30,9 @@ MANY = 200
 class Member:
     """A process of the app: a consumer that polls, and perhaps the gate of its group."""
 
-    def __init__(self, kafka: LocalKafka, group: str, at_end: ExitStack, *, gated: bool = True) -> None:
+    def __init__(self, kafka: LocalKafka, group: str, at_end: ExitStack, *, protocol: str, gated: bool = True) -> None:
         config = kafka.client_config()
-        self.consumer = Consumer({**config, "group.id": group, "session.timeout.ms": 10000})
+        self.consumer = Consumer({**config, "group.id": group, "group.protocol": protocol})
         self._ended = threading.Event()
         self.name: str | None = None
         self._thread = threading.Thread(target=self._poll)
@@ -81,25 +81,28 @@ def create(kafka: LocalKafka, group: str) -> None:
     create_topics(kafka.client_config(), f"latches-{group}", cleanup_policy="compact")
 
 
-def test_a_group_of_three_opens_when_the_last_of_them_has_featuregate(kafka: LocalKafka, at_end: ExitStack) -> None:
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_of_three_opens_when_the_last_of_them_has_featuregate(
+    kafka: LocalKafka, at_end: ExitStack, protocol: str
+) -> None:
     """A member without it keeps the group closed; the one in its place, and one that starts later, are open."""
-    group = "group-gate"
+    group = f"group-gate-{protocol}"
     create(kafka, group)
-    one, other = (Member(kafka, group, at_end) for _ in range(2))
+    one, other = (Member(kafka, group, at_end, protocol=protocol) for _ in range(2))
     assert one.gate is not None
     assert other.gate is not None
-    plain = Member(kafka, group, at_end, gated=False)
+    plain = Member(kafka, group, at_end, protocol=protocol, gated=False)
     name = eventually(lambda: plain.name, "the name of the third member")
     for gate in (one.gate, other.gate):
         eventually(lambda gate=gate: gate.side == "old" and "no word of this gate" in gate.decision.summary)
         assert name in gate.decision.summary
     plain.leave()
-    third = Member(kafka, group, at_end)
+    third = Member(kafka, group, at_end, protocol=protocol)
     assert third.gate is not None
     for gate in (one.gate, other.gate, third.gate):
         assert gate.wait(BOUND)
     one.leave()
-    late = Member(kafka, group, at_end)
+    late = Member(kafka, group, at_end, protocol=protocol)
     assert late.gate is not None
     assert late.gate.wait(BOUND)
 
