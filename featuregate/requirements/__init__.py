@@ -36,13 +36,10 @@ from featuregate.requirements.language import (
     Release,
     Requirement,
     conditions_in,
-    configs_in,
-    features_in,
     kind_of,
-    latch_problem,
-    subject_of,
 )
 from featuregate.requirements.parser import as_requirement, parse
+from featuregate.requirements.subjects import configs_in, features_in, latch_problem, subject_of
 
 __all__ = [
     "MAX_LEVEL",

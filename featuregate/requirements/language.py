@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, assert_never
+from typing import TYPE_CHECKING, Final, NoReturn, assert_never
 
 from featuregate.catalog import api_name, captured_releases, features, release_of
 from featuregate.errors import RequirementError
@@ -268,54 +268,6 @@ def conditions_in(requirement: Requirement) -> Iterator[AnyCondition]:
             yield kind
         case _:
             assert_never(kind)
-
-
-class Subject(NamedTuple):
-    """What a condition asks brokers about. A release is compared with many APIs, and names none."""
-
-    feature: str | None = None
-    api: int | None = None
-    config: str | None = None
-
-
-def subject_of(condition: AnyCondition) -> Subject:
-    """Return what a condition is about."""
-    match condition:
-        case FeatureAtLeast(feature) | FeatureServes(feature):
-            return Subject(feature=feature)
-        case ApiAtLeast(key) | ApiBetween(key):
-            return Subject(api=key)
-        case ConfigHas(name):
-            return Subject(config=name)
-        case Release():
-            return Subject()
-        case _:
-            assert_never(condition)
-
-
-def configs_in(requirement: Requirement) -> tuple[str, ...]:
-    """Return the names of the brokers' configs that a requirement asks for, each once, in the order of its text."""
-    named = (subject_of(part).config for part in conditions_in(requirement))
-    return tuple(dict.fromkeys(name for name in named if name is not None))
-
-
-def features_in(requirement: Requirement) -> tuple[str, ...]:
-    """Return the names of the features that a requirement asks for, each once, in the order of its text."""
-    named = (subject_of(part).feature for part in conditions_in(requirement))
-    return tuple(dict.fromkeys(name for name in named if name is not None))
-
-
-def latch_problem(requirement: Requirement) -> str | None:
-    """Say why a latch must not hold a requirement; None where it may."""
-    for condition in conditions_in(requirement):
-        match condition:
-            case FeatureServes():
-                return f"a latch would hide that {condition} ends: require >= instead of serves"
-            case FeatureAtLeast() | ApiAtLeast() | ApiBetween() | ConfigHas() | Release():
-                continue
-            case _:
-                assert_never(condition)
-    return None
 
 
 def _spelled(feature: str) -> str:
