@@ -17,6 +17,7 @@ from featuregate.cli.plugin import (
     local_path_argument,
     printable,
 )
+from featuregate.jars.progress import shown_on_a_terminal
 from featuregate_fleet.commands.options.moves import add_moves
 from featuregate_fleet.commands.options.parallel import add_parallel_option
 from featuregate_fleet.commands.options.tables import add_tables_options, require_tables, tables_folder
@@ -114,7 +115,8 @@ def run(args: argparse.Namespace) -> int:
     folder = tables_folder(args)
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
 
-    with local_session(args.jars, topics=False, s3=on_s3(folder)) as spark:
+    session = local_session(args.jars, topics=False, s3=on_s3(folder))
+    with session as spark, shown_on_a_terminal("reading tables", lambda: args.cluster):
         report = report_of(spark, args, view)
     print(json.dumps(report.to_json(), indent=2) if args.output == "json" else _to_text(args, report.report))
     write_page(args, report.html)

@@ -6,6 +6,7 @@ import argparse
 from typing import Final
 
 from featuregate.cli.plugin import OK, UNKNOWN, add_cluster_options, positive_seconds, print_message
+from featuregate.jars.progress import shown_on_a_terminal
 from featuregate_fleet.commands.options.cluster_evidence import cluster_view
 from featuregate_fleet.commands.options.evidence import add_evidence_options, checked_names, inputs
 from featuregate_fleet.commands.options.parallel import add_parallel_option
@@ -65,7 +66,9 @@ def run(args: argparse.Namespace) -> int:
         tables = DeltaTables(spark, folder, args.cluster, names)
         ingestion = Ingestion(spark, tables, inputs(args, view), print_message)
         while True:
-            progress.show(ingestion.read(view, stop.is_set))
+            with shown_on_a_terminal("reading", ingestion.state):
+                found = ingestion.read(view, stop.is_set)
+            progress.show(found)
             if args.once or stop.wait(args.interval):
                 return UNKNOWN if ingestion.missing_evidence.paths else OK
             view = cluster_view(args)

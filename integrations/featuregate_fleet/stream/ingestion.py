@@ -99,6 +99,10 @@ class Ingestion:
             self._before = view or self._before
             return read_line_counts(self._tables)
 
+    def state(self) -> str:
+        """Return how many files were read, for people who wait."""
+        return f"{self._files.number:,} files so far" if self._files else "topics"
+
     def _read_logs(self, view: View | None, stop: Callable[[], bool]) -> None:
         said, report = self._inputs, self.missing_evidence.report
         folders = folders_of_brokers(said.logs) if said.logs else ()

@@ -75,6 +75,11 @@ class ReadFiles:
         for file in files:
             self.add(batch, file.uri, file.path, file.size, file.content)
 
+    @property
+    def number(self) -> int:
+        """How many files were read."""
+        return len(self._sizes)
+
     def read_up_to(self, file: LogFile, logs: Path) -> int:
         """Return up to which byte the text of a file was read under a name that it has no more; otherwise 0.
 

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from contextlib import chdir, contextmanager
+from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,7 @@ try:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    from featuregate_fleet.stream.starting import SUBMITTED, start
     from featuregate_fleet.tables.delta import EXTENSION
     from featuregate_spark.session_kind import is_classic
 except ImportError as error:
@@ -28,7 +30,6 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 _SESSION_SETTINGS: Final = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -73,15 +74,13 @@ SETTINGS: Final = {
 """The same for a Spark on this machine."""
 
 _CLASS_PATHS: Final = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
-_GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
-"""Set by ``spark-submit``: the JVM runs already, with the master, the jars and the settings of the command."""
 
 
 def settings(
     environment: Mapping[str, str], jars: Path | None = None, *, topics: bool = True, s3: bool = False
 ) -> dict[str, str]:
     """Return what a session sets: under ``spark-submit`` no master and no jars, which are those of the command."""
-    if _GATEWAY in environment:
+    if SUBMITTED in environment:
         return dict(_NEEDED)
     own = {"spark.master": "local[*]", "spark.app.name": "featuregate fleet"}
     jars_of_spark = class_path(pyspark.__version__, jars, environment, topics=topics, s3=s3)
@@ -148,14 +147,13 @@ def session_beside(spark: SparkSession) -> SparkSession:
 
 
 def _started(jars: Path | None, *, topics: bool, s3: bool) -> SparkSession:
-    builder = SparkSession.builder
-    for name, value in settings(os.environ, jars, topics=topics, s3=s3).items():
-        builder = builder.config(name, value)
-    if _GATEWAY not in os.environ:
+    wanted = settings(os.environ, jars, topics=topics, s3=s3)
+    if SUBMITTED not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    with chdir(_scratch_folder()):
-        return builder.getOrCreate()
+    folder = _scratch_folder()
+    with chdir(folder):
+        return start(wanted, Path(folder))
 
 
 @contextmanager

@@ -79,3 +79,39 @@ def test_a_program_whose_spark_has_no_jars_of_delta_lake_is_told_so(tmp_path):
     assert done.stdout.split()[-1:] == ["2"], done.stderr
     assert "started without Delta Lake, which keeps the tables: its jars are not there" in done.stderr
     assert "DefaultSource" not in done.stderr
+
+
+ALONE = """
+from featuregate_fleet.stream.session import local_session
+
+with local_session(topics=False) as spark:
+    print(spark.range(3).count())
+with local_session(topics=False) as spark:
+    print(spark.range(4).count())
+"""
+
+
+def alone(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a process without a JVM."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_spark_starts_without_its_warnings():
+    """Not those of the JVM, nor those of Hadoop; also when a process starts a second session in the same JVM."""
+    done = alone(ALONE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3\n4\n", "")
+
+
+def test_a_java_that_is_missing_is_one_line(tmp_path):
+    """It has what the JVM's launcher says."""
+    done = alone(ALONE, JAVA_HOME=str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("featuregate_fleet.errors.WrongSpark: Spark does not start: ")
+    assert f"{tmp_path}/bin/java: No such file or directory" in done.stderr.splitlines()[-1]
