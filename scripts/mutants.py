@@ -71,11 +71,12 @@ def main(room: str, module: str = "") -> int:
         print(f"make mutants ROOM=...: one of {' '.join(ROOMS)}", file=sys.stderr)
         return 2
     name = f"{room}/{module}" if module else room
+    commit = commit_of_checkout()
     work = prepare(room, module)
     mutmut(work, "run", "--max-children", str(os.cpu_count() or 1))
     counts = Counter(status for _, status in results(work, "--all", "true"))
     survivors = [survivor(work, name) for name, status in results(work) if status != "killed"]
-    append(name, counts, survivors)
+    append(name, commit, counts, survivors)
     reasons = tomllib.loads(REASONS.read_text())
     unexplained = [one for one in survivors if one.key not in reasons]
     for one in unexplained:
@@ -136,13 +137,17 @@ def survivor(work: Path, name: str) -> Survivor:
     return Survivor(f"{module.rpartition('.')[2]}.{function}", removed, added)
 
 
-def append(room: str, counts: Counter[str], survivors: list[Survivor]) -> None:
+def commit_of_checkout() -> str:
+    """Return the commit that is checked out, with a plus where files differ from it."""
+    command = ["git", "describe", "--always", "--dirty=+", "--abbrev=8", "--exclude=*"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
+
+
+def append(room: str, commit: str, counts: Counter[str], survivors: list[Survivor]) -> None:
     """Add a run to the ledger, and write the page anew."""
-    commit = ["git", "rev-parse", "--short", "HEAD"]
-    said = subprocess.run(commit, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603
     line = {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "commit": said.stdout.strip(),
+        "commit": commit,
         "room": room,
         "mutants": counts.total(),
         "killed": counts["killed"],

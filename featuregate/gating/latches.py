@@ -133,7 +133,7 @@ def advance(state: LatchState, seen: View, opened: Iterable[LatchedGate] = ()) -
     base = state if state.cluster_id == seen.cluster_id else LatchState(cluster_id=seen.cluster_id)
     now = LatchState(
         cluster_id=seen.cluster_id,
-        levels={name: level for name, level in seen.finalized.items() if level > 0},
+        levels=seen.finalized,
         gates={latched.key: latched for latched in opened},
     )
     return join(base, now)

@@ -227,6 +227,12 @@ def test_invariant_2_each_level_that_fell_is_named_and_no_other(kept: dict[str, 
     assert str(decision.held).endswith(held)
 
 
+def test_invariant_2_a_level_of_which_nothing_was_recorded_did_not_fall() -> None:
+    """A feature that is not in use has level 0, which may be all that it ever had."""
+    decision = decide(latched("eos", TV2), view(broker(epoch=12)), name="eos", requirement=TV2, policy="sticky")
+    assert decision.held == "held open: latched at epoch 9, and not proved now"
+
+
 def test_levels_that_are_unknown_did_not_fall() -> None:
     """Brokers without an epoch report no levels."""
     kept = latched("eos", TV2, transaction_version=2)
