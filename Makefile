@@ -27,6 +27,10 @@ help: ## list these targets
 demo: $(VENV)/.demo java ## a real rolling upgrade with zombies, with featuregate and without: counted and drawn (about two minutes)
 	$(BIN)/python examples/exactly_once_demo.py
 
+.PHONY: demo-spark
+demo-spark: $(VENV)/.demo-spark java ## in, out, lost and doubled of a Spark job whose driver is killed, beside Spark's own sink (about two minutes)
+	$(BIN)/python examples/spark_demo.py
+
 .PHONY: demo-fleet
 demo-fleet: $(VENV)/.demo-spark java ## which client an upgrade breaks, from a real broker's log, before it breaks (about two minutes)
 	$(BIN)/python examples/fleet_demo.py

@@ -23,7 +23,8 @@ STRIP = 44
 """The height of the strip in which duplicates stand up."""
 GLYPH = 0.58
 """The width of a letter, in font sizes: a little more than most letters need."""
-TICK = 20
+TICK, MOST_TICKS = 20, 15
+"""Seconds from one to the next, or a multiple of that where the texts would cover each other."""
 
 INK = {"old": "dark", "bridge": "dark", "closed": "", "down": "quiet"}
 """What is written on a light bar; on any other it is white."""
@@ -239,7 +240,8 @@ def _draw_seconds(sheet: _Sheet) -> None:
     """Draw the axis."""
     sheet.rule(sheet.y, "line")
     sheet.y += 18
-    for second in range(0, int(sheet.end - sheet.begin) + 1, TICK):
+    length = int(sheet.end - sheet.begin)
+    for second in range(0, length + 1, TICK * -(-length // (TICK * MOST_TICKS)) or TICK):
         sheet.text(sheet.x(sheet.begin + second), sheet.y, f"{second} s", "middle quiet")
 
 

@@ -66,7 +66,7 @@ def covering(svg):
             yield one, other
 
 
-ENDS = [(25, 50, 78, 120), (30, 42, 55, 90), (2, 3, 4, 300), (60,)]
+ENDS = [(25, 50, 78, 120), (100, 300, 611), (30, 42, 55, 90), (2, 3, 4, 300), (60,)]
 
 
 @pytest.mark.parametrize("ends", ENDS, ids=str)

@@ -1,0 +1,130 @@
+"""The story of ``make demo-spark``: both drivers are killed twice, and the brokers are rolled in between."""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from demo_apps import wait_for
+
+from featuregate.cli import main as featuregate
+from featuregate.testing.local_kafka.probe import serves
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from demo_timeline import Timeline
+    from demo_traffic import Load, Loop
+    from spark_demo_jobs import Job
+
+    from featuregate.testing import LocalKafka
+    from featuregate.testing.local_kafka.cluster import NodeInfo
+
+BOUND = 900.0
+"""Seconds that anything may take which usually takes less than twenty."""
+_T = TypeVar("_T")
+
+
+class Story:
+    """Kills drivers, rolls the brokers, and records what happens."""
+
+    def __init__(
+        self, kafka: LocalKafka, jobs: Sequence[Job], timeline: Timeline, load: Load, loops: Sequence[Loop]
+    ) -> None:
+        self.kafka, self.jobs, self.timeline, self.load, self.loops = kafka, jobs, timeline, load, loops
+        self.coming: NodeInfo | None = None
+        self.kills = 0
+
+    def say(self, text: str) -> None:
+        """Print one line without buffering."""
+        print(f"demo {self.timeline.now():6.1f} s | {text}", flush=True)
+
+    def watch(self) -> None:
+        """Record the format that each job writes, and when a broker is back."""
+        for job in self.jobs:
+            if (written := job.format()) is not None:
+                self.timeline.show(job.name, written)
+        coming = self.coming
+        if coming and serves(coming.host, coming.port):
+            self.timeline.show(f"broker {coming.node_id}", coming.version)
+
+    # ------------------------------------------------------------ the plot
+
+    def play(self, new: str) -> None:
+        """Kill both drivers, roll all brokers, finalize the features of the new release, and kill both again."""
+        old = self.kafka.node(1).version
+        for node in self.kafka.nodes:
+            self.timeline.show(f"broker {node}", old)
+        self.timeline.show("gate", "closed")
+        self.timeline.show("step", f"all {old}")
+        for job in self.jobs:
+            job.start()
+        self._wait("both jobs write", lambda: all(job.done() >= 1 for job in self.jobs))
+        self.kill_and_start()
+        self.timeline.show("step", "rolling")
+        for node in self.kafka.nodes:
+            self.roll(node, new)
+        self.timeline.show("step", f"all {new}")
+        self.finalize(new)
+        self._wait("both jobs write the new format", lambda: all(job.format() == "new format" for job in self.jobs))
+        self.timeline.show("gate", "open")
+        self.say("the gate is open, and both jobs write the new format")
+        self.kill_and_start()
+
+    def kill_and_start(self) -> None:
+        """Kill each driver in the middle of a batch, start it again, and wait until both have caught up."""
+        for job in self.jobs:
+            job.kill_amid_batch(BOUND)
+            self.timeline.show(job.name, "killed")
+            self.say(f"the driver {job.name} was killed in the middle of a batch (kill -9)")
+        self.kills += 1
+        for job in self.jobs:
+            job.start()
+        self.catch_up()
+        self.say("both were started again with their checkpoints, and have caught up")
+
+    def roll(self, node: int, version: str) -> None:
+        """Stop one broker, and start it with the new release."""
+        self.say(f"broker {node} is stopped, and comes back with {version}")
+        self.timeline.show(f"broker {node}", "down")
+        self.kafka.stop(node)
+        self.coming = replace(self.kafka.node(node), version=version)
+        self.kafka.roll(node, version)
+        self.coming = None
+        self.timeline.show(f"broker {node}", version)
+
+    def finalize(self, version: str) -> None:
+        """Raise the levels as an operator does; again while a controller has not registered its new release yet."""
+        release = ".".join(version.split(".")[:2])
+        command = ["upgrade", "--release-version", release, "--yes", "--bootstrap-server", self.kafka.bootstrap]
+        self.say(f"$ featuregate upgrade --release-version {release}")
+        said = io.StringIO()
+
+        def done() -> bool:
+            with redirect_stdout(said), redirect_stderr(said):
+                return featuregate(command) == 0
+
+        try:
+            self._wait(f"the levels of {release} are finalized", done)
+        except TimeoutError as late:
+            raise RuntimeError(f"{late}: {said.getvalue()[-500:]}") from late
+
+    def catch_up(self) -> None:
+        """Wait until both jobs have done all inputs so far."""
+        ends = {job: dict(self.load.ends[job.input]) for job in self.jobs}
+
+        def caught_up(job: Job) -> bool:
+            done = job.offsets()
+            return all(done.get(partition, 0) >= end for partition, end in ends[job].items())
+
+        self._wait("both jobs catch up", lambda: all(caught_up(job) for job in self.jobs))
+
+    def _wait(self, what: str, ask: Callable[[], _T]) -> _T:
+        def checked() -> _T:
+            for each in (*self.loops, *self.jobs):
+                each.check()
+            return ask()
+
+        return wait_for(what, checked, BOUND)
