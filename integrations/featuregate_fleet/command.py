@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import CommandHelp
-from featuregate_fleet.commands import collect, peek, readiness, replay, request_logging
+from featuregate_fleet.commands import collect, peek, readiness, replay, request_logging, tables
 from featuregate_fleet.commands import run as reading
 from featuregate_fleet.commands.upkeep import compact, forget, retain
 
@@ -26,6 +26,7 @@ evidence its verdict is unknown, never ok.""",
         "fleet collect --log /var/log/kafka/kafka-request.log --broker 1 --logs logs",
         "fleet run --once --logs logs --tables tables --cluster orders",
         "fleet run --logs logs --tables tables --cluster orders --bootstrap-server localhost:9092",
+        "fleet tables --tables main.kafka --checkpoints checkpoints --cluster orders",
         "fleet replay --tables tables --cluster orders",
         "fleet retain --tables tables --cluster orders --days 90",
         "fleet readiness --tables tables --cluster orders --to 4.2",
@@ -46,6 +47,7 @@ _ACTIONS: Final = {
     "logging": (request_logging, "turn the request logs of brokers on and off"),
     "collect": (collect, "cut a live log into files for 'run'"),
     "run": (reading, "read log files into tables"),
+    "tables": (tables, "list the tables"),
     "replay": (replay, "parse again what is in quarantine"),
     "retain": (retain, "delete evidence that is too old"),
     "forget": (forget, "remove who one principal is"),

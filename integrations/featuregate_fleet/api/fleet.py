@@ -72,11 +72,14 @@ class Fleet:
     spark
         The session that is there. It stays as it is: the pipeline creates another session for itself.
     tables
-        The folder of the tables, or its URI on a storage; it need not exist yet.
+        The folder of the tables, or its URI on a storage; it need not exist yet. With ``checkpoints``, the schema of a
+        catalog, such as ``main.kafka``, in which the tables have names.
     cluster
         Your name of the cluster in the tables: letters, digits, ``-``, ``_`` and ``.``.
     pseudonyms
         Hashes principals and addresses in all rows that are written.
+    checkpoints
+        Where tables are in a catalog, the folder of checkpoints and locks, or its URI.
 
     Raises
     ------
@@ -93,14 +96,17 @@ class Fleet:
         cluster: str,
         *,
         pseudonyms: Pseudonyms | None = None,
+        checkpoints: str | os.PathLike[str] | None = None,
     ) -> None:
         if not _CLUSTER.fullmatch(cluster):
             raise ConfigError("cluster", f"{cluster!r} is not a name: use letters, digits, '-', '_' and '.'")
-        self.folder = reached("tables", storage_path("tables", tables))
+        key, place = ("tables", tables) if checkpoints is None else ("checkpoints", checkpoints)
+        self.folder = reached(key, storage_path(key, place))
         self.cluster = cluster
         self._names = pseudonyms
         self._spark = session_beside(spark)
-        self._tables = DeltaTables(self._spark, self.folder, cluster, pseudonyms)
+        schema = None if checkpoints is None else str(tables)
+        self._tables = DeltaTables(self._spark, self.folder, cluster, pseudonyms, schema)
 
     def ingest(
         self,

@@ -31,7 +31,9 @@ def readiness_of_clusters(args: argparse.Namespace) -> int:
     from featuregate_fleet.page.clusters_page import to_html  # noqa: PLC0415 - templates
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
 
-    with local_session(args.jars, topics=False, s3=on_s3(*(each.tables for each in clusters.values()))) as spark:
+    with local_session(
+        args.jars, topics=False, s3=on_s3(*(each.checkpoints or each.tables for each in clusters.values()))
+    ) as spark:
         found = _reports(spark, clusters, args.parallel)
     summary = summarized(found, args.move, datetime.now(UTC))
     print(json.dumps(summary.to_json(), indent=2) if args.output == "json" else _to_text(summary))

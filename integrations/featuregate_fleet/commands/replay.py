@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from featuregate.cli.plugin import OK
 from featuregate_fleet.commands.options.log_times import add_layout_option, layouts
 from featuregate_fleet.commands.options.principal_names import add_hash_option, pseudonyms
-from featuregate_fleet.commands.options.tables import add_tables_options, counts, tables_folder
+from featuregate_fleet.commands.options.tables import add_tables_options, counts, open_tables, tables_folder
 from featuregate_fleet.files.storage import on_s3
 from featuregate_fleet.tables.kept_names import keep_names
 from featuregate_fleet.tables.locks import one_writer
@@ -36,12 +36,11 @@ def run(args: argparse.Namespace) -> int:
     names, folder = pseudonyms(args), tables_folder(args)
     from featuregate_fleet.stream.quarantine import replay  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
-    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.line_counts import read_line_counts  # noqa: PLC0415 - likewise
 
     with one_writer(folder, args.cluster), local_session(args.jars, topics=False, s3=on_s3(folder)) as spark:
         keep_names(folder, args.cluster, names)
-        tables = DeltaTables(spark, folder, args.cluster, names)
+        tables = open_tables(spark, args, names)
         tried = replay(spark, tables, layouts(args))
         found = read_line_counts(tables)
     print(f"{args.cluster}: {tried} lines and files tried again; {counts(found)}")

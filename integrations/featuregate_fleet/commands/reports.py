@@ -31,9 +31,10 @@ def levels_of_now(args: argparse.Namespace) -> View | None:
 
 def report_of(spark: SparkSession, args: argparse.Namespace, view: View | None) -> FleetReport:
     """Judge the move from the tables of a cluster."""
+    tables_folder(args)
     from featuregate_fleet.api.fleet import Fleet  # noqa: PLC0415 - Spark
 
-    return Fleet(spark, tables_folder(args), args.cluster).readiness(
+    return Fleet(spark, args.tables, args.cluster, checkpoints=args.checkpoints).readiness(
         args.move,
         since=args.since,
         stale_after=timedelta(hours=args.stale_after),

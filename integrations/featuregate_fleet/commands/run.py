@@ -10,7 +10,7 @@ from featuregate.jars.progress import shown_on_a_terminal
 from featuregate_fleet.commands.options.cluster_evidence import cluster_view
 from featuregate_fleet.commands.options.evidence import add_evidence_options, checked_names, inputs
 from featuregate_fleet.commands.options.parallel import add_parallel_option
-from featuregate_fleet.commands.options.tables import add_tables_options, require_tables, tables_folder
+from featuregate_fleet.commands.options.tables import add_tables_options, open_tables, require_tables, tables_folder
 from featuregate_fleet.commands.progress import Progress, add_progress_option
 from featuregate_fleet.commands.run_clusters import run_clusters
 from featuregate_fleet.commands.stop_signals import stop_of_run
@@ -54,7 +54,6 @@ def run(args: argparse.Namespace) -> int:
     folder = tables_folder(args)
     from featuregate_fleet.stream.ingestion import Ingestion  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
-    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
 
     progress = Progress(args)
     with (
@@ -63,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         stop_of_run(args) as stop,
     ):
         keep_names(folder, args.cluster, names)
-        tables = DeltaTables(spark, folder, args.cluster, names)
+        tables = open_tables(spark, args, names)
         ingestion = Ingestion(spark, tables, inputs(args, view), print_message)
         while True:
             with shown_on_a_terminal("reading", ingestion.state):

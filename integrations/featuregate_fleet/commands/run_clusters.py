@@ -10,7 +10,7 @@ from featuregate.errors import FeatureGateError
 from featuregate_fleet.commands.options.cluster_evidence import cluster_view
 from featuregate_fleet.commands.options.evidence import checked_names, inputs
 from featuregate_fleet.commands.options.fleet_file import clusters_of
-from featuregate_fleet.commands.options.tables import tables_folder
+from featuregate_fleet.commands.options.tables import open_tables, tables_folder
 from featuregate_fleet.commands.progress import Progress
 from featuregate_fleet.commands.stop_signals import Stop, stop_of_run
 from featuregate_fleet.files.storage import on_s3
@@ -37,7 +37,7 @@ def run_clusters(args: argparse.Namespace) -> int:
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
 
     topics = any(each.bootstrap_server or each.command_config for each in found.values())
-    s3 = on_s3(*(path for each in found.values() for path in (each.tables, each.logs)))
+    s3 = on_s3(*(path for each in found.values() for path in (each.checkpoints or each.tables, each.logs)))
     with local_session(args.jars, topics=topics, s3=s3) as spark, stop_of_run(args) as stop, ExitStack() as opened:
         clusters = {name: _Cluster(spark, each) for name, each in found.items()}
         for cluster in clusters.values():
@@ -98,13 +98,12 @@ class _Cluster:
     def _started(self, view: View | None) -> Ingestion:
         from featuregate_fleet.stream.ingestion import Ingestion  # noqa: PLC0415 - Spark
         from featuregate_fleet.stream.session import session_beside  # noqa: PLC0415 - likewise
-        from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
 
         args, names, folder = self._args, checked_names(self._args), tables_folder(self._args)
         self._held.enter_context(one_writer(folder, args.cluster))
         keep_names(folder, args.cluster, names)
         spark = session_beside(self._spark)
-        return Ingestion(spark, DeltaTables(spark, folder, args.cluster, names), inputs(args, view), self._say)
+        return Ingestion(spark, open_tables(spark, args, names), inputs(args, view), self._say)
 
     def _say(self, line: str) -> None:
         print_message(f"{self._args.cluster}: {line}")

@@ -1,4 +1,4 @@
-"""Tables as Delta Lake keeps them: one folder for each."""
+"""Tables as Delta Lake keeps them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from featuregate_fleet.errors import WrongSpark
-from featuregate_fleet.files.storage import spark_path
 from featuregate_fleet.tables.folder import BatchId, Tables
+from featuregate_fleet.tables.table_names import InFolder, TableNames, in_catalog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,17 +31,27 @@ EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
 
 
 class DeltaTables(Tables):
-    """Tables with transactions.
+    """Tables with transactions: in the folder, or in ``schema`` of a catalog, with their checkpoints in the folder.
 
     Raises
     ------
+    ConfigError
+        There is no such schema.
     WrongSpark
         The Spark of this program, or of ``spark-submit``, was started without Delta Lake.
     """
 
-    def __init__(self, spark: SparkSession, folder: Path, cluster: str, pseudonyms: Pseudonyms | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Path,
+        cluster: str,
+        pseudonyms: Pseudonyms | None = None,
+        schema: str | None = None,
+    ) -> None:
         _require_delta_lake(spark)
         super().__init__(spark, folder, cluster, pseudonyms)
+        self._named: TableNames = InFolder(self._folder) if schema is None else in_catalog(spark, schema)
 
     def version(self, table: str) -> int | None:
         """Return the version of a table that readers see; None where it does not exist."""
@@ -49,8 +59,11 @@ class DeltaTables(Tables):
         return seen
 
     def _newest(self, table: str) -> int | None:
-        commits = [path.stem for path in (self._folder / table / "_delta_log").glob("*.json") if path.stem.isdecimal()]
-        return max(map(int, commits), default=None)
+        return self._named.newest(self._spark, table)
+
+    def name_for_sql(self, table: str) -> str:
+        """Return how Spark's SQL names a table."""
+        return self._named.of(table)
 
     def append(self, table: str, rows: DataFrame, batch: BatchId) -> None:
         """Append the rows of a micro-batch, once: a batch that is run again writes nothing.
@@ -60,7 +73,7 @@ class DeltaTables(Tables):
         """
         whole = self._whole_rows(table, rows, batch).coalesce(1)
         once = {"txnAppId": batch.query_id, "txnVersion": str(batch.batch_id), **_WRITING}
-        whole.write.format("delta").mode("append").options(**once).save(self._path(table))
+        self._named.write(whole.write.format("delta").mode("append").options(**once), table)
 
     def append_anew(self, table: str, rows: DataFrame, batch: BatchId) -> None:
         """Append the rows of a query that has one batch, in place of those that a killed run of it has appended."""
@@ -76,29 +89,24 @@ class DeltaTables(Tables):
 
     def compact(self, table: str) -> None:
         """Join the files of a table, those of all clusters."""
-        self._spark.sql(f"OPTIMIZE {self._quoted(table)}").collect()
+        self._spark.sql(f"OPTIMIZE {self._named.of(table)}").collect()
 
     def vacuum(self, table: str) -> None:
         """Delete the files of earlier versions. No process may write a table meanwhile, of any cluster."""
         self._spark.conf.set(_CHECK_RETENTION, "false")  # which guards writers that are at work
         self._spark.conf.set(_LISTING, "2")  # tasks that list the one folder of a table; 10,000 by default
-        self._spark.sql(f"VACUUM {self._quoted(table)} RETAIN 0 HOURS").collect()
+        self._spark.sql(f"VACUUM {self._named.of(table)} RETAIN 0 HOURS").collect()
 
     def _overwrite(self, table: str, rows: DataFrame, and_only: str = "") -> None:
         where = {"replaceWhere": f"cluster = '{self._cluster}'{and_only}"}
         only = where if self.version(table) is not None else {}
-        rows.coalesce(1).write.format("delta").mode("overwrite").options(**only, **_WRITING).save(self._path(table))
+        writer = rows.coalesce(1).write.format("delta").mode("overwrite").options(**only, **_WRITING)
+        self._named.write(writer, table)
 
     def _rows(self, table: str) -> DataFrame:
         pin = {} if self._pins is None else {"versionAsOf": self.version(table)}
-        rows = self._spark.read.format("delta").options(**pin).load(self._path(table))
+        rows = self._named.read(self._spark.read.options(**pin), table)
         return rows.where(f.col("cluster") == self._cluster)
-
-    def _quoted(self, table: str) -> str:
-        return f"delta.`{self._path(table).replace('`', '``')}`"
-
-    def _path(self, table: str) -> str:
-        return spark_path(self._folder / table)
 
 
 def _require_delta_lake(spark: SparkSession) -> None:

@@ -50,7 +50,7 @@ def checked_names(args: argparse.Namespace) -> Pseudonyms | None:
         raise CommandError("fleet run reads logs: give --logs, --logs-topic or both")
     if args.logs and not reached("--logs", args.logs).is_dir():
         raise CommandError(f"--logs {args.logs}: there is no such folder")
-    if args.logs and is_below(args.tables, args.logs):
+    if args.logs and is_below(args.checkpoints or args.tables, args.logs):
         raise CommandError(
             f"--tables {args.tables} is within --logs {args.logs}, and would be read as logs: move it out"
         )

@@ -105,9 +105,9 @@ def _options(own: object, common: Mapping[str, Any], folder: Path) -> dict[str, 
         raise _Mistake(f"{unknown[0].partition('=')[0].removeprefix('--')}: there is no such key")
     if found.tables is None:
         raise _Mistake("tables: is missing")
-    return {
-        name: _beside_file(name, value, folder) for name, value in vars(found).items() if name not in _OF_THE_COMMAND
-    }
+    schema = {"tables": found.tables} if found.checkpoints else {}  # no path
+    options = {name: value for name, value in vars(found).items() if name not in _OF_THE_COMMAND}
+    return {name: _beside_file(name, value, folder) for name, value in options.items()} | schema
 
 
 def _words(key: str, value: object) -> list[str]:

@@ -13,7 +13,11 @@ from featuregate_fleet.files.storage import reached, storage_path
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pyspark.sql import SparkSession
+
     from featuregate_fleet.evidence.line_counts import LineCounts
+    from featuregate_fleet.evidence.pseudonyms import Pseudonyms
+    from featuregate_fleet.tables.delta import DeltaTables
 
 _CLUSTER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 
@@ -48,7 +52,14 @@ def add_tables_folder(parser: argparse.ArgumentParser, *, required: bool) -> Non
         metavar="DIR",
         type=storage_argument,
         required=required,
-        help="the folder of the tables, or its URI, such as s3://lake/kafka",
+        help="the folder of the tables, or its URI, such as s3://lake/kafka; with --checkpoints, a schema of Spark's "
+        "catalog, such as main.kafka",
+    )
+    parser.add_argument(
+        "--checkpoints",
+        metavar="DIR",
+        type=storage_argument,
+        help="keep the tables in a catalog by name, and checkpoints and locks in this folder",
     )
 
 
@@ -74,11 +85,20 @@ def cluster_name(text: str) -> str:
 
 
 def tables_folder(args: argparse.Namespace) -> Path:
-    """Return ``--tables``, which need not exist yet."""
-    folder: Path = reached("--tables", args.tables)
+    """Return the folder of ``--tables`` or of ``--checkpoints``, which need not exist yet."""
+    option = "--checkpoints" if args.checkpoints else "--tables"
+    folder: Path = reached(option, args.checkpoints or args.tables)
     if folder.exists() and not folder.is_dir():
-        raise CommandError(f"--tables {folder}: this is not a folder")
+        raise CommandError(f"{option} {folder}: this is not a folder")
     return folder
+
+
+def open_tables(spark: SparkSession, args: argparse.Namespace, names: Pseudonyms | None = None) -> DeltaTables:
+    """Return the tables that the options name."""
+    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - Spark
+
+    schema = str(args.tables) if args.checkpoints else None
+    return DeltaTables(spark, args.checkpoints or args.tables, args.cluster, names, schema)
 
 
 def counts(found: LineCounts) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import OK
-from featuregate_fleet.commands.options.tables import add_tables_options, tables_folder
+from featuregate_fleet.commands.options.tables import add_tables_options, open_tables, tables_folder
 from featuregate_fleet.files.storage import on_s3
 from featuregate_fleet.tables.locks import no_other_writer
 
@@ -27,8 +27,7 @@ def run(args: argparse.Namespace) -> int:
     folder = tables_folder(args)
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
     from featuregate_fleet.stream.upkeep import compact  # noqa: PLC0415 - Spark
-    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
 
     with no_other_writer(folder, args.cluster), local_session(args.jars, topics=False, s3=on_s3(folder)) as spark:
-        compact(DeltaTables(spark, folder, args.cluster))
+        compact(open_tables(spark, args))
     return OK

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from featuregate.cli.plugin import OK, CommandError
-from featuregate_fleet.commands.options.tables import add_tables_options, tables_folder
+from featuregate_fleet.commands.options.tables import add_tables_options, open_tables, tables_folder
 from featuregate_fleet.files.storage import on_s3
 from featuregate_fleet.tables.locks import no_other_writer
 
@@ -31,10 +31,9 @@ def run_removal(args: argparse.Namespace, made: Callable[[], Removal]) -> int:
     folder = tables_folder(args)
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
     from featuregate_fleet.stream.upkeep import plan, remove  # noqa: PLC0415 - Spark
-    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
 
     with no_other_writer(folder, args.cluster), local_session(args.jars, topics=False, s3=on_s3(folder)) as spark:
-        tables, removal = DeltaTables(spark, folder, args.cluster), made()
+        tables, removal = open_tables(spark, args), made()
         found = plan(tables, removal)
         if args.checksum is not None and args.checksum != found.checksum:
             raise CommandError(

@@ -1,0 +1,102 @@
+"""How Spark names a table: by its folder, or by its name in a catalog such as Unity, Glue or Hive."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from featuregate.errors import ConfigError
+from featuregate_fleet.files.storage import spark_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, DataFrameReader, DataFrameWriter, SparkSession
+
+_SCHEMA: Final = re.compile(r"[\w-]+(\.[\w-]+)?", re.ASCII)
+
+
+class TableNames(Protocol):
+    """Where Spark finds the tables."""
+
+    def newest(self, spark: SparkSession, table: str) -> int | None:
+        """Return the newest version of a table; None where it does not exist."""
+
+    def read(self, reader: DataFrameReader, table: str) -> DataFrame:
+        """Return the rows of a table."""
+
+    def write(self, writer: DataFrameWriter, table: str) -> None:
+        """Write the rows of a table."""
+
+    def of(self, table: str) -> str:
+        """Return the name of a table, for SQL."""
+
+
+@dataclass(frozen=True, slots=True)
+class InFolder:
+    """A folder has one of each table."""
+
+    folder: Path
+
+    def newest(self, spark: SparkSession, table: str) -> int | None:  # noqa: ARG002 - its log says it
+        """See `TableNames`."""
+        commits = [path.stem for path in (self.folder / table / "_delta_log").glob("*.json") if path.stem.isdecimal()]
+        return max(map(int, commits), default=None)
+
+    def read(self, reader: DataFrameReader, table: str) -> DataFrame:
+        """See `TableNames`."""
+        return reader.format("delta").load(spark_path(self.folder / table))
+
+    def write(self, writer: DataFrameWriter, table: str) -> None:
+        """See `TableNames`."""
+        writer.save(spark_path(self.folder / table))
+
+    def of(self, table: str) -> str:
+        """See `TableNames`."""
+        return f"delta.{_quoted(spark_path(self.folder / table))}"
+
+
+@dataclass(frozen=True, slots=True)
+class InCatalog:
+    """A schema of a catalog has one of each table."""
+
+    schema: str
+    """``schema`` or ``catalog.schema``, which exists."""
+
+    def newest(self, spark: SparkSession, table: str) -> int | None:
+        """See `TableNames`."""
+        if not spark.catalog.tableExists(self.of(table)):
+            return None
+        return int(spark.sql(f"DESCRIBE HISTORY {self.of(table)} LIMIT 1").collect()[0]["version"])
+
+    def read(self, reader: DataFrameReader, table: str) -> DataFrame:
+        """See `TableNames`."""
+        return reader.table(self.of(table))
+
+    def write(self, writer: DataFrameWriter, table: str) -> None:
+        """See `TableNames`."""
+        writer.saveAsTable(self.of(table))
+
+    def of(self, table: str) -> str:
+        """See `TableNames`."""
+        return ".".join(map(_quoted, (*self.schema.split("."), table)))
+
+
+def in_catalog(spark: SparkSession, schema: str) -> InCatalog:
+    """Return the names of the tables of a schema.
+
+    Raises
+    ------
+    ConfigError
+        This is not the name of a schema, or there is none of this name.
+    """
+    if not _SCHEMA.fullmatch(schema):
+        raise ConfigError("tables", f"{schema!r} is not the name of a schema, such as main.kafka")
+    if not spark.catalog.databaseExists(".".join(map(_quoted, schema.split(".")))):
+        raise ConfigError("tables", f"the catalog of Spark has no schema {schema}: create it for this job")
+    return InCatalog(schema)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

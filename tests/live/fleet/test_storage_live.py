@@ -1,0 +1,104 @@
+"""The pipeline with logs, tables and checkpoints on S3's API, and with tables in a catalog."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+import storage_runs
+from object_store import BUCKET, object_store, of_s3
+from waiting import eventually
+
+pytest.importorskip("upath")
+
+from featuregate_fleet.files.storage import storage_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(3000)]
+
+WITHIN = 1200
+"""Seconds for a run on a busy machine."""
+
+
+class Store(NamedTuple):
+    """Where the logs and tables of a test are, and the environment of a program that uses it."""
+
+    root: str
+    environment: dict[str, str]
+
+
+@contextmanager
+def on_s3() -> Iterator[Store]:
+    with object_store() as endpoint:
+        yield Store(f"s3://{BUCKET}", of_s3(endpoint))
+
+
+def killed(store: Store, commits: Path, *arguments: str) -> None:
+    """Kill a run once it has committed to one of its tables, and not yet to those after it."""
+    command = [sys.executable, "-m", "featuregate", "fleet", "run", "--once", *arguments]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, env=os.environ | store.environment, start_new_session=True, **quiet) as run:
+        try:
+            committed = f"a commit in {commits}"
+            eventually(lambda: run.poll() is not None or any(commits.glob("*.json")), committed, WITHIN)
+            assert run.poll() is None, "the run has ended before it was killed"
+        finally:
+            os.killpg(run.pid, signal.SIGKILL)
+
+
+def runs(store: Store, *places: dict[str, str | None]) -> list[dict[str, Any]]:
+    """Return what each place has in the end."""
+    done = subprocess.run(
+        [sys.executable, storage_runs.__file__, json.dumps(places)],
+        capture_output=True,
+        text=True,
+        env=os.environ | store.environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]  # VACUUM prints lines, too
+
+
+def place(logs: str, tables: str, checkpoints: str | None = None) -> dict[str, str | None]:
+    return {"logs": logs, "tables": tables, "checkpoints": checkpoints}
+
+
+def test_a_storage_has_what_a_disk_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is killed between two tables, and those after it: each file once, as on a disk."""
+    monkeypatch.chdir(tmp_path)
+    here = place(str(tmp_path / "logs"), str(tmp_path / "tables"))
+    storage_runs.write_logs(tmp_path / "logs", 0)
+    with on_s3() as store:
+        for name, text in store.environment.items():
+            monkeypatch.setenv(name, text)
+        there = place(f"{store.root}/logs", f"{store.root}/tables")
+        storage_runs.write_logs(storage_path("", f"{store.root}/logs"), 0)
+        commits = storage_path("", f"{store.root}/tables/api_usage/_delta_log")
+        killed(store, commits, "--logs", f"{store.root}/logs", "--tables", f"{store.root}/tables", "--cluster", "c")
+        on_disk, stored = runs(store, here, there)
+    assert stored == on_disk
+    assert on_disk["rows"].keys() >= {"api_usage", "quarantine", "evidence_files", "brokers", "readiness"}
+    assert on_disk["counts"][1] == on_disk["counts"][2], "the last run reads nothing"
+    assert not {path.name for path in tmp_path.iterdir()} - {"logs", "tables"}, "a folder is made out of a URI"
+
+
+def test_tables_in_a_catalog_have_what_a_folder_has(tmp_path: Path) -> None:
+    """They are read, appended to, replaced, joined and vacuumed by name; the folder has checkpoints and locks alone."""
+    here, named = (
+        place(str(tmp_path / "logs"), str(tmp_path / "tables")),
+        place(str(tmp_path / "more"), "spark_catalog.kafka", str(tmp_path / "state")),
+    )
+    for each in (here, named):
+        storage_runs.write_logs(storage_path("", each["logs"] or ""), 0)
+    in_folder, in_catalog = runs(Store("", {}), here, named)
+    assert in_catalog == in_folder
+    assert [path.name for path in (tmp_path / "state").iterdir() if not path.name.startswith(".")] == ["_checkpoints"]

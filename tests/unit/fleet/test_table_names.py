@@ -1,0 +1,48 @@
+"""How Spark names a table, in a folder and in a catalog."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from featuregate.cli.plugin import CommandError
+from featuregate.errors import ConfigError
+from featuregate_fleet.commands.options.fleet_file import clusters_of
+from featuregate_fleet.commands.options.tables import tables_folder
+from featuregate_fleet.tables.table_names import InCatalog, InFolder, in_catalog
+
+
+def test_the_parts_of_a_name_are_quoted() -> None:
+    """A schema may have a hyphen, and a folder a backtick."""
+    assert InCatalog("main.kafka-1").of("api_usage") == "`main`.`kafka-1`.`api_usage`"
+    assert InFolder(Path("/t/a`b")).of("api_usage") == "delta.`/t/a``b/api_usage`"
+
+
+@pytest.mark.parametrize("schema", ["a.b.c", "/lake/kafka", "s3:/lake/t", "a b", ".", ""])
+def test_what_is_no_schema_is_refused(schema: str) -> None:
+    """Before Spark is asked."""
+    spark: Any = None
+    with pytest.raises(ConfigError, match=r"is not the name of a schema, such as main\.kafka"):
+        in_catalog(spark, schema)
+
+
+def test_with_checkpoints_the_tables_have_no_folder(tmp_path: Path) -> None:
+    """The folder has checkpoints and locks, and one that is a file is refused."""
+    (tmp_path / "file").touch()
+    args = argparse.Namespace(tables=Path("main.kafka"), checkpoints=tmp_path / "state")
+    assert tables_folder(args) == tmp_path / "state"
+    with pytest.raises(CommandError, match=r"--checkpoints .*: this is not a folder"):
+        tables_folder(argparse.Namespace(tables=Path("main.kafka"), checkpoints=tmp_path / "file"))
+
+
+def test_a_file_of_clusters_may_name_a_schema(tmp_path: Path) -> None:
+    """It is not beside the file, as paths are."""
+    file = tmp_path / "fleet.toml"
+    file.write_text('tables = "main.kafka"\ncheckpoints = "state"\n[clusters.orders]\nlogs = "orders"\n')
+    (found,) = clusters_of(argparse.Namespace(config=file, cluster=None)).values()
+    assert (str(found.tables), found.checkpoints) == ("main.kafka", tmp_path / "state")
