@@ -5,8 +5,6 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from pyspark import inheritable_thread_target
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -34,7 +32,7 @@ def in_parallel(
 
     executor = ThreadPoolExecutor(min(most, len(work)), thread_name_prefix="featuregate-fleet")
     try:
-        names = {executor.submit(inheritable_thread_target(of_cluster), name): name for name in work}
+        names = {executor.submit(of_cluster, name): name for name in work}
         for future in as_completed(names):
             error = future.exception()
             yield names[future], error if isinstance(error, expected) else future.result()
