@@ -257,7 +257,8 @@ def test_doctor_reports_a_silent_broker_once(run: Run, tmp_path: Path, fake_clus
     cluster = fake_cluster(3)
     cluster.broker(3).stop()
     findings = diagnose(run, tmp_path, cluster.bootstrap)
-    assert [finding["code"] for finding in findings] == ["broker-silent", "epoch-frozen"]
+    of_cluster = [finding["code"] for finding in findings if not finding["code"].startswith("client-")]
+    assert of_cluster == ["broker-silent", "epoch-frozen"]
 
 
 @pytest.mark.slow
