@@ -169,7 +169,7 @@ def test_an_error_is_one_line(tmp_path: Path, kafka: LocalKafka) -> None:
         with Ledger(pipe) as ledger:
             ledger.feed_now(1)
             job = family.start(command(*arguments, "--checkpoint", str(tmp_path / "checkpoint")), log=log)
-            assert message_of(job).startswith("exactly_once: topic 'nowhere' cannot be written: ")
+            assert message_of(job).startswith("exactly_once: topic 'nowhere' does not exist, ")
     finally:
         family.close()
 
