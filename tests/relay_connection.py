@@ -38,6 +38,10 @@ class Written(asyncio.Transport):
     def is_closing(self) -> bool:
         return self.closed
 
+    def get_write_buffer_size(self) -> int:
+        """Return what the client has not read: it reads all."""
+        return 0
+
     def pause_reading(self) -> None:
         """Go on: a segment may have been read before."""
 
