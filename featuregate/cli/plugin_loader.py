@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.exit_codes import USAGE, CommandError
 from featuregate.cli.output import print_message
@@ -57,12 +57,8 @@ def load_check() -> EvidenceCheck | None:
     CommandError
         It cannot be loaded.
     """
-    for entry in sorted(entry_points(group=CHECKS)):
-        with _named(f"the check {entry.name}", entry):
-            check: EvidenceCheck = entry.load()
-            check.check_updates  # noqa: B018 - an object without it is no check
-            return check
-    return None
+    check: EvidenceCheck | None = _first(CHECKS, "check", "check_updates")
+    return check
 
 
 def load_announcer() -> Announcer | None:
@@ -73,11 +69,8 @@ def load_announcer() -> Announcer | None:
     CommandError
         It cannot be loaded.
     """
-    for entry in sorted(entry_points(group=ANNOUNCERS)):
-        with _named(f"the announcer {entry.name}", entry):
-            announcer: Announcer = entry.load()
-            return announcer
-    return None
+    announcer: Announcer | None = _first(ANNOUNCERS, "announcer", "announce")
+    return announcer
 
 
 def load_diagnosis(name: str) -> Diagnosis | None:
@@ -92,6 +85,16 @@ def load_diagnosis(name: str) -> Diagnosis | None:
         with _named(f"the diagnosis {name}", entry):
             diagnosis: Diagnosis = entry.load()
             return diagnosis
+    return None
+
+
+def _first(group: str, what: str, does: str) -> Any:
+    """Return the object of the first package that has one in a group; None without one."""
+    for entry in sorted(entry_points(group=group)):
+        with _named(f"the {what} {entry.name}", entry):
+            found = entry.load()
+            getattr(found, does)  # an object without it is none
+            return found
     return None
 
 

@@ -44,11 +44,12 @@ def parse_records(batches: Iterable[pa.RecordBatch], *, cluster_id: str | None) 
 
 
 def _parse(record: Mapping[str, Any], cluster_id: str | None) -> Iterator[dict[str, Any]]:
-    if is_announcement(record["value"] or b""):
-        return
+    value = record["value"] or b""
     try:
-        report = UsageReport.from_json(record["value"] or b"")
+        report = UsageReport.from_json(value)
     except UsageReportError as error:
+        if is_announcement(value):
+            return
         newer = error.where == "report.schema_version" and "newer" in error.problem
         yield {"quarantine": _quarantined(record, NEWER_REPORT if newer else MALFORMED_REPORT)}
         return

@@ -160,7 +160,7 @@ def find_topic(connection: Mapping[str, Any], topic: str, timeout: float, client
         ) from failure
     finally:
         client.close()
-    if found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+    if _is_missing(found):
         raise WriteFailed(
             f"topic {topic!r} does not exist, or this user may not DESCRIBE it: create it first, as the sink creates "
             "no topics"
@@ -176,7 +176,10 @@ def _described(client: Any, topic: str, timeout: float) -> tuple[str | None, Any
     while True:
         metadata = client.list_topics(topic, timeout=timeout)
         found = metadata.topics[topic]
-        missing = found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
-        if not missing or time.monotonic() > deadline:
+        if not _is_missing(found) or time.monotonic() > deadline:
             return metadata.cluster_id, found
         time.sleep(POLL_SECONDS)
+
+
+def _is_missing(found: Any) -> bool:
+    return found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
