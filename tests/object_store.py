@@ -25,6 +25,13 @@ def of_s3(endpoint: str) -> dict[str, str]:
     }
 
 
+def use_s3(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let s3fs of this process use the server, and no connection to another."""
+    for name, text in of_s3(endpoint).items():
+        monkeypatch.setenv(name, text)
+    pytest.importorskip("s3fs").S3FileSystem.clear_instance_cache()
+
+
 @contextmanager
 def object_store() -> Iterator[str]:
     """Yield the URL of a server that has one empty bucket."""

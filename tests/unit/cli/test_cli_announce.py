@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from packages import install_package
 
 from featuregate.cli import plugin_loader
 from featuregate.usage.announcement import Announcement
@@ -27,13 +28,8 @@ PLAN = ("plan", "upgrade", "--feature", "a=1", "--announce", "INC-12")
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put a package with an announcer on Python's path, and return where it writes."""
-    about = tmp_path / "bringing_an_announcer-1.0.dist-info"
-    about.mkdir()
-    (tmp_path / "bringing_an_announcer.py").write_text(ANNOUNCER)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bringing_an_announcer\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[featuregate.test_announcers]\nfirst = bringing_an_announcer\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(__import__("sys").modules, "bringing_an_announcer", raising=False)
+    entry = "[featuregate.test_announcers]\nfirst = bringing_an_announcer\n"
+    install_package(tmp_path, monkeypatch, "bringing_an_announcer", ANNOUNCER, entry)
     monkeypatch.setattr(plugin_loader, "ANNOUNCERS", "featuregate.test_announcers")
     return tmp_path
 

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from packages import install_package
 
 from featuregate.cli import plugin_loader
 
@@ -41,13 +42,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
     """Put a package with a check on Python's path."""
 
     def install(module: str) -> None:
-        about = tmp_path / "bringing_a_check-1.0.dist-info"
-        about.mkdir()
-        (tmp_path / "bringing_a_check.py").write_text(module)
-        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bringing_a_check\nVersion: 1.0\n")
-        (about / "entry_points.txt").write_text("[featuregate.test_checks]\nfirst = bringing_a_check\n")
-        monkeypatch.syspath_prepend(str(tmp_path))
-        monkeypatch.delitem(__import__("sys").modules, "bringing_a_check", raising=False)
+        entry = "[featuregate.test_checks]\nfirst = bringing_a_check\n"
+        install_package(tmp_path, monkeypatch, "bringing_a_check", module, entry)
 
     monkeypatch.setattr(plugin_loader, "CHECKS", "featuregate.test_checks")
     return install

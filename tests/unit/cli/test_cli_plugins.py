@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
+from packages import install_package
 
 from featuregate.cli.arguments.parser import all_plugins, build_parser
 
@@ -41,13 +42,8 @@ class Install(Protocol):
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     def install(command: str, module: str) -> None:
         name = f"bringing_{command}"
-        folder = tmp_path / name
-        about = folder / f"{name}-1.0.dist-info"
-        about.mkdir(parents=True)
-        (folder / f"{name}.py").write_text(module)
-        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        (about / "entry_points.txt").write_text(f"[featuregate.commands]\n{command} = {name}\n")
-        monkeypatch.syspath_prepend(str(folder))
+        entry = f"[featuregate.commands]\n{command} = {name}\n"
+        install_package(tmp_path / name, monkeypatch, name, module, entry)
 
     return install
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from object_store import BUCKET, object_store, of_s3
+from object_store import BUCKET, object_store, use_s3
 
 pytest.importorskip("upath")
 pytest.importorskip("pyarrow")
@@ -43,9 +43,7 @@ def store() -> Iterator[str]:
 @pytest.fixture
 def lake(store: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
     """Return a folder of its own on S3."""
-    for name, text in of_s3(store).items():
-        monkeypatch.setenv(name, text)
-    pytest.importorskip("s3fs").S3FileSystem.clear_instance_cache()
+    use_s3(store, monkeypatch)
     return storage_path("tables", f"s3://{BUCKET}/{request.node.name.partition('[')[0]}")
 
 

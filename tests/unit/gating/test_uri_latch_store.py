@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from object_store import BUCKET, object_store, of_s3
+from object_store import BUCKET, object_store, use_s3
 
 from featuregate.errors import ConfigError, LatchStoreError
 from featuregate.gating.latches import LatchedGate, LatchState
@@ -36,9 +36,7 @@ def endpoint() -> Iterator[str]:
 @pytest.fixture
 def uri(endpoint: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return a place that is this test's own."""
-    for name, value in of_s3(endpoint).items():
-        monkeypatch.setenv(name, value)
-    s3fs.S3FileSystem.clear_instance_cache()
+    use_s3(endpoint, monkeypatch)
     return f"s3://{BUCKET}/{request.node.name}"
 
 
