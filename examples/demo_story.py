@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from demo_apps import Group, Instance, wait_for
-
-from featuregate.testing.local_kafka.probe import serves
+from demo_brokers import Brokers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from demo_traffic import Load, Loop
 
     from featuregate.testing import LocalKafka
-    from featuregate.testing.local_kafka.cluster import NodeInfo
 
 WORK_MS = 30
 """What an instance needs for one input, all of it inside the transaction."""
@@ -52,12 +50,8 @@ class Story:
         self.kafka, self.guarded, self.naive = kafka, guarded, naive
         self.timeline, self.load, self.loops = timeline, load, loops
         self.groups = (guarded, naive)
-        self.coming: NodeInfo | None = None
+        self.brokers = Brokers(kafka, timeline)
         self.steps: list[Step] = []
-
-    def say(self, text: str) -> None:
-        """Print one line without buffering."""
-        print(f"demo {self.timeline.now():6.1f} s | {text}", flush=True)
 
     def watch(self) -> None:
         """Record the models and gates of all instances, and when a broker is back."""
@@ -67,9 +61,7 @@ class Story:
         gates = [status["gate"] for _, status in told if "gate" in status]
         if gates:
             self.timeline.show("gate", "open" if all(gates) else "closed")
-        coming = self.coming
-        if coming and serves(coming.host, coming.port):
-            self.timeline.show(f"broker {coming.node_id}", coming.version)
+        self.brokers.watch()
 
     # ------------------------------------------------------------ the plot
 
@@ -77,8 +69,7 @@ class Story:
         """Run all steps; with ``quick``, make zombies only before and after the roll."""
         old = self.kafka.node(1).version
         nodes = self.kafka.nodes
-        for node in nodes:
-            self.timeline.show(f"broker {node}", old)
+        self.brokers.show()
         self.begin(f"all {old}")
         self._wait("both groups are whole", lambda: all(group.whole() for group in self.groups))
         self.make_zombies()
@@ -97,14 +88,8 @@ class Story:
         self.steps.append(Step(name))
 
     def roll(self, node: int, version: str) -> None:
-        """Stop one broker, and start it with the new release."""
-        self.say(f"broker {node} is stopped, and comes back with {version}")
-        self.timeline.show(f"broker {node}", "down")
-        self.kafka.stop(node)
-        self.coming = replace(self.kafka.node(node), version=version)
-        self.kafka.roll(node, version)
-        self.coming = None
-        self.timeline.show(f"broker {node}", version)
+        """Roll one broker, and wait for the groups."""
+        self.brokers.roll(node, version)
         self._wait("both groups are whole", lambda: all(group.whole() for group in self.groups))
 
     def wait_for_v2(self) -> None:
@@ -114,7 +99,7 @@ class Story:
             "every instance with featuregate runs v2",
             lambda: all((status := instance.status()) and status["model"] == "v2" for instance in instances),
         )
-        self.say(f"{self.guarded.name} has switched to v2")
+        self.timeline.say(f"{self.guarded.name} has switched to v2")
 
     def make_zombies(self) -> None:
         """Stop the first instance of each group in the middle of a transaction; let both go on after the takeover."""
@@ -123,16 +108,20 @@ class Story:
         asleep = zombies[1].counts()[-1]
         for zombie in zombies:
             self.timeline.show(f"{zombie.name} sleeps", "zombie")
-        self.say(f"{' and '.join(zombie.name for zombie in zombies)} are stopped in the middle of a transaction")
+        self.timeline.say(
+            f"{' and '.join(zombie.name for zombie in zombies)} are stopped in the middle of a transaction"
+        )
         model = str((zombies[0].status() or {}).get("model", ""))
         self._wait_for_takeover()
         coordinator = self._wait("the coordinator is told", lambda: self.kafka.node(self.naive.coordinator()).version)
-        self.say("the others have taken over; now the zombies go on with their transactions")
+        self.timeline.say("the others have taken over; now the zombies go on with their transactions")
         for zombie in zombies:
             zombie.child.resume()
             self.timeline.show(f"{zombie.name} sleeps", None)
         fate = self._fate(zombies[1], asleep)
-        self.say(f"{zombies[1].name}'s commit was {fate} (its group is coordinated by a broker of {coordinator})")
+        self.timeline.say(
+            f"{zombies[1].name}'s commit was {fate} (its group is coordinated by a broker of {coordinator})"
+        )
         self._wait("both groups are whole again", lambda: all(group.whole() for group in self.groups))
         self.steps[-1] = Step(self.steps[-1].name, model, coordinator, fate)
         self.catch_up()

@@ -34,6 +34,10 @@ class Timeline:
         """Return the seconds since the start."""
         return self._clock() - self._began
 
+    def say(self, text: str) -> None:
+        """Print one line without buffering."""
+        print(f"demo {self.now():6.1f} s | {text}", flush=True)
+
     def show(self, lane: str, state: str | None) -> None:
         """Record that a lane is in this state from now on; None: in no state."""
         with self._lock:

@@ -103,7 +103,7 @@ def run(old: str, new: str, *, quick: bool) -> Outcome:
         except (TimeoutError, RuntimeError):
             show_logs(groups)
             raise
-        story.say("no more inputs; the apps are told to stop, and the committed outputs are counted")
+        timeline.say("no more inputs; the apps are told to stop, and the committed outputs are counted")
         for group in groups:
             group.stop()
         for group in groups:

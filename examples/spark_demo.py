@@ -90,7 +90,7 @@ def run(folder: Path, brokers: int) -> Outcome:
             for job in jobs:
                 print(f"--- {job.name}\n{job.last_lines(25)}", file=sys.stderr)
             raise
-        story.say("no more inputs; the outputs are counted")
+        timeline.say("no more inputs; the outputs are counted")
         for job in jobs:
             truth = count_outputs(kafka.bootstrap, job.output, partitions=PARTITIONS, seconds=BOUND)
             wait_for("the outputs are seen", partial(reader.agrees, job.output, truth), BOUND)

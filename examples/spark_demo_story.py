@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from demo_apps import wait_for
+from demo_brokers import Brokers
 
 from featuregate.cli import main as featuregate
-from featuregate.testing.local_kafka.probe import serves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from spark_demo_jobs import Job
 
     from featuregate.testing import LocalKafka
-    from featuregate.testing.local_kafka.cluster import NodeInfo
 
 BOUND = 900.0
 """Seconds that anything may take which usually takes less than twenty."""
@@ -34,29 +32,22 @@ class Story:
         self, kafka: LocalKafka, jobs: Sequence[Job], timeline: Timeline, load: Load, loops: Sequence[Loop]
     ) -> None:
         self.kafka, self.jobs, self.timeline, self.load, self.loops = kafka, jobs, timeline, load, loops
-        self.coming: NodeInfo | None = None
+        self.brokers = Brokers(kafka, timeline)
         self.kills = 0
-
-    def say(self, text: str) -> None:
-        """Print one line without buffering."""
-        print(f"demo {self.timeline.now():6.1f} s | {text}", flush=True)
 
     def watch(self) -> None:
         """Record the format that each job writes, and when a broker is back."""
         for job in self.jobs:
             if (written := job.format()) is not None:
                 self.timeline.show(job.name, written)
-        coming = self.coming
-        if coming and serves(coming.host, coming.port):
-            self.timeline.show(f"broker {coming.node_id}", coming.version)
+        self.brokers.watch()
 
     # ------------------------------------------------------------ the plot
 
     def play(self, new: str) -> None:
         """Kill both drivers, roll all brokers, finalize the features of the new release, and kill both again."""
         old = self.kafka.node(1).version
-        for node in self.kafka.nodes:
-            self.timeline.show(f"broker {node}", old)
+        self.brokers.show()
         self.timeline.show("gate", "closed")
         self.timeline.show("step", f"all {old}")
         for job in self.jobs:
@@ -65,12 +56,12 @@ class Story:
         self.kill_and_start()
         self.timeline.show("step", "rolling")
         for node in self.kafka.nodes:
-            self.roll(node, new)
+            self.brokers.roll(node, new)
         self.timeline.show("step", f"all {new}")
         self.finalize(new)
         self._wait("both jobs write the new format", lambda: all(job.format() == "new format" for job in self.jobs))
         self.timeline.show("gate", "open")
-        self.say("the gate is open, and both jobs write the new format")
+        self.timeline.say("the gate is open, and both jobs write the new format")
         self.kill_and_start()
 
     def kill_and_start(self) -> None:
@@ -78,28 +69,18 @@ class Story:
         for job in self.jobs:
             job.kill_amid_batch(BOUND)
             self.timeline.show(job.name, "killed")
-            self.say(f"the driver {job.name} was killed in the middle of a batch (kill -9)")
+            self.timeline.say(f"the driver {job.name} was killed in the middle of a batch (kill -9)")
         self.kills += 1
         for job in self.jobs:
             job.start()
         self.catch_up()
-        self.say("both were started again with their checkpoints, and have caught up")
-
-    def roll(self, node: int, version: str) -> None:
-        """Stop one broker, and start it with the new release."""
-        self.say(f"broker {node} is stopped, and comes back with {version}")
-        self.timeline.show(f"broker {node}", "down")
-        self.kafka.stop(node)
-        self.coming = replace(self.kafka.node(node), version=version)
-        self.kafka.roll(node, version)
-        self.coming = None
-        self.timeline.show(f"broker {node}", version)
+        self.timeline.say("both were started again with their checkpoints, and have caught up")
 
     def finalize(self, version: str) -> None:
         """Raise the levels as an operator does; again while a controller has not registered its new release yet."""
         release = ".".join(version.split(".")[:2])
         command = ["upgrade", "--release-version", release, "--yes", "--bootstrap-server", self.kafka.bootstrap]
-        self.say(f"$ featuregate upgrade --release-version {release}")
+        self.timeline.say(f"$ featuregate upgrade --release-version {release}")
         said = io.StringIO()
 
         def done() -> bool:
