@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import codecs
+import errno
+import re
 from typing import TYPE_CHECKING, Final
 
+from featuregate.budgets import MOST_PROPERTIES_BYTES
 from featuregate.config.secrets import is_path
 from featuregate.errors import ConfigError
-from featuregate.files import local_path
+from featuregate.files import local_path, read_file
 
 if TYPE_CHECKING:
     import os
+    from pathlib import Path
 
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROLS: Final = frozenset(range(0x20)) - frozenset(b"\t\n\v\f\r")
 """Control characters that no text has."""
+_LINE_END: Final = re.compile(r"\r\n?|\n")
+_BLANKS: Final = " \t\f"
+_OPENED_BY_THE_SHELL: Final = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+"""What a shell calls the pipe of ``<(command)`` and of ``command |``."""
 
 
 def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -28,7 +36,7 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     named = repr(str(path)) if is_path(str(path)) else "the file"
     file = local_path("config", path)
     try:
-        return javaproperties.loads(_decoded(file.read_bytes()))
+        return javaproperties.loads(_on_one_line_each(_decoded(_content(file))))
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
     except _NoTextError as error:
@@ -37,6 +45,17 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
         problem = "is no .properties file: it has the escape \\u without four hexadecimal digits"
     # Raised here, because both errors hold text of the file, and would be the context of this one.
     raise ConfigError("config", f"{named} {problem}")
+
+
+def _content(file: Path) -> bytes:
+    """Read a file, or the pipe of a command that the shell has started, which ends when the command does."""
+    if not str(file).startswith(_OPENED_BY_THE_SHELL):
+        return read_file(file, MOST_PROPERTIES_BYTES)
+    with file.open("rb") as pipe:
+        content = pipe.read(MOST_PROPERTIES_BYTES + 1)
+    if len(content) > MOST_PROPERTIES_BYTES:
+        raise OSError(errno.EFBIG, f"it has more than {MOST_PROPERTIES_BYTES} bytes", str(file))
+    return content
 
 
 class _NoTextError(Exception):
@@ -52,3 +71,24 @@ def _decoded(content: bytes) -> str:
         if _CONTROLS & set(content):
             raise _NoTextError(f"is not text in UTF-8 or Latin-1: see byte {error.start}") from None
         return content.decode("latin-1")
+
+
+def _on_one_line_each(text: str) -> str:
+    """Put lines that continue one another on one line, without comments: the library takes the square of such lines."""
+    lines: list[str] = []
+    parts: list[str] = []
+    for line in _LINE_END.split(text):
+        part = line.lstrip(_BLANKS)
+        if not parts and part.startswith(("#", "!")):
+            continue
+        continues = (len(part) - len(part.rstrip("\\"))) % 2 == 1
+        parts.append(part[:-1] if continues else part)
+        if not continues:
+            lines.append(_no_comment("".join(parts)))
+            parts.clear()
+    return "\n".join([*lines, _no_comment("".join(parts))])
+
+
+def _no_comment(line: str) -> str:
+    """Keep the name of a property that begins with ``#`` behind a line that continues."""
+    return f"\\{line}" if line.startswith(("#", "!")) else line

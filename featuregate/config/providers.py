@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from featuregate.config.properties_file import read_properties
 from featuregate.config.secrets import is_path
 from featuregate.errors import ConfigError
+from featuregate.files import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -150,7 +151,7 @@ def _of_directory(provider: _Provider, path: str, key: str) -> str:
     if key in {"", ".", ".."} or file.parent != folder or not file.is_file():
         raise _NoValue("the folder has no such file")
     try:
-        return file.read_bytes().decode("utf-8")
+        return read_file(file).decode("utf-8")
     except OSError as error:
         raise _NoValue(f"the file cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

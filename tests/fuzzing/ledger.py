@@ -34,8 +34,7 @@ file. `make fuzz ONLY="log line" SEED=42` makes the same mutants again.
 RUNS = """
 A run ends at 20 failures. What failed was mended with a test before the next run. The failures of seed 3101 are mutants
 that got no time of a busy machine: since then processor time counts. The failures of a relay request with seed 4105 are
-those of a connection of the test, which could not say what it had not sent. Of the same seed, one is open: a file of
-properties in which 4,000 lines continue one another takes 3.7 s, because the library reads each anew.
+those of a connection of the test, which could not say what it had not sent.
 
 ## Runs
 

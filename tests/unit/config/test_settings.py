@@ -156,56 +156,6 @@ def test_errors_name_the_property_as_the_app_spelled_it():
     assert refused({"kafka.metadata.broker.list": "a:x"}).key == "kafka.metadata.broker.list"
 
 
-def test_a_properties_file_is_read_in_java_syntax(tmp_path):
-    """The reader knows comments, continued lines, escapes and every separator."""
-    path = tmp_path / "client.properties"
-    path.write_text(
-        "# the cluster\nbootstrap.servers : a:9092,\\\n    b\nsecurity.protocol=SASL_PLAINTEXT\n! more\n"
-        "sasl.mechanism PLAIN\nsasl.jaas.config=a.PlainLoginModule required \\\n"
-        '  username="app" \\\n  password="h\\u00fc\\\\\\\\n";\n',
-        encoding="utf-8",
-    )
-    settings = Settings.parse(path)
-    assert settings.bootstrap == (Address("a", 9092), Address("b", 9092))
-    assert settings.sasl.password.reveal() == "hü\\n"
-
-
-@pytest.mark.parametrize(
-    ("content", "servers"),
-    [
-        (b"\xef\xbb\xbfbootstrap.servers=a\n", "a"),
-        (b"# f\xfcr Kafka\nbootstrap.servers=a\n", "a"),
-        (b"bootstrap.servers=b\xfccher\n", "b\u00fccher"),
-        ("bootstrap.servers=b\u00fccher\n".encode(), "b\u00fccher"),
-        (b"bootstrap.servers=b\\u00fccher\r\n", "b\u00fccher"),
-    ],
-)
-def test_a_properties_file_may_be_in_utf_8_or_latin_1(tmp_path, content, servers):
-    """Java reads Latin-1, editors write UTF-8, and those of Windows put a byte order mark in front."""
-    path = tmp_path / "client.properties"
-    path.write_bytes(content)
-    assert Settings.parse(path).bootstrap == (Address(servers, 9092),)
-
-
-def test_a_properties_file_in_utf_16_is_a_config_error(tmp_path):
-    """PowerShell writes such files."""
-    path = tmp_path / "client.properties"
-    path.write_text("bootstrap.servers=a\n", "utf-16")
-    assert "client.properties' is in UTF-16, which Java does not read either" in refused(path).problem
-
-
-def test_a_missing_properties_file_is_a_config_error(tmp_path):
-    """The error names the path."""
-    assert "nowhere.properties" in refused(tmp_path / "nowhere.properties").problem
-
-
-def test_a_damaged_properties_file_is_a_config_error(tmp_path):
-    """Java refuses a wrong unicode escape, too."""
-    path = tmp_path / "bad.properties"
-    path.write_text("a=\\u00zz")
-    assert "escape" in refused(path).problem
-
-
 def test_another_type_of_config_is_a_config_error():
     """The error names the types that are accepted."""
     assert "a mapping of properties" in refused(7).problem

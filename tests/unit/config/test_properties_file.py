@@ -1,0 +1,125 @@
+"""Files of properties: their syntax is Java's, and one that means harm costs one error and a bounded time."""
+
+import os
+import time
+from pathlib import Path
+
+import javaproperties
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from featuregate.budgets import MOST_PROPERTIES_BYTES
+from featuregate.config import Address, Settings
+from featuregate.config.properties_file import read_properties
+from featuregate.errors import ConfigError
+
+
+def refused(path: Path) -> ConfigError:
+    """Return the error that this file causes."""
+    with pytest.raises(ConfigError) as caught:
+        Settings.parse(path)
+    return caught.value
+
+
+def test_a_properties_file_is_read_in_java_syntax(tmp_path):
+    """The reader knows comments, continued lines, escapes and every separator."""
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "# the cluster\nbootstrap.servers : a:9092,\\\n    b\nsecurity.protocol=SASL_PLAINTEXT\n! more\n"
+        "sasl.mechanism PLAIN\nsasl.jaas.config=a.PlainLoginModule required \\\n"
+        '  username="app" \\\n  password="h\\u00fc\\\\\\\\n";\n',
+        encoding="utf-8",
+    )
+    settings = Settings.parse(path)
+    assert settings.bootstrap == (Address("a", 9092), Address("b", 9092))
+    assert settings.sasl.password.reveal() == "hü\\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "servers"),
+    [
+        (b"\xef\xbb\xbfbootstrap.servers=a\n", "a"),
+        (b"# f\xfcr Kafka\nbootstrap.servers=a\n", "a"),
+        (b"bootstrap.servers=b\xfccher\n", "b\u00fccher"),
+        ("bootstrap.servers=b\u00fccher\n".encode(), "b\u00fccher"),
+        (b"bootstrap.servers=b\\u00fccher\r\n", "b\u00fccher"),
+    ],
+)
+def test_a_properties_file_may_be_in_utf_8_or_latin_1(tmp_path, content, servers):
+    """Java reads Latin-1, editors write UTF-8, and those of Windows put a byte order mark in front."""
+    path = tmp_path / "client.properties"
+    path.write_bytes(content)
+    assert Settings.parse(path).bootstrap == (Address(servers, 9092),)
+
+
+def test_a_properties_file_in_utf_16_is_a_config_error(tmp_path):
+    """PowerShell writes such files."""
+    path = tmp_path / "client.properties"
+    path.write_text("bootstrap.servers=a\n", "utf-16")
+    assert "client.properties' is in UTF-16, which Java does not read either" in refused(path).problem
+
+
+def test_a_missing_properties_file_is_a_config_error(tmp_path):
+    """The error names the path."""
+    assert "nowhere.properties" in refused(tmp_path / "nowhere.properties").problem
+
+
+def test_a_damaged_properties_file_is_a_config_error(tmp_path):
+    """Java refuses a wrong unicode escape, too."""
+    path = tmp_path / "bad.properties"
+    path.write_text("a=\\u00zz")
+    assert "escape" in refused(path).problem
+
+
+@given(text=st.text("\\\\\\\n\n\r #!=:a\t\f"))
+@example(text="\\\n#a=b")
+@example(text="\\\n \\\n\n! a\\\nb")
+@example(text="# a\\\nb=c")
+def test_joined_lines_mean_what_the_library_reads(tmp_path_factory, text):
+    """Lines are joined before the library reads them, because it takes the square of the lines of one property."""
+    path = tmp_path_factory.getbasetemp() / "joined.properties"
+    path.write_bytes(text.encode())
+    assert read_properties(path) == javaproperties.loads(text)
+
+
+def test_a_property_of_thousands_of_lines_takes_no_time(tmp_path):
+    """The library alone takes a minute for these 16,000 lines."""
+    path = tmp_path / "long.properties"
+    path.write_text("a=\\\n" + ("b" * 12 + "\\\n") * 16_000)
+    begin = time.process_time()
+    assert read_properties(path) == {"a": "b" * 12 * 16_000}
+    assert time.process_time() - begin < 10
+
+
+def test_a_file_of_the_most_bytes_is_read_and_of_one_more_is_not(tmp_path):
+    """The error says how many are allowed."""
+    path = tmp_path / "large.properties"
+    path.write_bytes(b"a=" + b"b" * (MOST_PROPERTIES_BYTES - 2))
+    assert read_properties(path) == {"a": "b" * (MOST_PROPERTIES_BYTES - 2)}
+    path.write_bytes(b"a=" + b"b" * (MOST_PROPERTIES_BYTES - 1))
+    assert f"it has more than {MOST_PROPERTIES_BYTES} bytes" in refused(path).problem
+
+
+@pytest.mark.parametrize("name", ["pipe", "zeros", "folder"])
+def test_what_is_no_file_is_one_error_and_no_wait(tmp_path, name):
+    """A device has no end, and a pipe may have no writer."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zeros").symlink_to("/dev/zero")
+    (tmp_path / "folder").mkdir()
+    assert "cannot be read" in refused(tmp_path / name).problem
+
+
+def test_the_pipe_of_a_command_is_read_to_its_end():
+    """``--command-config <(vault read ...)`` keeps secrets off the disk."""
+    reader, writer = os.pipe()
+    with os.fdopen(reader), os.fdopen(writer, "wb") as pipe:
+        pipe.write(b"bootstrap.servers=a\n")
+        pipe.close()
+        assert Settings.parse(Path(f"/dev/fd/{reader}")).bootstrap == (Address("a", 9092),)
+
+
+def test_a_command_that_writes_for_ever_is_stopped_at_the_limit_of_a_file():
+    """The bytes are counted while they are read."""
+    with Path("/dev/zero").open("rb") as zeros:
+        assert f"more than {MOST_PROPERTIES_BYTES} bytes" in refused(Path(f"/dev/fd/{zeros.fileno()}")).problem
