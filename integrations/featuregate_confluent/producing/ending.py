@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -75,12 +76,16 @@ def roll_back_failed(
 
 
 def roll_back(producer: Producer, outcome: RolledBack, within: Within) -> Outcome:
-    """Abort, and return this outcome, or `Lost` if that fails."""
+    """Abort, and return this outcome; or `Lost` if that fails, with both reasons.
+
+    What is done about a refused record waits then, because it comes again with the next producer.
+    """
     try:
         with suppress(RuntimeError):  # the producer was closed with its partition, and the transaction with it
             _end(producer.abort_transaction, within)
     except KafkaException as failure:
-        return lost_by(failure, fatal=outcome.fatal)
+        lost = lost_by(failure, fatal=outcome.fatal and not outcome.refused)
+        return replace(lost, why=f"{lost.why}; the abort was due to: {outcome.why}")
     return outcome
 
 

@@ -240,6 +240,22 @@ def test_a_refused_record_names_the_messages_and_its_producer_goes_on(desk: Desk
     assert client.asked[-1] == "abort"
 
 
+def test_a_refused_record_whose_abort_fails_comes_again_with_the_next_producer(desk: Desk) -> None:
+    """Coordinators of 4.2 refuse the abort where the transaction before was still being completed."""
+    early = kafka(KafkaError.INVALID_TXN_STATE, fatal=True)
+    with pytest.raises(MustRejoin, match=r"INVALID_TXN_STATE.*; the abort was due to: MSG_SIZE_TOO_LARGE"):  # noqa: SIM117
+        with desk.transaction(Client(commit=TOO_LARGE, abort=early)):
+            pass
+
+
+def test_what_no_attempt_helps_stays_fatal_where_the_abort_fails(desk: Desk) -> None:
+    """A right that is missing is missing for the next producer, too."""
+    refused = kafka(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, txn_requires_abort=True)
+    with pytest.raises(SwitchFatal, match="the abort was due to: TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):  # noqa: SIM117
+        with desk.transaction(Client(send=refused, abort=FENCED)):
+            pass
+
+
 def test_a_refused_timestamp_is_named_with_the_clock_of_this_host(desk: Desk) -> None:
     """Microseconds are seen at once, and so is a clock that is ahead."""
     client = Client(commit=kafka(KafkaError.INVALID_TIMESTAMP, txn_requires_abort=True))
