@@ -68,11 +68,16 @@ class Expectations:
         self._stale_after = stale_after
         self._opened: dict[str, set[str]] = {}
         self._highest: dict[str, int] = {}
-        self._latch_cluster_id = ""
+        self._led_to: dict[str, str] = {}
         self.restart()
 
-    def restart(self) -> None:
-        """Forget the views of the process. What its latches hold stays, and counts before the first answer."""
+    def restart(self, bootstrap: str = "") -> None:
+        """Forget the views of the process. What its latches hold stays.
+
+        It counts before the first answer, if the process has been led to this cluster by the same bootstrap list.
+        """
+        self._bootstrap = bootstrap
+        self._latch_cluster_id = self._led_to.get(bootstrap, "")
         self.proved: set[str] = set()
         """The requirements that live gates must find proved."""
         self._last: View | None = None
@@ -125,7 +130,7 @@ class Expectations:
         self.proved = {requirement for requirement, proof in proofs if proof}
         self._opened.setdefault(cluster_id, set()).update(self.proved)
         self._highest[cluster_id] = max(self._highest.get(cluster_id, 0), view.level(required.feature) or 0)
-        self._latch_cluster_id = cluster_id
+        self._latch_cluster_id = self._led_to[self._bootstrap] = cluster_id
         self._last = self._last_by_cluster[cluster_id] = view
         self._answered_at = now
 

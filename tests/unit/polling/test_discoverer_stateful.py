@@ -132,7 +132,7 @@ class Discovery(RuleBasedStateMachine):
         }
         self.view: fg.View | None = None
         self.known: set[int] = set()
-        self.expected.restart()
+        self.expected.restart(self.cluster.bootstrap)
         with suppress(DiscoveryError):
             self.features.refresh()  # the worker polls once by itself, and this may be that poll
         self.changes: list[fg.View] = []
