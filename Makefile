@@ -104,7 +104,7 @@ docs: $(READY) ## build the documentation into docs/_build/html, warnings are er
 	$(BIN)/sphinx-build -W --keep-going -n -q -b html docs docs/_build/html
 
 .PHONY: wheel
-wheel: $(READY) ## a wheel of this checkout in dist/, for your project, your index or your image
+wheel: $(VENV)/.demo ## a wheel of this checkout in dist/, for your project, your index or your image
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir dist .
 	@ls dist/*.whl
 

@@ -18,6 +18,8 @@ from featuregate.clients.pins import lowest_pin
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from featuregate.requirements.presets import Preset
+
 
 CORE: Final = ("produce", "consume", "commit", "offsets", "rebalance")
 """What every client does, sooner or later."""
@@ -162,6 +164,12 @@ def fit_of(client: Client, release: str, *, sasl: str | None = None) -> Fit:
         basis=tuple(f"{row.client} {row.version}" for row in between),
         pin=lowest_pin(between, release),
     )
+
+
+def newer_for(preset: Preset, client: Client) -> str | None:
+    """Return the first release of a client that is not too old for what a preset is about; None if this one is not."""
+    needed = preset.clients.get(client.name)
+    return needed if needed and version_numbers(client.version) < version_numbers(needed) else None
 
 
 def upgrade_for(findings: Sequence[Finding]) -> str | None:

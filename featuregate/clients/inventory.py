@@ -7,13 +7,14 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from featuregate.clients.declared import PYTHON, python_packages
-from featuregate.clients.fit import Client, Fit, fit_of
+from featuregate.clients.fit import Client, Fit, fit_of, newer_for
 from featuregate.clients.releases import releases_of
 from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from featuregate.requirements.presets import Preset
     from featuregate.view.cluster_view import View
 
 _LIMIT: Final = 30.0
@@ -87,6 +88,23 @@ def fit(
         max((fit_of(client, release, sasl=sasl) for release in releases), key=lambda one: order.index(one.verdict))
         for client in found
     )
+
+
+def not_ready(preset: Preset, clients: Iterable[Client] | None = None) -> dict[Client, str]:
+    """Return the clients that are too old for what a preset is about, each with the first release that is not.
+
+    A gate on a preset is about brokers, and opens whatever the client can do. A client that was not measured is not in
+    the result, and nor is any for a preset without :attr:`~featuregate.requirements.presets.Preset.clients`.
+
+    Parameters
+    ----------
+    preset
+        Such as ``fg.presets.kip932``.
+    clients
+        By default those that are installed here.
+    """
+    found = installed() if clients is None else clients
+    return {client: newer for client in found if (newer := newer_for(preset, client)) is not None}
 
 
 def _packages_of(python: str) -> dict[str, str]:

@@ -125,9 +125,18 @@ class Store:
         return None if self._durable is None else self._durable.error
 
     def troubles(self) -> list[str]:
-        """Return what is wrong with latches, and with gates that no view may ever open, in sentences."""
+        """Return what is wrong with latches and with gates, in sentences.
+
+        A gate that only its latch holds open, though all brokers answer, is one: the app goes on with what the cluster
+        has no more.
+        """
         troubles = [
             text for text in (self.latch_store_error, self._taken_back, self._started_from()) if text is not None
+        ]
+        troubles += [
+            f"gate {gate.name} is {gate.decision.held}: the cluster has no more what the app goes on with"
+            for gate in self.gates()
+            if gate.decision.held is not None and gate.decision.verdict == "closed"
         ]
         unknown = [found for gate in self.gates() for found in misspelt(gate)]
         listed = listed_features(self.view) if unknown else frozenset()

@@ -46,6 +46,9 @@ class Reason(NamedTuple):
     text: str
     """A sentence for people."""
 
+    def __str__(self) -> str:
+        return f"{self.condition}: {self.text}"
+
 
 def silence(failure: Failure) -> str:
     """Say of a broker that it did not answer."""

@@ -110,7 +110,9 @@ kip932 = Preset(
     note=(
         "Version 1 of these APIs is the first stable one; the early access of 4.0 spoke 0, which 4.1 dropped. "
         "Brokers advertise the APIs whether or not the feature is on. Their group.coordinator.rebalance.protocols does "
-        "not matter (seen: 4.2.0). The client must have share consumers: those of confluent-kafka are a preview."
+        "not matter (seen: 4.2.0). The client must have share consumers: those of confluent-kafka are a preview. A "
+        "share group needs a group.id of its own, and begins at the end of a topic unless its config share.auto.offset."
+        "reset says otherwise."
     ),
     sources=("KIP-932", "ShareVersion.java", "ShareFetchRequest.json: validVersions"),
 )

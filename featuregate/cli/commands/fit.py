@@ -61,7 +61,9 @@ def _clients(args: argparse.Namespace) -> tuple[Client, ...]:
         found += installed(args.python and str(args.python))
     if not found:
         where = ", ".join(map(str, [*args.requirements, *args.declared])) or args.python or "this environment"
-        raise CommandError(f"{where} has no client of Kafka that featuregate knows; name one by --declared or --spark")
+        raise CommandError(
+            f"{where} has no client of Kafka that featuregate knows: pin or declare one (--declared, --spark)"
+        )
     return tuple(found)
 
 

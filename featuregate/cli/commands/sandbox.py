@@ -29,6 +29,8 @@ class _Sandbox(NamedTuple):
     """Restarts one broker with another release."""
     logs: Mapping[int, Path]
     """The log of each real broker."""
+    controllers: str = ""
+    """The addresses of controllers that can be asked."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -88,9 +90,8 @@ def _real(args: argparse.Namespace, levels: Mapping[str, int]) -> Iterator[_Sand
             kafka.prepare(args.roll_to)
         print_message(f"starting {_brokers(args.nodes)} of Kafka {args.version}; the first time, jars are downloaded")
         with kafka:
-            yield _Sandbox(
-                kafka.bootstrap, kafka.nodes, kafka.roll, {node: kafka.node(node).log for node in kafka.nodes}
-            )
+            logs = {node: kafka.node(node).log for node in kafka.nodes}
+            yield _Sandbox(kafka.bootstrap, kafka.nodes, kafka.roll, logs, kafka.controller_bootstrap)
     except ImportError as error:
         problem = f"a sandbox of real Kafka needs the extra 'testing' ({error.name} is missing); --fake needs nothing"
         raise CommandError(problem, USAGE) from error
@@ -161,6 +162,12 @@ Try, in another terminal:
 Ctrl-C ends it, and deletes its files."""
 
 
+def _where(sandbox: _Sandbox) -> str:
+    """Return the options that name the brokers, and the controllers where there are some to ask."""
+    controllers = f" --controllers {sandbox.controllers}" if sandbox.controllers else ""
+    return f"--bootstrap-server {sandbox.bootstrap}{controllers}"
+
+
 def _roll(sandbox: _Sandbox, version: str) -> None:
     """Upgrade one broker after the other; on a terminal, when the user says so."""
     if sys.stdin is not None and sys.stdin.isatty():
@@ -168,5 +175,5 @@ def _roll(sandbox: _Sandbox, version: str) -> None:
     for node_id in sandbox.nodes:
         print(f"broker {node_id} stops, and starts with {version}", flush=True)
         sandbox.roll(node_id, version)
-    plan = f"featuregate plan upgrade --release-version {version}"
+    plan = f"featuregate plan upgrade --release-version {release_of(version)} {_where(sandbox)}"
     print(f"all brokers run {version}; finalized levels stay as they are; what comes next: {plan}", flush=True)

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from featuregate.catalog.clients import version_numbers
 from featuregate.cli.diagnosis.findings import Finding
-from featuregate.clients.fit import SASL, Client, Fit, fit_of, upgrade_for
+from featuregate.clients.fit import SASL, Client, Fit, fit_of, newer_for, upgrade_for
 from featuregate.clients.releases import releases_of
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import presets
@@ -47,8 +46,8 @@ def _pin_finding(fit: Fit) -> Finding:
 def _preset_findings(view: View, client: Client) -> Iterator[Finding]:
     """Yield the presets that the cluster has, and for which a newer release of the client is needed."""
     for preset in presets.all():
-        needed = preset.clients.get(client.name)
-        if needed and evaluate(view, preset).open and version_numbers(client.version) < version_numbers(needed):
+        needed = newer_for(preset, client)
+        if needed and evaluate(view, preset).open:
             yield Finding(
                 severity="note",
                 code="client-too-old",

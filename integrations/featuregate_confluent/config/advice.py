@@ -243,10 +243,7 @@ def _client(item: _Item, client: Version | None) -> tuple[bool, str]:
     """Return whether librdkafka does it, and the same as a sentence."""
     since = item.since
     if item.preview is not None:
-        return (
-            False,
-            f"librdkafka does it since {'.'.join(map(str, item.preview))}, as a preview that is not for production",
-        )
+        return _client_with_preview(item.preview, client)
     if since is None:
         return False, "no librdkafka speaks it, and so neither does confluent-kafka"
     first = ".".join(map(str, since))
@@ -258,10 +255,18 @@ def _client(item: _Item, client: Version | None) -> tuple[bool, str]:
     return True, f"librdkafka {here} does it"
 
 
+def _client_with_preview(since: Version, client: Version | None) -> tuple[bool, str]:
+    preview = f"since {'.'.join(map(str, since))} librdkafka does it, as a preview that is not for production"
+    if client is None:
+        return False, f"{preview}; confluent-kafka is not installed here"
+    here = ".".join(map(str, client))
+    return client >= since, f"{preview}; {here} {'is' if client >= since else 'does not do it, and is'} installed here"
+
+
 def _state(item: _Item, decision: Decision, *, used: bool, on: bool) -> AdviceState:
     if item.since is None and item.preview is None:
         return AdviceState.NO_EFFECT
-    if not (used and decision.open):
+    if not (used and decision.open) or item.since is None:
         return AdviceState.NOT_YET
     return AdviceState.ON if on else AdviceState.MAY
 
@@ -293,6 +298,6 @@ def _conflicts(item: _Item, config: Config) -> list[str]:
 
 def _reason(note: str, state: AdviceState, decision: Decision, client: str, *, used: bool, on: bool) -> str:
     if state is AdviceState.NOT_YET:
-        missing = decision.summary if used else client
+        missing = client if decision.open or not used else decision.summary
         return f"it is on, but {missing}" if on else missing
     return client if state is AdviceState.NO_EFFECT else note

@@ -186,3 +186,13 @@ def test_a_version_with_fewer_zeros_is_the_same(version: str):
 def test_a_version_of_any_length_is_no_error(version: str):
     """A client says its version to brokers, and the fleet reads it in their logs."""
     assert fit_of(Client(name="confluent-kafka", version=version), "4.2").verdict == "unknown"
+
+
+def test_clients_that_are_too_old_for_a_preset_are_named_with_the_release_that_is_not():
+    """A gate on the preset opens all the same."""
+    old, new, other = (client("confluent-kafka", each) for each in ("2.14.2", "2.16.1", "2.12.2"))
+    unknown = client("kafka-python", "2.0.2")
+    assert fg.clients.not_ready(fg.presets.kip932, [old, new, other, unknown]) == {old: "2.15.1", other: "2.15.1"}
+    assert fg.clients.not_ready(fg.presets.kip848, [other, client("confluent-kafka", "2.11.1")]) != {}
+    assert fg.clients.not_ready(fg.presets.kip447, [old]) == {}
+    assert fg.clients.not_ready(fg.presets.kip932) == {}  # what is installed here

@@ -74,7 +74,7 @@ def test_a_hold_comes_too_late_for_a_gate_that_has_latched() -> None:
     assert operator.store.troubles() == [f"gate eos: a hold {said}"]
     operator.store.update(CLOSED)
     assert operator.gate.decision.held is not None
-    assert operator.store.troubles() == [f"gate eos: a hold {said}"]
+    assert f"gate eos: a hold {said}" in operator.store.troubles()
 
 
 def test_a_live_gate_closes_again_when_it_is_held() -> None:

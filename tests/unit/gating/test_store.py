@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import re
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -188,6 +189,19 @@ def test_invariant_2_a_sticky_gate_stays_open() -> None:
     assert store.view is not None
     assert store.view.level("transaction.version") == 1  # the view may fall
     assert store.latch_state.levels["transaction.version"] == 2  # what is kept does not
+
+
+def test_a_gate_that_its_latch_alone_holds_open_is_a_trouble() -> None:
+    """The app goes on with what was taken away. An outage is none: what was proved may still be there."""
+    store, _ = make()
+    add(store, TV2)
+    store.update(view(broker(epoch=10, transaction_version=2)))
+    assert store.troubles() == []
+    store.update(view(broker(epoch=20, transaction_version=1)))
+    (trouble,) = store.troubles()
+    assert re.search(r"held open: finalized level fell to 1 .*: the cluster has no more what the app", trouble)
+    store.update(view(broker(epoch=30, transaction_version=2)))
+    assert store.troubles() == []
 
 
 def test_a_downgrade_is_loud(caplog: pytest.LogCaptureFixture) -> None:

@@ -189,13 +189,33 @@ def test_share_groups_are_a_preview_in_librdkafka() -> None:
     """The cluster has them from 4.2 on, and no librdkafka is fit for production with them."""
     (found,) = advise(NEW, "share", {})
     assert found.decision is not None
-    assert (found.name, found.decision.open, found.state, found.used) == (
-        "share-groups",
-        True,
-        AdviceState.NOT_YET,
+    assert (found.name, found.decision.open, found.state) == ("share-groups", True, AdviceState.NOT_YET)
+    preview = "since 2.15.0 librdkafka does it, as a preview that is not for production; "
+    assert found.reason.startswith(preview)
+
+
+@pytest.mark.parametrize(
+    ("librdkafka", "words"),
+    [
+        ((2, 16, 0), "2.16.0 is installed here"),
+        ((2, 15, 0), "2.15.0 is installed here"),
+        ((2, 14, 2), "2.14.2 does not do it, and is installed here"),
+        (None, "confluent-kafka is not installed here"),
+    ],
+)
+def test_a_preview_is_used_from_its_first_release_on(librdkafka: tuple[int, int, int] | None, words: str) -> None:
+    """The reason says whether this process has it."""
+    found = judged("share-groups", librdkafka)
+    assert (found.used, found.applies, found.state) == (
+        librdkafka in {(2, 16, 0), (2, 15, 0)},
         False,
+        AdviceState.NOT_YET,
     )
-    assert "since 2.15.0, as a preview" in found.reason
+    assert found.reason.endswith(words)
+
+
+def test_share_groups_of_an_old_cluster_are_not_yet_there() -> None:
+    """The brokers are the reason then."""
     (older,) = advise(OLD, "share", {})
     assert older.decision is not None
     assert not older.decision.open
