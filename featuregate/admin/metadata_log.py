@@ -1,28 +1,21 @@
 """Levels that were lowered, and are in the metadata log still. Pure.
 
 A node loads the log from its newest snapshot on, and a controller does not start where it reads a level that it does
-not support. A node writes a snapshot by itself, at once if ``metadata.version`` changes, and for no other level
-(``SnapshotGenerator`` of Kafka). So do plans and the readiness of a fleet go by these rules.
+not support, ``metadata.version`` included (seen: 4.3.0 to 3.9.2, 4.2.0 to 4.0.0). A node writes a snapshot after some
+time, and for no change of a level. So do plans and the readiness of a fleet go by these rules.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from featuregate.catalog import METADATA_VERSION
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 WHAT_TO_DO: Final = (
     "wait until every node has written a snapshot since then (__cluster_metadata-0/*.checkpoint; by "
-    "metadata.log.max.snapshot.interval.ms each hour), or lower metadata.version last, which writes one"
+    "metadata.log.max.snapshot.interval.ms each hour), or restart the nodes with a shorter interval"
 )
-
-
-def writes_snapshot(feature: str) -> bool:
-    """Return whether nodes write a snapshot when the level of this feature changes."""
-    return feature == METADATA_VERSION
 
 
 def stays_in_log(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
@@ -33,8 +26,6 @@ def stays_in_log(before: Mapping[str, int], after: Mapping[str, int]) -> dict[st
     before, after
         Feature to level, for the features of the request.
     """
-    if any(writes_snapshot(feature) and level != before.get(feature, 0) for feature, level in after.items()):
-        return {}
     return {name: before[name] for name, level in sorted(after.items()) if level < before.get(name, 0)}
 
 

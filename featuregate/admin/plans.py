@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from featuregate.admin.metadata_log import WHAT_TO_DO, in_log, stays_in_log, writes_snapshot
+from featuregate.admin.metadata_log import WHAT_TO_DO, in_log, stays_in_log
 from featuregate.admin.no_return import NoReturn, no_return
 from featuregate.admin.prediction import ClusterState, Judgement, Prediction, predict
 from featuregate.admin.updates import LeftOut, Update, checked, kraft_version_is_only_recorded
@@ -259,15 +259,11 @@ def _raised_all_the_same(cluster_state: ClusterState, predictions: tuple[Predict
 
 
 def _left_in_log(cluster_state: ClusterState, predictions: tuple[Prediction, ...]) -> Iterator[str]:
-    """Warn of levels that an older controller would find in the metadata log (``metadata-log`` of the readiness).
-
-    Only an update that is certain to be carried out writes a snapshot.
-    """
+    """Warn of levels that an older controller would find in the metadata log (``metadata-log`` of the readiness)."""
     if cluster_state.with_zookeeper:
         return
     done = list(_carried_out(predictions, all_or_nothing=cluster_state.all_or_nothing))
-    certain = {one.update.feature for one in predictions if one.judgement == "accepted"}
-    after = {one.feature: one.level for one in done if one.feature in certain or not writes_snapshot(one.feature)}
+    after = {one.feature: one.level for one in done}
     before = {one.update.feature: one.current or 0 for one in predictions}
     for feature, level in stays_in_log(before, after).items():
         older = "a controller of a release that does not support it"

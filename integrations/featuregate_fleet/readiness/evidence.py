@@ -204,8 +204,8 @@ class Evidence:
     """What the last run has left unread without a line in quarantine."""
     view: View | None = None
     """What the brokers answered when they were asked last; None if they never were."""
-    levels_unchanged: bool = False
-    """Whether brokers were asked just now, and have the levels that they had when the records were read."""
+    levels_unchanged: bool | None = None
+    """Whether brokers have the levels that they had when the records were read; None if they were not asked now."""
     records: tuple[RecordUse, ...] = ()
     records_read: datetime | None = None
     """When the records of coordinators were read to their end; None if they never were."""

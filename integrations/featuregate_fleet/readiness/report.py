@@ -135,7 +135,7 @@ def _findings(
         yield from coverage_checks.quarantine(evidence)
         yield from coverage_checks.coverage(evidence, now, oldest, min_hours)
         yield from record_checks.models(evidence, move.apis)
-    records_oldest = oldest if evidence.levels_unchanged else levels_oldest
+    records_oldest = {True: oldest, None: levels_oldest, False: now}[evidence.levels_unchanged]
     yield from gate_checks.app_gates(evidence, move)
     yield from gate_checks.usage_reports(evidence, move, now, oldest)
     view = evidence.view

@@ -70,7 +70,8 @@ def _missing_requests(parsed: DataFrame, files: Sequence[Mapping[str, Any]]) -> 
     """Return the damaged files, and those without a row that have a line in quarantine which evidence misses."""
     if not any(file["quarantined"] for file in files):
         return []
-    without_rows = [file["uri"] for file in files if not file["rows"] and file["quarantined"]]
+    with_rows = {file["uri"] for file in files if file["rows"]}  # a partition of a topic is one file for each broker
+    without_rows = [file["uri"] for file in files if file["quarantined"] and file["uri"] not in with_rows]
     of_file = f.col("reason").isin(*OF_FILES)
     missing = (
         parsed.where("quarantine is not null")

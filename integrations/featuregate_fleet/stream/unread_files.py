@@ -49,6 +49,8 @@ def why_missing(file: MissingRequests) -> str:
         read = f"only its first lines ({file.lines}) are read" if file.lines else "it is not read"
         return f"{read}: {file.head}. Restore it under its name, and run 'featuregate fleet replay'"
     what = f"none of its lines with a request is read ({file.lines} {file.reason})"
+    if file.reason == UNKNOWN_BROKER and file.path.startswith("kafka:"):
+        return f"{what}: give each record the node id of its broker, as its key or in the header of --broker-header"
     if file.reason == UNKNOWN_BROKER:
         return f"{what}: put it into a folder of logs whose name is the node id of the broker"
     begins = f"{what}. The first one begins with {file.head!r}. Layouts that are read: {LAYOUTS}. "

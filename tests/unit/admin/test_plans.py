@@ -140,8 +140,11 @@ def test_a_level_of_kraft_version_that_may_be_a_mere_record_is_noted(release: st
             (*disable("group.version"), *downgrade({"transaction.version": 1})),
             ["group.version=1", "transaction.version=2"],
         ),
-        ((*downgrade({"metadata.version": 28}), *disable("group.version")), []),
-        (downgrade({"metadata.version": 28}), []),
+        (
+            (*downgrade({"metadata.version": 28}), *disable("group.version")),
+            ["group.version=1", "metadata.version=29"],
+        ),
+        (downgrade({"metadata.version": 28}), ["metadata.version=29"]),
         (upgrade({"share.version": 1}), []),
         ((*downgrade({"metadata.version": 7}), *disable("group.version")), []),
         ((*upgrade({"metadata.version": 30}), *disable("group.version")), ["group.version=1"]),
@@ -149,7 +152,7 @@ def test_a_level_of_kraft_version_that_may_be_a_mere_record_is_noted(release: st
     ],
 )
 def test_a_lowered_level_stays_in_the_metadata_log(updates: tuple[Update, ...], stays: list[str]) -> None:
-    """Until a snapshot, which metadata.version writes. Where one update is refused, nothing is lowered."""
+    """Until a snapshot, which no change of a level writes. Where one update is refused, nothing is lowered."""
     finalized = {"metadata.version": 29, "group.version": 1, "transaction.version": 2}
     made = plan(release_view("4.3", epoch=50, finalized=finalized), updates)
     notes = [note for note in made.notes if "may be in the metadata log still" in note]

@@ -76,7 +76,7 @@ PROOFS = {
     "metadata-log": Proof(
         Verdict.UNKNOWN,
         ["test_a_level_that_was_lowered_may_be_in_the_metadata_log"],
-        ["test_metadata_version_that_was_lowered_last_takes_a_snapshot"],
+        ["test_a_level_that_was_lowered_may_be_in_the_metadata_log"],
     ),
     "brokers": Proof(
         Verdict.UNKNOWN,

@@ -59,11 +59,13 @@ def test_a_level_that_was_lowered_may_be_in_the_metadata_log():
     assert lowered(of=view()) == {}, "the level itself blocks"
 
 
-def test_metadata_version_that_was_lowered_last_takes_a_snapshot():
-    """Every node writes one at once."""
+def test_metadata_version_that_was_lowered_is_in_the_log_as_well():
+    """No change of a level writes a snapshot (seen: 3.9.2 to 4.3.0)."""
     versions = (LevelAt("metadata.version", 25, NOW - WEEK), LevelAt("metadata.version", 21, NOW))
-    assert lowered(*versions, of=view(group_version=0), at=NOW - WEEK / 2) == {}
-    assert lowered(*versions, of=view(group_version=0)) == {"group.version=1": Verdict.UNKNOWN}
+    assert lowered(*versions, of=view(group_version=0, metadata_version=21), at=NOW - WEEK / 2) == {
+        "group.version=1": Verdict.WARN,
+        "metadata.version=4.0-IV3": Verdict.UNKNOWN,
+    }
 
 
 def test_brokers_of_a_release_that_supports_all_levels_start():
@@ -197,6 +199,19 @@ def test_records_of_hours_ago_count_while_levels_are_as_they_were():
         found = assess(confirmed(seen, now), down("4.2"), NOW, WEEK)
         assert verdicts(found, "coordinator-records") == {"the cluster": verdict}
     assert verdicts(assess(seen, down("4.2"), NOW, WEEK), "coordinator-records") == {"the cluster": Verdict.STALE}
+
+
+@pytest.mark.parametrize("move", [down("4.2"), Finalize("group.version", 0)])
+def test_records_of_a_minute_ago_say_nothing_of_levels_that_were_raised_since(move: Move):
+    """A group of the new protocol may have begun since then: a plan said ok, and its consumers died."""
+    read = NOW - timedelta(minutes=1)
+    old = Evidence(brokers={"1": LOG}, expected=frozenset({"1"}), rows=1, read=1, records_read=read)
+    seen = replace(old, view=view(group_version=0, seen=read))
+    for level, stale in ((1, 1), (0, 0)):
+        found = assess(confirmed(seen, view(group_version=level, seen=NOW)), move, NOW, WEEK)
+        rows = [row for row in found.rows if row.verdict is Verdict.STALE and row.check == "coordinator-records"]
+        assert len(rows) == stale
+        assert all("were read before the levels of the cluster changed" in row.why for row in rows)
 
 
 def test_levels_that_are_confirmed_go_on_from_those_of_the_tables():

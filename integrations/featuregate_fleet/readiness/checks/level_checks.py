@@ -8,7 +8,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from featuregate.admin.metadata_log import WHAT_TO_DO, in_log, writes_snapshot
+from featuregate.admin.metadata_log import WHAT_TO_DO, in_log
 from featuregate.admin.prediction import ClusterState, Prediction, predict
 from featuregate.admin.updates import Update
 from featuregate.catalog import METADATA_VERSION, CapturedRelease, level_name
@@ -96,9 +96,7 @@ def logged_levels(evidence: Evidence, view: View, target: CapturedRelease) -> It
     The rule is that of :mod:`featuregate.admin.metadata_log`.
     """
     seen_at = datetime.fromtimestamp(view.seen_at, UTC)
-    features = {one.feature for one in evidence.levels}
-    snapshots = [after.at for name in filter(writes_snapshot, features) for _, after in _changes(evidence.levels, name)]
-    for feature in sorted(name for name in features if not writes_snapshot(name)):
+    for feature in sorted({one.feature for one in evidence.levels}):
         lowest, highest = target.features.get(feature, (0, 0))
         lowered = [
             (before, after) for before, after in _changes(evidence.levels, feature) if (before.level or 0) > highest
@@ -106,8 +104,6 @@ def logged_levels(evidence: Evidence, view: View, target: CapturedRelease) -> It
         if not lowered or not lowest <= (view.level(feature) or 0) <= highest:
             continue
         before, after = lowered[-1]
-        if any(at > after.at for at in snapshots):
-            continue
         subject = f"{feature}={_named(feature, before.level or 0)}"
         controller = f"a controller of Kafka {target.release}"
         why = f"It was lowered before {after.at:%Y-%m-%d %H:%M} UTC, and {in_log(controller)}."

@@ -69,7 +69,8 @@ def gaps_in_records(evidence: Evidence, oldest: datetime) -> Iterator[Row]:
             do="Run 'featuregate fleet run' with --bootstrap-server, as a user with READ on coordinators' topics.",
         )
     elif evidence.records_read < oldest:
-        yield _of_cluster(Verdict.STALE, "The records of coordinators were read too long ago.", evidence)
+        since = "before the levels of the cluster changed" if evidence.levels_unchanged is False else "too long ago"
+        yield _of_cluster(Verdict.STALE, f"The records of coordinators were read {since}.", evidence)
     elif unreadable := sum(use.count for use in evidence.records if use.reason == "unreadable"):
         yield _of_cluster(Verdict.UNKNOWN, f"{unreadable} records of coordinators cannot be decoded.", evidence)
 
