@@ -219,27 +219,27 @@ def _whole(text: str, lowest: int, highest: int) -> int:
 
 def _upgrade(parser: argparse.ArgumentParser) -> None:
     _add_levels(parser, "upgrade")
-    _add(parser, "--dry-run", "--yes", "--wait", *_EVIDENCE)
+    _add(parser, "--dry-run", "--yes", "--wait", "--controllers", *_EVIDENCE)
 
 
 def _downgrade(parser: argparse.ArgumentParser) -> None:
     _add_levels(parser, "downgrade")
-    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", *_EVIDENCE)
+    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", "--controllers", *_EVIDENCE)
 
 
 def _disable(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--feature", metavar="NAME", action="append", help="a feature to disable; may be repeated")
-    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", *_EVIDENCE)
+    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", "--controllers", *_EVIDENCE)
 
 
 def _upgrade_all(parser: argparse.ArgumentParser) -> None:
     _add_release(parser, "upgrade to (default: the newest that every broker can run)")
-    _add(parser, "--dry-run", "--yes", "--wait", *_EVIDENCE)
+    _add(parser, "--dry-run", "--yes", "--wait", "--controllers", *_EVIDENCE)
 
 
 def _downgrade_all(parser: argparse.ArgumentParser) -> None:
     _add_release(parser, "downgrade to", required=True)
-    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", *_EVIDENCE)
+    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", "--controllers", *_EVIDENCE)
 
 
 def _plan(parser: argparse.ArgumentParser) -> None:
@@ -247,12 +247,7 @@ def _plan(parser: argparse.ArgumentParser) -> None:
         "verb", metavar="VERB", choices=("upgrade", "downgrade", "disable"), help="upgrade, downgrade or disable"
     )
     _add_levels(parser, "upgrade or downgrade")
-    _add(parser, "--unsafe", "--evidence", "--evidence-cluster", "--without-usage-reports")
-    parser.add_argument(
-        "--controllers",
-        metavar="HOST:PORT",
-        help="KRaft controllers to ask in addition to the brokers: the controllers must support a level too",
-    )
+    _add(parser, "--unsafe", "--controllers", "--evidence", "--evidence-cluster", "--without-usage-reports")
     parser.add_argument(
         "--latches",
         metavar="PATH",
@@ -296,6 +291,10 @@ _SHARED: Final[dict[str, dict[str, Any]]] = {
         "metavar": "SECONDS",
         "type": positive_seconds,
         "help": "afterwards wait until every broker shows the levels, for SECONDS at most",
+    },
+    "--controllers": {
+        "metavar": "HOST:PORT",
+        "help": "KRaft controllers to ask in addition to the brokers: the controllers must support a level too",
     },
     "--evidence": {"metavar": "DIR", "help": "the tables of 'featuregate fleet': show what they say of the update"},
     "--evidence-cluster": {"metavar": "NAME", "help": "the name of the cluster in these tables"},

@@ -11,7 +11,7 @@ from featuregate.admin.no_return import ONE_WAY, NoReturn, no_return
 from featuregate.admin.outcomes import Outcome
 from featuregate.admin.updates import LeftOut, Update, moving, upgrade
 from featuregate.catalog import METADATA_VERSION, level_name, metadata_levels
-from featuregate.cli.cluster import common_cause, configuration, discover_view, silence_log
+from featuregate.cli.cluster import common_cause, configuration, discover_view, for_controllers, silence_log
 from featuregate.cli.commands.describe import newer_than_known
 from featuregate.cli.evidence import check_evidence_options, require_evidence
 from featuregate.cli.exit_codes import FAILED, OK, CommandError
@@ -60,10 +60,11 @@ def run(args: argparse.Namespace) -> int:
     for line in left_out_lines(request.left_out):
         print_message(line)
     require_evidence(args, request.updates, request.view)
-    if not args.dry_run and not args.yes and request.updates:
-        lost = _lost(args, request)
-        if lost or options.verb != "upgrade":
-            _require_confirmation(admin, request, lost)
+    lost = _lost(args, request) if args.dry_run or not args.yes else ()
+    if args.dry_run:
+        _say_no_return(lost)
+    elif not args.yes and request.updates and (lost or options.verb != "upgrade"):
+        _require_confirmation(args, admin, request, lost)
     outcome = _outcome(admin, request, dry_run=args.dry_run)
     _print_outcome(args, options.verb, outcome, request)
     if not outcome.done:
@@ -168,16 +169,25 @@ def _lost(args: argparse.Namespace, request: ChangeRequest) -> tuple[NoReturn, .
     return no_return(request.updates, view.finalized)
 
 
-def _require_confirmation(admin: Admin, request: ChangeRequest, lost: tuple[NoReturn, ...]) -> None:
+def _say_no_return(lost: tuple[NoReturn, ...]) -> bool:
+    """Name the levels that cannot be lowered again, and return whether there are any."""
+    known = [one for one in lost if one.lowest is not None]  # the controller judges a level that we do not know
+    for one in known:
+        print_message(f"no return: {printable(str(one))}")
+    return bool(known)
+
+
+def _require_confirmation(
+    args: argparse.Namespace, admin: Admin, request: ChangeRequest, lost: tuple[NoReturn, ...]
+) -> None:
     """Show the plan and ask, only on a terminal. Raises `CommandError` unless the answer is yes."""
     if sys.stdin is None or not sys.stdin.isatty():
-        known = [one for one in lost if one.lowest is not None]  # the controller judges a level that we do not know
-        for one in known:
-            print_message(f"no return: {printable(str(one))}")
-        if known:
+        if _say_no_return(lost):
             print_message("the next release of featuregate refuses this without --yes")
         return
-    print("\n".join(map(printable, str(admin.plan(request.updates)).splitlines())), file=sys.stderr)
+    controllers = None if args.controllers is None else configuration(for_controllers(args, args.controllers))
+    plan = admin.plan(request.updates, controllers=controllers)
+    print("\n".join(map(printable, str(plan).splitlines())), file=sys.stderr)
     print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):  # end of input: the next message starts on a line of its own

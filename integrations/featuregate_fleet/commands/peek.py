@@ -26,6 +26,7 @@ from featuregate_fleet.evidence.lines.layouts import layouts_for
 from featuregate_fleet.evidence.paths import LogTimes
 from featuregate_fleet.evidence.reasons import UNKNOWN_LAYOUT, UNREADABLE
 from featuregate_fleet.readiness.evidence import Evidence, Usage
+from featuregate_fleet.readiness.known_checks import CHECKS
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Row, Verdict
 
@@ -40,8 +41,7 @@ Look at one request log, or at standard input as '-': which of its clients does 
 and judged by the checks of 'readiness', without Spark and without tables. It is a look and no verdict: of one broker,
 of the time that this log spans, and without levels, records and gates.\
 """
-_OF_REQUESTS: Final = frozenset({"api-versions", "cut-requests", "inter-broker", "refused-requests"})
-"""The checks that need nothing but requests."""
+_OF_REQUESTS: Final = frozenset(check.name for check in CHECKS if check.of_requests)
 _HEAD: Final = 160
 """Characters of a line."""
 _EVER: Final = timedelta(days=36_500)

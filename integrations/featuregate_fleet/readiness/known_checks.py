@@ -15,6 +15,8 @@ class Check(NamedTuple):
     """What is a warning, unknown or stale."""
     at_one_time: bool = False
     """Whether it rests on levels or records, which are read at one time and may be others a moment later."""
+    of_requests: bool = False
+    """Whether it needs nothing but the requests of one log."""
 
 
 CHECKS: Final = (
@@ -25,11 +27,13 @@ CHECKS: Final = (
             "warning: the version is newer than those, and the client negotiates. Unknown: brokers of today "
             "serve no newer version, so that the client may have one"
         ),
+        of_requests=True,
     ),
     Check(
         "refused-requests",
         blocks="a broker has refused a version that is older than those that are served after the move",
         otherwise="warning: it has refused a newer one. Unknown: any client may have written the line of a text log",
+        of_requests=True,
     ),
     Check(
         "cut-requests",
@@ -37,6 +41,7 @@ CHECKS: Final = (
         otherwise=(
             "warning: some lines of a client were cut, and only their heads are known. Unknown: too many of them were"
         ),
+        of_requests=True,
     ),
     Check(
         "newer-brokers",
@@ -68,6 +73,7 @@ CHECKS: Final = (
             "warning: it depends on the SASL mechanism of a client that logs in, or on optional calls that "
             "the client makes. Unknown: the measured releases around it differ"
         ),
+        of_requests=True,
     ),
     Check(
         "inter-broker",
@@ -76,6 +82,7 @@ CHECKS: Final = (
             "never: it says which requests are not held against a client, how many there are, and under which "
             "client ids"
         ),
+        of_requests=True,
     ),
     Check(
         "feature-levels",

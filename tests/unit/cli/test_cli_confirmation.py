@@ -6,12 +6,9 @@ import os
 import pty
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from scripted import ScriptedCluster
+from scripted import ScriptedCluster
 
 QUESTION = "Go on? [y/N] "
 
@@ -85,6 +82,40 @@ def test_without_a_terminal_an_upgrade_that_cannot_be_taken_back_warns(cluster: 
     )
     assert "the next release of featuregate refuses this without --yes" in done.stderr
     assert len(cluster.received) == 1
+
+
+@pytest.mark.parametrize("command", ["upgrade-all", "upgrade --feature metadata.version=29"])
+def test_a_dry_run_names_what_cannot_be_taken_back(cluster: ScriptedCluster, command: str) -> None:
+    """A pipeline that looks at the dry run alone would never learn it."""
+    cluster.apply({"metadata.version": 20, "kraft.version": 0})
+    words = [
+        sys.executable,
+        "-m",
+        "featuregate",
+        "--bootstrap-server",
+        cluster.bootstrap,
+        *command.split(),
+        "--dry-run",
+    ]
+    done = subprocess.run(words, input="", capture_output=True, text=True, check=False)
+    assert "no return: metadata.version: 29 cannot be lowered below 23 (4.0-IV1) again" in done.stderr
+    assert done.returncode == 0
+
+
+def test_the_plan_in_the_question_asks_the_controllers_that_are_named(cluster: ScriptedCluster) -> None:
+    """With the security of the brokers. Without them a level that rises is unknown there."""
+    cluster.apply({"metadata.version": 27})
+    for node in cluster.nodes.values():
+        node.supported["metadata.version"] = (7, 30)
+    command = "upgrade --feature metadata.version=30"
+    with ScriptedCluster(1, role="controller") as quorum:
+        quorum.nodes[1].supported["metadata.version"] = (7, 29)
+        _, _, unasked = on_a_terminal(cluster, "n", command)
+        _, _, asked = on_a_terminal(cluster, "n", f"{command} --controllers {quorum.bootstrap}")
+    said = "Local controller 1 only supports"
+    assert said not in unasked
+    assert said in asked
+    assert "Go on? [y/N]" in asked
 
 
 def test_without_a_terminal_a_level_that_is_not_known_prints_what_kafka_features_prints(

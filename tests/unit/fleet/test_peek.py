@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from fleet_lines import document, line_of
 
 pytest.importorskip("pyarrow")
 
@@ -33,6 +34,19 @@ def test_it_names_who_breaks(capsys: pytest.CaptureFixture[str]):
     assert "54 requests of 9 clients, 2026-11-22 21:08:02 to 2026-11-22 21:08:17 UTC" in said
     assert "block  client 'ancient' of User:ANONYMOUS  Kafka 4.2 serves Produce 3-13, and the client uses 2" in said
     assert "Upgrade client 'ancient'" in said
+
+
+def test_software_that_cannot_work_is_named_though_its_log_is_steady(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """As readiness does: its next lookup of an offset fails."""
+    log = tmp_path / "request.log"
+    software = {"softwareName": "confluent-kafka-python", "softwareVersion": "1.5.0-rdkafka-1.5.0"}
+    log.write_text("\n".join([line_of(document(clientInformation=software, requestApiVersion=11))] * 3))
+    code, said = peek(capsys, log, "--to", "4.2")
+    assert code == 1
+    assert "block  client 'audit'" in said
+    assert "ListOffsets 0" in said
 
 
 @pytest.mark.parametrize(("move", "code"), [(("--to", "3.9"), 0), (("--drop-api", "Produce<3"), 1)])

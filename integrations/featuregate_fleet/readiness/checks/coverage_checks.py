@@ -65,7 +65,7 @@ def coverage(evidence: Evidence, now: datetime, oldest: datetime, min_hours: flo
             check="coverage",
             verdict=Verdict.STALE if stale else Verdict.OK,
             subject=f"broker {broker}",
-            why=f"The evidence has {log.hours} {'hour' if log.hours == 1 else 'hours'} of this broker"
+            why=f"The evidence has requests in {log.hours} {'hour' if log.hours == 1 else 'hours'} of this broker"
             + (", and all of them are too old." if stale else "."),
             do=_LOG_AGAIN if stale else "",
             count=log.requests,
