@@ -223,6 +223,9 @@ def _notes(
     for view in (brokers, controllers):
         for node in view.missing if view is not None else ():
             yield f"{node.name} is silent: {node.failure.text if node.failure else 'no answer'}"
+    behind = [update.feature for update in updates if seen is not None and _above_all(update, seen)]
+    if behind:
+        yield f"no node that answered can run this level of {', '.join(behind)}: roll the software of all nodes first"
     for update in updates:
         lowest = max(view.finalized_min.get(update.feature, 1) for view in (brokers, controllers) if view is not None)
         if lowest > 1:
@@ -242,6 +245,12 @@ def _notes_on_controllers(controllers: View | None, quorum: Quorum | None) -> It
                 yield f"{node.name} is registered and is not a voter: what it registered counts all the same"
     if quorum is not None and quorum.problem:
         yield f"the voters are not known, so a controller that has gone looks like one that is down: {quorum.problem}"
+
+
+def _above_all(update: Update, view: View) -> bool:
+    """Return whether every node that answered, and there is one, supports lower levels alone."""
+    tops = [node.supported.get(update.feature, (0, 0))[1] for node in view.answering]
+    return bool(tops) and update.upgrade_type == "upgrade" and update.level > max(tops)
 
 
 def _raises_kraft(update: Update, view: View) -> bool:

@@ -160,6 +160,14 @@ def test_a_lowered_level_stays_in_the_metadata_log(updates: tuple[Update, ...], 
     assert all("wait until every node has written a snapshot" in note for note in notes)
 
 
+@pytest.mark.parametrize(("release", "noted"), [("3.9", True), ("4.3", False)])
+def test_a_level_that_no_node_can_run_yet_asks_for_the_roll_first(release: str, *, noted: bool) -> None:
+    """A plan before the roll was refused six times, and said nothing of the software."""
+    made = plan(release_view(release, finalized={"metadata.version": 21}, epoch=50), upgrade({"metadata.version": 30}))
+    notes = [note for note in made.notes if "roll the software of all nodes first" in note]
+    assert bool(notes) is noted
+
+
 def test_zookeeper_has_no_metadata_log() -> None:
     """Its controller keeps levels in ZooKeeper."""
     view = release_view("2.8.2", epoch=5, finalized={"bogus.version": 2})
