@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import importlib
+import inspect
 import re
-from functools import partial
+from contextlib import suppress
+from functools import partial, reduce
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
@@ -258,14 +261,66 @@ def module_table(package: str) -> str:
     return _table(("module", "what it is"), rows)
 
 
+NAMED = re.compile(
+    r"^\.\. auto(?P<kind>class|exception|function|module):: (?P<name>[\w.]+)$"
+    r"(?P<options>(?:\n +:[\w-]+:.*)*)",
+    re.MULTILINE,
+)
+"""What a page takes from docstrings."""
+
+
+def names_table(page: str) -> str:
+    """Return the public names of a page: plain Markdown shows nothing else of them."""
+    rows = {
+        name: _sentence_of(inspect.getdoc(found) or "")
+        for mark in NAMED.finditer(page)
+        for name, found in _named_by(mark)
+    }
+    return _table(("name", "what it is"), ((f"`{name}`", rows[name]) for name in rows))
+
+
+def _named_by(mark: re.Match[str]) -> Iterator[tuple[str, Any]]:
+    """Return what a directive of a page takes from docstrings."""
+    found = _found(mark["name"])
+    if mark["kind"] != "module":
+        yield mark["name"], found
+    elif ":members:" in mark["options"]:
+        left_out = re.findall(r"\w+", mark["options"].partition("exclude-members:")[2])
+        own = [name for name, value in vars(found).items() if _is_own(value, found)]
+        for name in getattr(found, "__all__", own):
+            if callable(getattr(found, name)) and name not in left_out:
+                yield f"{mark['name']}.{name}", getattr(found, name)
+
+
+def _is_own(value: Any, module: Any) -> bool:
+    name = getattr(value, "__name__", "_")
+    return getattr(value, "__module__", "") == module.__name__ and name[0] != "_"
+
+
+def _found(name: str) -> Any:
+    """Return the object of a dotted name."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        with suppress(ImportError):
+            module = importlib.import_module(".".join(parts[:length]))
+            return reduce(getattr, parts[length:], module)
+    raise LookupError(name)
+
+
 def _first_sentence(path: Path) -> str:
-    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return _sentence_of(
+        ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    )
+
+
+def _sentence_of(docstring: str) -> str:
     opening = "\n\n".join(docstring.split("\n\n")[:2])
     sentence, *_ = re.split(
         r"(?<=\w|\)|`)\.(?:\s|$)|\n\n", opening.replace("::", ""), maxsplit=1
     )
     pure = re.search(r"\bPure\b(?=[.:;,])", opening) and "pure" not in sentence
-    text = " ".join(sentence.split()).replace("``", "`").replace("<", "\\<")
+    plain = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", sentence)
+    text = " ".join(plain.split()).replace("``", "`").replace("<", "\\<")
     return f"{text}; *pure*" if pure else text
 
 
@@ -282,7 +337,7 @@ MARKED = re.compile(
     re.DOTALL,
 )
 """A table in a page."""
-TABLES = {
+OF_NO_PAGE = {
     table.__name__: table
     for table in (
         action_table,
@@ -308,11 +363,15 @@ TABLES = {
         "featuregate_spark",
     )
 }
+TABLES = {
+    name: lambda _, table=table: table() for name, table in OF_NO_PAGE.items()
+} | {names_table.__name__: names_table}
+"""Each takes the text of the page."""
 
 
 def with_tables(page: str) -> str:
     """Return the text of a page with its tables as the code has them."""
-    return MARKED.sub(lambda mark: f"{mark[1]}{TABLES[mark['name']]()}\n\n", page)
+    return MARKED.sub(lambda mark: f"{mark[1]}{TABLES[mark['name']](page)}\n\n", page)
 
 
 def main() -> None:

@@ -8,12 +8,13 @@ from urllib.parse import unquote
 
 import pytest
 from doc_pages import ROOT
-from tables import MARKED, TABLES, with_tables
+from tables import MARKED, NAMED, TABLES, with_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 DOCS = ROOT / "docs"
+MOST_UNNAMED = 4
 PAGES = [
     *sorted(ROOT.glob("*.md")),
     *sorted((ROOT / "integrations").glob("*.md")),
@@ -70,3 +71,10 @@ def test_tables_of_pages_are_those_of_the_code() -> None:
         assert with_tables(text) == text, f"{name(page)}: run python docs/tables.py"
         found += [mark["name"] for mark in MARKED.finditer(text)]
     assert {*found} == {*TABLES}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_a_page_made_of_docstrings_says_which_names_it_has(page: Path) -> None:
+    """A code host shows nothing of the docstrings."""
+    text = page.read_text(encoding="utf-8")
+    assert len(NAMED.findall(text)) < MOST_UNNAMED or "names_table" in text
