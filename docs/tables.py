@@ -29,8 +29,8 @@ from featuregate.records.transactions import PartitionsSchema, TransactionLogVal
 from featuregate.requirements import presets
 from featuregate.requirements.grammar import FORMS
 from featuregate.wire.schema import Scalar, Tag, Versions
-from featuregate_confluent.error_actions import BY_FLAG, BY_NAME, ErrorAction
 from featuregate_fleet.readiness.known_checks import CHECKS
+from featuregate_librdkafka.error_actions import BY_FLAG, BY_NAME, ErrorAction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.config.options import SwitchOptions
     from featuregate_confluent.dead_letters import DeadLetter
     from featuregate_confluent.each_message import each_message
-    from featuregate_confluent.error_actions import ErrorAction
     from featuregate_confluent.errors import (
         Aborted,
         CommitRefused,
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.switch import ProducerSwitch
     from featuregate_confluent.transform import AsyncTransform
     from featuregate_librdkafka.advice import Advice, AdviceState
+    from featuregate_librdkafka.error_table import ErrorAction
     from featuregate_librdkafka.usage_topic import UsageTopic
 
 __all__ = [
@@ -89,7 +89,7 @@ _ROOMS = {
         "TransformFailed",
     ),
     "models": ("Model",),
-    "producing.offsets": ("safe_send_offsets",),
+    "producing.offsets": ("ErrorAction", "safe_send_offsets"),
     "config.options": ("SwitchOptions",),
     "producing.pipeline": ("Pipeline",),
     "processor": ("ExactlyOnceProcessor",),
@@ -97,7 +97,6 @@ _ROOMS = {
     "dead_letters": ("DeadLetter",),
     "records": ("Record",),
     "transform": ("AsyncTransform",),
-    "error_actions": ("ErrorAction",),
     "switch": ("ProducerSwitch",),
     "client.discovery": ("UsageTopic",),
     "client.topic_latch_store": ("TopicLatchStore",),

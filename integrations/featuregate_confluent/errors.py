@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
-    from featuregate_confluent.error_actions import ErrorAction
     from featuregate_confluent.models import Model
+    from featuregate_librdkafka.error_table import ErrorAction
 
 
 class SettingsContradict(ConfigError):

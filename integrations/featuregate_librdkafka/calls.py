@@ -24,8 +24,12 @@ _Answer: TypeAlias = tuple[BaseException | None, Any]
 _Calls: TypeAlias = SimpleQueue["Call[Any] | None"]
 
 
+class NotReturned(TimeoutError):
+    """A call of the client has not returned within its bound."""
+
+
 class Within(Protocol):
-    """Makes a call with a bound: returns or raises what the call does, or raises TimeoutError."""
+    """Makes a call with a bound: returns or raises what the call does, or raises NotReturned."""
 
     def __call__(self, seconds: float, call: Callable[[], T], /) -> T:
         """Make the call."""
@@ -56,7 +60,7 @@ class Call(Generic[T]):
 
         Raises
         ------
-        TimeoutError
+        NotReturned
             A call has not returned. It may still do so; leave the objects alone that it uses. No call follows it.
         """
         try:
@@ -87,7 +91,7 @@ class Call(Generic[T]):
     def _within(self, seconds: float, call: Callable[[], Any]) -> Any:
         self._bound, self._until = seconds, time.monotonic() + seconds
         if self.given_up:
-            raise TimeoutError("no thread waits for this call any more")
+            raise NotReturned("no thread waits for this call any more")
         return call()
 
     def _answer(self) -> _Answer:
@@ -96,7 +100,7 @@ class Call(Generic[T]):
                 return self._answers.get(timeout=_CHECK_SECONDS)
             except Empty:
                 if time.monotonic() >= self._until:
-                    raise TimeoutError(f"the call has not returned within {self._bound:g} s") from None
+                    raise NotReturned(f"the call has not returned within {self._bound:g} s") from None
 
 
 class Callers:
@@ -149,7 +153,7 @@ def call_within(seconds: float, call: Callable[[], T]) -> T:
 
     Raises
     ------
-    TimeoutError
+    NotReturned
         As :meth:`Call.result`.
     """
     with closing(Callers()) as callers:

@@ -1,4 +1,4 @@
-"""Kafka errors that clients meet in any integration: which pass, which mean fenced, and how an error is shown."""
+"""Kafka errors that clients meet in any integration: which pass, and how an error is shown."""
 
 from __future__ import annotations
 
@@ -21,13 +21,6 @@ TRANSIENT_ERRORS: Final = frozenset(
     }
 )
 """Errors that pass while a group moves to another coordinator, or while a transaction ends."""
-
-_FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
-
-
-def is_fenced(failure: KafkaException) -> bool:
-    """Say whether another producer has taken the transactional id, or the transaction has timed out."""
-    return failure.args[0].name() in _FENCED
 
 
 def description_of(failure: KafkaException) -> str:

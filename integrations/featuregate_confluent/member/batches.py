@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from featuregate_confluent.member.positions import by_partition, ends_of, next_offsets, offsets_to_commit
 from featuregate_confluent.models import Model
-from featuregate_confluent.producing.transaction import Transaction, TransactionOwner
+from featuregate_confluent.producing.transaction import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from featuregate_confluent.client.latch_topic import LatchTopic
     from featuregate_confluent.member.state import MemberState
+    from featuregate_confluent.producing.owner import TransactionOwner
     from featuregate_confluent.producing.producers import Producers
 
 

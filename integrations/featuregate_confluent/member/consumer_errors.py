@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaError
 
-from featuregate_confluent.error_actions import ErrorAction, action_for, explain
 from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
+from featuregate_librdkafka.error_actions import ErrorAction, action_for, explain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate_confluent.client.committed import CommittedOffset, named, stable_read
 from featuregate_confluent.client.pending import GroupUnreadable
-from featuregate_confluent.error_actions import ErrorAction, action_for
 from featuregate_confluent.errors import LatchTopicUnreadable, MustRejoin, SwitchFatal
 from featuregate_confluent.events import PartitionsTakenOver, SwitchEvent
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.protocol import Partition, ids_to_take, partitions_to_read
 from featuregate_confluent.member.positions import move
+from featuregate_librdkafka.error_actions import ErrorAction, action_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

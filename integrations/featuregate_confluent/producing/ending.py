@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from featuregate_confluent.error_actions import ErrorAction, action_for, explain
 from featuregate_confluent.errors import CommitRefused
-from featuregate_confluent.producing.offsets import (
-    GRACE_SECONDS,
-    SEND_SECONDS,
-    STOOD_STILL,
-    OffsetsUnanswered,
-    send_offsets,
-    words,
-)
+from featuregate_confluent.producing.offsets import SEND_SECONDS, send_offsets
 from featuregate_confluent.producing.outcome import (
     Committed,
     Lost,
@@ -27,111 +16,91 @@ from featuregate_confluent.producing.outcome import (
     RolledBack,
     lost_by,
     rolled_back_by,
-    was_fenced,
 )
+from featuregate_librdkafka.calls import Call, NotReturned
+from featuregate_librdkafka.error_table import ErrorAction
+from featuregate_librdkafka.transaction_calls import STOOD_STILL, CallFailed, TransactionalProducer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from featuregate_librdkafka.calls import Call, Within
+    from collections.abc import Sequence
 
 END_SECONDS: Final = 60.0
 
 
 def send_and_commit(
-    producer: Producer,
+    producer: TransactionalProducer,
     consumer: Consumer,
     offsets: Sequence[TopicPartition],
     *,
     timeout: float,
     generation: int | None,
-    within: Within,
 ) -> Outcome:
     """Send the offsets and commit; abort if that is refused.
 
     The abort does not wait for the loop, because brokers wait no longer than the transaction's timeout.
     """
     try:
-        sent_in = send_offsets(producer, consumer, list(offsets), timeout=timeout, generation=generation, within=within)
-        _commit(producer, within)
-    except CommitRefused as refused:
-        return _after(refused, producer, within)
-    except KafkaException as failure:
-        return lost_by(failure)
+        sent_in = send_offsets(producer, consumer, list(offsets), timeout=timeout, generation=generation)
+    except (CommitRefused, CallFailed) as refused:
+        return _after(refused, producer)
+    try:
+        producer.commit(END_SECONDS)
+    except CallFailed as failed:
+        if failed.action is ErrorAction.ABORT or (failed.row.record and not failed.is_fatal):
+            return roll_back(producer, rolled_back_by(failed))
+        return lost_by(failed)
     return Committed(sent_in)
 
 
-def roll_back_failed(
-    producer: Producer, consumer: Consumer, offsets: Sequence[TopicPartition], outcome: RolledBack, within: Within
-) -> Outcome:
-    """Abort a transaction that has failed in the background, and return the reason.
-
-    ``produce()`` gives ``_STATE`` then, whatever the reason is, and the call that sends the offsets gives the reason.
-    """
-    try:
-        send_offsets(producer, consumer, list(offsets), timeout=SEND_SECONDS, within=within)
-    except CommitRefused as refused:
-        return _after(refused, producer, within)
-    return roll_back(producer, outcome, within)
-
-
-def roll_back(producer: Producer, outcome: RolledBack, within: Within) -> Outcome:
+def roll_back(producer: TransactionalProducer, outcome: RolledBack) -> Outcome:
     """Abort, and return this outcome; or `Lost` if that fails, with both reasons.
 
     What is done about a refused record waits then, because it comes again with the next producer.
     """
     try:
         with suppress(RuntimeError):  # the producer was closed with its partition, and the transaction with it
-            _end(producer.abort_transaction, within)
-    except KafkaException as failure:
-        lost = lost_by(failure, fatal=outcome.fatal and not outcome.refused)
-        return replace(lost, why=f"{lost.why}; the abort was due to: {outcome.why}")
+            producer.abort(END_SECONDS)
+    except CallFailed as failed:
+        failed.why = f"{failed.why}; the abort was due to: {outcome.why}"
+        return lost_by(failed, fatal=outcome.fatal and not outcome.refused)
     return outcome
 
 
-def _after(refused: CommitRefused, producer: Producer, within: Within) -> Outcome:
-    """Return the outcome after the offsets, or the commit, were refused: abort where that is due."""
-    if refused.action is ErrorAction.REJOIN:
-        unanswered = isinstance(refused, OffsetsUnanswered)
-        return Lost(why=refused.why, cause=refused, fenced=was_fenced(refused), unanswered=unanswered)
-    if isinstance(refused.__cause__, KafkaException):
-        outcome = rolled_back_by(refused.__cause__, refused.why, refused)
-    else:
-        outcome = RolledBack(why=refused.why, cause=refused, fatal=refused.action is ErrorAction.FATAL)
-    return roll_back(producer, outcome, within)
+def roll_back_with_reason(
+    producer: TransactionalProducer, consumer: Consumer, offsets: Sequence[TopicPartition], outcome: RolledBack
+) -> Outcome:
+    """Abort, and return the outcome with the reason of a transaction that has failed in the background.
+
+    ``produce()`` gives ``_STATE`` then, whatever the reason is, and the call that sends the offsets gives the reason.
+    """
+    if isinstance(outcome.cause, KafkaException) and outcome.cause.args[0].name() == "_STATE":
+        try:
+            send_offsets(producer, consumer, list(offsets), timeout=SEND_SECONDS)
+        except (CommitRefused, CallFailed) as refused:
+            return _after(refused, producer)
+    return roll_back(producer, outcome)
 
 
 def outcome_of(call: Call[Outcome]) -> Outcome:
     """Wait for the outcome; the producer is lost where the call that uses it does not return."""
     try:
         return call.result()
-    except TimeoutError as timeout:
-        if not call.given_up:
-            raise
-        return Lost(why=f"{timeout}: {STOOD_STILL}", cause=timeout)
+    except NotReturned as stuck:
+        return Lost(why=f"{stuck}: {STOOD_STILL}", cause=stuck)
 
 
-def _commit(producer: Producer, within: Within) -> None:
-    """Commit. Raises CommitRefused where it has to be aborted, and KafkaException where its end is unknown."""
-    try:
-        _end(producer.commit_transaction, within)
-    except KafkaException as failure:
-        error = failure.args[0]
-        row = explain(error)
-        if row.action is ErrorAction.ABORT or (row.record and not error.fatal()):
-            raise CommitRefused(row.action, words(error)) from failure
-        raise
+def _after(refused: CommitRefused | CallFailed, producer: TransactionalProducer) -> Outcome:
+    """Return the outcome after the offsets were refused: abort where that is due.
 
-
-def _end(end: Callable[[float], None], within: Within) -> None:
-    """Commit or abort; retry while the error allows it."""
-    deadline = time.monotonic() + END_SECONDS
-    while True:
-        left = max(deadline - time.monotonic(), 0.1)
-        try:
-            within(left + GRACE_SECONDS, partial(end, left))
-        except KafkaException as failure:
-            if action_for(failure.args[0]) is not ErrorAction.RETRY or time.monotonic() >= deadline:
-                raise
-        else:
-            return
+    Where no broker answered, the transaction stays open: brokers may still take its offsets, also after an abort, and
+    the next transaction of the producer would commit them (KIP-890). The next producer with this transactional id
+    aborts this transaction, and brokers then refuse what has the epoch of before.
+    """
+    if isinstance(refused, CommitRefused):
+        fatal = refused.action is ErrorAction.FATAL
+        return roll_back(producer, RolledBack(why=refused.why, cause=refused, fatal=fatal))
+    if refused.is_unanswered or refused.action is ErrorAction.REJOIN:
+        return Lost(
+            why=refused.why, cause=refused.__cause__, fenced=refused.is_fenced, unanswered=refused.is_unanswered
+        )
+    return roll_back(producer, rolled_back_by(refused))

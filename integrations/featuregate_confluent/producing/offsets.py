@@ -7,20 +7,18 @@ given any.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from featuregate_confluent.client.cluster import read_cluster_id
 from featuregate_confluent.client.pending import GroupUnreadable
-from featuregate_confluent.error_actions import ErrorAction, action_for, explain, may_arrive_later
 from featuregate_confluent.errors import CommitRefused, SwitchFatal
 from featuregate_confluent.latch import marks
 from featuregate_confluent.latch.protocol import require_same_cluster
-from featuregate_librdkafka.calls import Within, call_within
+from featuregate_librdkafka.error_table import ErrorAction
+from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,22 +28,8 @@ if TYPE_CHECKING:
 
 SEND_SECONDS: Final = 30.0
 CLUSTER_SECONDS: Final = 5.0
-GRACE_SECONDS: Final = 2.0
-"""An answer may come so much later than librdkafka's own bound."""
-STOOD_STILL: Final = "the client waits for a broker that went away"
 _HEADER: Final = b"CGMDv2:"
 _GENERATION_BYTES: Final = 4
-
-
-class OffsetsUnanswered(CommitRefused):
-    """No broker answered whether it took the offsets. Leave the transaction open, and drop the producer.
-
-    Brokers may still take them, also after an abort: the next transaction of the producer would commit them (KIP-890).
-    The next producer with this transactional id aborts this one, and brokers then refuse what has the epoch of before.
-    """
-
-    def __init__(self, why: str) -> None:
-        super().__init__(ErrorAction.REJOIN, why)
 
 
 class GroupMetadata(NamedTuple):
@@ -136,17 +120,20 @@ def safe_send_offsets(
     if mark is not None:
         text = marks.write(mark)
         offsets = [TopicPartition(offset.topic, offset.partition, offset.offset, text) for offset in offsets]
-    return send_offsets(producer, consumer, offsets, timeout=timeout)
+    try:
+        return send_offsets(TransactionalProducer(producer), consumer, offsets, timeout=timeout)
+    except CallFailed as failed:
+        action = ErrorAction.REJOIN if failed.is_unanswered else failed.action
+        raise CommitRefused(action, failed.why) from failed.__cause__
 
 
 def send_offsets(
-    producer: Producer,
+    producer: TransactionalProducer,
     consumer: Consumer,
     offsets: list[TopicPartition],
     *,
     timeout: float = SEND_SECONDS,
     generation: int | None = None,
-    within: Within = call_within,
 ) -> int:
     """Send offsets with fresh metadata; only in ``generation``, if one is given.
 
@@ -155,30 +142,25 @@ def send_offsets(
     Raises
     ------
     CommitRefused
-        See :func:`safe_send_offsets`.
+        They were not sent: the consumer is not a member, or the group has moved on.
+    CallFailed
+        They were not accepted.
     """
-    deadline = time.monotonic() + timeout
-    while True:
-        # Anew for each attempt: a rebalance may have come between the two.
-        fresh = consumer.consumer_group_metadata()
+    who = GroupMetadata(-1, "")
+
+    def fresh_metadata() -> bytes:
+        nonlocal who
+        fresh: bytes = consumer.consumer_group_metadata()
         who = read_group_metadata(fresh)
         _check(who, generation)
-        left = max(deadline - time.monotonic(), 0.1)
-        try:
-            within(left + GRACE_SECONDS, partial(producer.send_offsets_to_transaction, offsets, fresh, left))
-        except TimeoutError as timed_out:
-            # rd_kafka_coord_req waits without a bound for the group's coordinator as the producer remembers it, also
-            # where the client has given that broker up since. A new producer asks anew.
-            raise OffsetsUnanswered(f"{timed_out}: {STOOD_STILL}") from timed_out
-        except KafkaException as failure:
-            error: KafkaError = failure.args[0]
-            action = action_for(error)
-            if action is ErrorAction.RETRY and deadline > time.monotonic():
-                continue
-            why = f"{words(error)}; sent as member {who.member_id} of generation {who.generation}"
-            unanswered = action is ErrorAction.RETRY or may_arrive_later(error)
-            raise (OffsetsUnanswered(why) if unanswered else CommitRefused(action, why)) from failure
-        return who.generation
+        return fresh
+
+    try:
+        producer.send_offsets(offsets, fresh_metadata, timeout)
+    except CallFailed as failed:
+        failed.why = f"{failed.why}; sent as member {who.member_id} of generation {who.generation}"
+        raise
+    return who.generation
 
 
 def _require_own_cluster(decision: Decision, producer: Producer, offsets: list[TopicPartition]) -> None:
@@ -203,8 +185,3 @@ def _check(who: GroupMetadata, generation: int | None) -> None:
         raise CommitRefused(
             ErrorAction.ABORT, f"the group moved on from generation {generation} to {who.generation} meanwhile"
         )
-
-
-def words(error: KafkaError) -> str:
-    """Return the text of a client's error, and what it means."""
-    return f"{error.name()}: {explain(error).reason} ({error.str()})"

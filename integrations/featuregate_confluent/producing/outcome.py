@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from confluent_kafka import KafkaException
+from featuregate_librdkafka.error_table import ErrorAction
 
-from featuregate_confluent.error_actions import ErrorAction, action_for, explain
-from featuregate_confluent.producing.offsets import words
-from featuregate_librdkafka.error_codes import is_fenced
+if TYPE_CHECKING:
+    from featuregate_librdkafka.transaction_calls import CallFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +49,16 @@ class Lost:
 Outcome: TypeAlias = Committed | RolledBack | Lost
 
 
-def rolled_back_by(failure: KafkaException, why: str, cause: BaseException | None = None) -> RolledBack:
+def rolled_back_by(failed: CallFailed, why: str | None = None) -> RolledBack:
     """Return the outcome after an error that only an abort follows."""
-    row = explain(failure.args[0])
+    row = failed.row
     fatal = row.action is ErrorAction.FATAL
-    return RolledBack(why=why, cause=cause or failure, fatal=fatal, refused=row.record, unexplained=row.unexplained)
+    return RolledBack(
+        why=why or failed.why, cause=failed.__cause__, fatal=fatal, refused=row.record, unexplained=row.unexplained
+    )
 
 
-def lost_by(failure: KafkaException, *, fatal: bool = False) -> Lost:
+def lost_by(failed: CallFailed, *, fatal: bool = False) -> Lost:
     """Return the outcome after an error that leaves the end of the transaction unknown."""
-    error = failure.args[0]
-    fatal = fatal or action_for(error) is ErrorAction.FATAL
-    return Lost(why=words(error), cause=failure, fenced=is_fenced(failure), fatal=fatal)
-
-
-def was_fenced(cause: BaseException | None) -> bool:
-    """Say whether the Kafka error behind an exception means that the producer was fenced."""
-    while cause is not None and not isinstance(cause, KafkaException):
-        cause = cause.__cause__
-    return cause is not None and is_fenced(cause)
+    fatal = fatal or failed.action is ErrorAction.FATAL
+    return Lost(why=failed.why, cause=failed.__cause__, fenced=failed.is_fenced, fatal=fatal)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaException, Producer
 
 from featuregate_confluent.client.committed import named
 from featuregate_confluent.config import settings
 from featuregate_confluent.config.transactional_ids import partition_transactional_id, process_transactional_id
-from featuregate_confluent.error_actions import ErrorAction, action_for
 from featuregate_confluent.errors import MustRejoin, SwitchFatal
 from featuregate_librdkafka.closing import close_producer
+from featuregate_librdkafka.error_table import ErrorAction
+from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -181,19 +181,13 @@ class Producers:
             producer = Producer(config, logger=logger)
         except KafkaException as failure:
             raise SwitchFatal(f"the producer's properties are refused: {failure.args[0].str()}") from failure
-        deadline = time.monotonic() + self._timeout
-        while True:
-            try:
-                producer.init_transactions(max(deadline - time.monotonic(), 0.1))
-            except KafkaException as failure:
-                error: KafkaError = failure.args[0]
-                action = action_for(error)
-                if action is ErrorAction.RETRY and deadline > time.monotonic():
-                    continue
-                _close(producer)
-                why = f"transactional id {transactional_id!r} could not be taken: {error.name()} ({error.str()})"
-                raise (SwitchFatal if action is ErrorAction.FATAL else MustRejoin)(why) from failure
-            return producer
+        try:
+            TransactionalProducer(producer).initialize(self._timeout)
+        except CallFailed as failed:
+            _close(producer)
+            why = f"transactional id {transactional_id!r} could not be taken: {failed}"
+            raise (SwitchFatal if failed.action is ErrorAction.FATAL else MustRejoin)(why) from failed.__cause__
+        return producer
 
 
 def _close_all(producers: Collection[Producer]) -> None:

@@ -1,58 +1,39 @@
-"""What follows where a client does not take a record: wait for room, or end the transaction."""
+"""What follows where a client does not take a record, and a callback of the app that fails."""
 
 from __future__ import annotations
 
 import logging
-import time
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
-
-from featuregate_confluent.error_actions import ErrorAction, action_for
-from featuregate_confluent.producing.offsets import words
-from featuregate_confluent.producing.outcome import Lost, RolledBack, rolled_back_by, was_fenced
+from featuregate_confluent.producing.outcome import Lost, RolledBack, lost_by, rolled_back_by
+from featuregate_librdkafka.error_table import ErrorAction
+from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from confluent_kafka import KafkaError, Message, Producer
 
 Delivery: TypeAlias = "Callable[[KafkaError | None, Message], None]"
 
 logger = logging.getLogger("featuregate.confluent")
 
 FULL_SECONDS: Final = 60.0
-_ROOM_SECONDS: Final = 0.05
 
 
 def send_when_room(producer: Producer, topic: str, send: Callable[[], None]) -> Lost | RolledBack | None:
     """Send a record once the producer's queue has room, and return None; or the outcome if it was not sent."""
-    deadline = time.monotonic() + FULL_SECONDS
     try:
-        while True:
-            producer.poll(_ROOM_SECONDS)  # confluent-kafka raises the errors of its callbacks from here
-            try:
-                send()
-            except BufferError as full:
-                if time.monotonic() > deadline:
-                    return RolledBack(why=f"the producer's queue stayed full for {FULL_SECONDS:g} s", cause=full)
-            else:
-                return None
-    except KafkaException as failure:
-        return refused(topic, failure)
+        TransactionalProducer(producer).send_when_room(send, FULL_SECONDS)
+    except CallFailed as failed:
+        return refused(topic, failed)
+    return None
 
 
-def refused(topic: str, failure: KafkaException) -> Lost | RolledBack:
+def refused(topic: str, failed: CallFailed) -> Lost | RolledBack:
     """Return the outcome of a transaction of which a record was refused."""
-    action = action_for(failure.args[0])
-    why = f"a record for topic {topic!r} was not taken: {words(failure.args[0])}"
-    if action is ErrorAction.REJOIN:
-        return Lost(why=why, cause=failure, fenced=was_fenced(failure))
-    return rolled_back_by(failure, why)
-
-
-def failed_before(outcome: RolledBack) -> bool:
-    """Return whether the transaction has failed in the background, for a reason that is not this one."""
-    return isinstance(outcome.cause, KafkaException) and outcome.cause.args[0].name() == "_STATE"
+    failed.why = f"a record for topic {topic!r} was not taken: {failed.why}"
+    return lost_by(failed) if failed.action is ErrorAction.REJOIN else rolled_back_by(failed)
 
 
 def logging_errors(on_delivery: Delivery) -> Delivery:

@@ -9,15 +9,16 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
-from featuregate_confluent.errors import Aborted, MustRejoin, SwitchError, SwitchFatal
-from featuregate_confluent.producing.ending import outcome_of, roll_back, roll_back_failed, send_and_commit
+from featuregate_confluent.errors import Aborted, MustRejoin, SwitchFatal
+from featuregate_confluent.producing.ending import outcome_of, roll_back_with_reason, send_and_commit
 from featuregate_confluent.producing.offsets import SEND_SECONDS
 from featuregate_confluent.producing.outcome import Committed, Lost, Outcome, RolledBack, lost_by
-from featuregate_confluent.producing.sending import Delivery, failed_before, logging_errors, refused, send_when_room
+from featuregate_confluent.producing.sending import Delivery, logging_errors, refused, send_when_room
+from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,28 +28,10 @@ if TYPE_CHECKING:
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.models import Model
     from featuregate_confluent.producing.assignment import Assignment
-    from featuregate_confluent.producing.rounds import Rounds
-    from featuregate_librdkafka.calls import Call, Callers, Within
+    from featuregate_confluent.producing.owner import TransactionOwner
+    from featuregate_librdkafka.calls import Call, Within
 
 Data: TypeAlias = bytes | str | None
-
-
-class TransactionOwner(Protocol):
-    """What the transactions of a member share."""
-
-    rounds: Rounds
-    """Measures how long the app's code takes, and knows the limits."""
-    callers: Callers
-    """Threads for calls with a bound, which run beside the app's code."""
-
-    @property
-    def under_way(self) -> set[Transaction]:
-        """Transactions whose producer is in use by a call, or whose outcome is not concluded yet."""
-        ...
-
-    def conclude(self, transaction: Transaction, outcome: Outcome) -> SwitchError | None:
-        """Apply an outcome to the member, and return the error for the app; None after a commit."""
-        ...
 
 
 class Transaction:
@@ -176,9 +159,9 @@ class Transaction:
         self._began = time.monotonic()
         self._keeper.rounds.begun(self)
         try:
-            self.producer.begin_transaction()
-        except KafkaException as failure:
-            self._raise(lost_by(failure))
+            TransactionalProducer(self.producer).begin()
+        except CallFailed as failed:
+            self._raise(lost_by(failed))
         self._open = True
 
     def produce(
@@ -224,7 +207,7 @@ class Transaction:
         except BufferError:
             outcome = send_when_room(self.producer, topic, partial(send, topic, value, key, partition, **more))
         except KafkaException as failure:
-            outcome = refused(topic, failure)
+            outcome = refused(topic, CallFailed.of(failure))
         else:
             return
         match outcome:
@@ -297,12 +280,11 @@ class Transaction:
         """Send the offsets and commit, in a thread beside the loop."""
         try:
             return send_and_commit(
-                self.producer,
+                TransactionalProducer(self.producer, within),
                 self.consumer,
                 self.offsets,
                 timeout=min(SEND_SECONDS, self._keeper.rounds.limits.transaction),
                 generation=self._first_v2_generation,
-                within=within,
             )
         finally:
             self._ended = time.monotonic()
@@ -338,10 +320,12 @@ class Transaction:
 
     def _abort(self, outcome: RolledBack) -> NoReturn:
         """Abort for this reason. Raises Aborted, or a graver error."""
-        work = partial(roll_back, self.producer, outcome)
-        if failed_before(outcome):
-            work = partial(roll_back_failed, self.producer, self.consumer, self.offsets, outcome)
-        self._conclude(self._start(work))
+
+        def roll_back(within: Within) -> Outcome:
+            producer = TransactionalProducer(self.producer, within)
+            return roll_back_with_reason(producer, self.consumer, self.offsets, outcome)
+
+        self._conclude(self._start(roll_back))
         raise Aborted(outcome.why)
 
     def _raise(self, outcome: Lost) -> NoReturn:

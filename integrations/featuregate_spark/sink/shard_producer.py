@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import logging
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from featuregate_librdkafka.calls import call_within
 from featuregate_librdkafka.closing import close_producer
-from featuregate_librdkafka.error_codes import description_of, is_fenced
+from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer
 from featuregate_spark.errors import TransactionTimedOut, WriteFailed
 from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, QUICK, QUIET, Clients
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from featuregate_spark.sink.shards import Shard
 
 _log = logging.getLogger("featuregate.spark.sink")
 
-_QUEUE_FULL_SECONDS: Final = 0.01
 _CLOSE_SECONDS: Final = 3.0
 _PURGED: Final = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)  # noqa: SLF001 - librdkafka's names begin so
 
@@ -59,7 +57,8 @@ class ShardProducer:
             "delivery.report.only.error": True,
             "logger": _log,
         }
-        self._producer = clients.producer({**QUIET, **QUICK, **shard.batch.producer, **own})
+        self._client = clients.producer({**QUIET, **QUICK, **shard.batch.producer, **own})
+        self._producer = TransactionalProducer(self._client)
 
     def __enter__(self) -> Self:
         return self
@@ -70,14 +69,15 @@ class ShardProducer:
     def close(self) -> None:
         """Close the producer; an open transaction is aborted. Where that fails, log it, and leave the producer."""
         try:
-            close_producer(self._producer, _CLOSE_SECONDS)
+            close_producer(self._client, _CLOSE_SECONDS)
         except (KafkaException, TimeoutError) as error:  # it has failed, or is left behind with its threads
             _log.info("%s: its producer was not closed: %r", self._shard, error)
 
     def fence_previous(self) -> None:
         """Call init_transactions(): it fences the previous producer of the shard and aborts its open transaction."""
         self._connect()
-        self._retry("its transactional id could not be initialized", self._producer.init_transactions)
+        with self._failing("its transactional id could not be initialized"):
+            self._producer.initialize(self._shard.batch.timeout)
 
     def continue_with(self, shard: Shard) -> bool:
         """Write the next batch of the same shard; return False where its last transaction was not the previous one."""
@@ -95,73 +95,55 @@ class ShardProducer:
         batch = self._shard.batch
         with suppress(KafkaException):
             for _ in ("bootstrap server", "broker"):
-                self._producer.list_topics(batch.topic or batch.progress_topic, batch.timeout)
+                self._client.list_topics(batch.topic or batch.progress_topic, batch.timeout)
 
     def begin(self) -> None:
         """Begin the transaction."""
         self._began = time.monotonic()
-        try:
-            self._producer.begin_transaction()
-        except KafkaException as failure:
-            self._fail("its transaction could not begin", failure)
+        with self._failing("its transaction could not begin"):
+            self._producer.begin()
 
     def send(self, records: Iterable[Record]) -> None:
         """Add records to the transaction; wait while the producer's queue is full."""
-        self._send(self._producer.produce, records)
+        self._send(self._client.produce, records)
 
     def send_with_headers(self, records: Iterable[tuple[*Record, Headers]]) -> None:
         """Add records that may have headers; wait while the producer's queue is full."""
 
         def produce(topic: str, value: bytes | None, key: bytes | None, partition: int, headers: Headers) -> None:
             pairs = [(each["key"], each["value"]) for each in headers or ()]
-            self._producer.produce(topic, value, key, partition, headers=pairs)
+            self._client.produce(topic, value, key, partition, headers=pairs)
 
         self._send(produce, records)
 
     def _send(self, produce: Callable[..., object], records: Iterable[tuple[Any, ...]]) -> None:
         for record in records:  # the tuple as it is: keywords, even none in a dict, take a fifth more
             try:
-                try:
-                    produce(*record)
-                except BufferError:
-                    self._send_when_there_is_room(partial(produce, *record))
+                produce(*record)
+            except BufferError:
+                with self._failing(f"{_named(record)} was not accepted"):
+                    self._producer.send_when_room(partial(produce, *record), self._shard.batch.timeout)
             except KafkaException as failure:
-                self._fail(f"{_named(record)} was not accepted", failure)
+                raise self._error(f"{_named(record)} was not accepted", CallFailed.of(failure)) from failure
             except (TypeError, ValueError) as error:  # a header that is null
                 raise WriteFailed(f"{self._shard}: {_named(record)} was not accepted: {error}") from error
 
-    def _send_when_there_is_room(self, produce: Callable[[], object]) -> None:
-        timeout = self._shard.batch.timeout
-        deadline = time.monotonic() + timeout
-        while True:
-            self._poll(_QUEUE_FULL_SECONDS)
-            with suppress(BufferError):
-                produce()
-                return
-            if time.monotonic() > deadline:
-                raise WriteFailed(f"{self._shard}: the producer's queue was full for {timeout:g} s")
-
     def poll(self) -> None:
         """Poll for delivery errors without blocking."""
-        self._poll(0)
+        with self._failing("its producer has failed"):
+            self._producer.poll(0)
 
     def commit_progress(self, group: Any) -> None:
         """Add the shard's progress to the transaction."""
         batch = self._shard.batch
         offset = TopicPartition(batch.progress_topic, self._shard.number, batch.batch_id + 1, batch.metadata)
-
-        def send(timeout: float) -> None:
-            # The client may wait for a broker that is gone, whatever timeout it is given.
-            call_within(
-                timeout + _QUEUE_FULL_SECONDS,
-                lambda: self._producer.send_offsets_to_transaction([offset], group, timeout),
-            )
-
-        self._retry("its progress could not be sent", send)
+        with self._failing("its progress could not be sent"):
+            self._producer.send_offsets([offset], lambda: group, batch.timeout)
 
     def commit(self) -> None:
         """Commit the transaction: when this returns, all of its rows count."""
-        self._retry("its transaction could not be committed", self._producer.commit_transaction)
+        with self._failing("its transaction could not be committed"):
+            self._producer.commit(self._shard.batch.timeout)
         self.committed = self._shard.batch.batch_id
 
     def abort(self, error: BaseException) -> BaseException:
@@ -172,15 +154,13 @@ class ShardProducer:
         """
         if not isinstance(error, ProducerFenced):
             try:
-                self._producer.abort_transaction(self._shard.batch.timeout)
-            except KafkaException as failure:
-                if is_fenced(failure) and isinstance(error, WriteFailed):
-                    error = ProducerFenced(f"{error}: {description_of(failure)}")
+                self._producer.abort(self._shard.batch.timeout)
+            except CallFailed as failed:
+                if failed.is_fenced and isinstance(error, WriteFailed):
+                    error = ProducerFenced(f"{error}: {failed}")
                 else:
                     _log.warning(
-                        "%s: the transaction was not aborted, and ends by its timeout: %s",
-                        self._shard,
-                        description_of(failure),
+                        "%s: the transaction was not aborted, and ends by its timeout: %s", self._shard, failed
                     )
         if isinstance(error, ProducerFenced):
             return self._timed_out(error) or error
@@ -208,31 +188,15 @@ class ShardProducer:
             where = f"topic {message.topic()!r}, partition {message.partition()}"
             self._delivery_error = f"the first delivery error was for {where}: {error.name()}: {error.str()}"
 
-    def _poll(self, seconds: float) -> None:
-        """Serve delivery reports. A fatal error is raised here, as confluent-kafka passes none to an ``error_cb``."""
+    @contextmanager
+    def _failing(self, what: str) -> Iterator[None]:
         try:
-            self._producer.poll(seconds)
-        except KafkaException as failure:
-            self._fail("its producer has failed", failure)
+            yield
+        except CallFailed as failed:
+            raise self._error(what, failed) from failed.__cause__
 
-    def _retry(self, what: str, call: Callable[[float], object]) -> None:
-        """Make a call of the client; repeat it after an error that is retriable, until the batch's timeout."""
-        timeout = self._shard.batch.timeout
-        deadline = time.monotonic() + timeout
-        while True:
-            try:
-                call(max(deadline - time.monotonic(), 0.1))
-            except KafkaException as failure:
-                if not failure.args[0].retriable() or time.monotonic() > deadline:
-                    self._fail(what, failure)
-            except TimeoutError:
-                raise WriteFailed(f"{self._shard}: {what}: no answer within {timeout:g} s") from None
-            else:
-                return
-
-    def _fail(self, what: str, failure: KafkaException) -> NoReturn:
-        kind = ProducerFenced if is_fenced(failure) else WriteFailed
-        raise kind(f"{self._shard}: {what}: {description_of(failure)}") from failure
+    def _error(self, what: str, failed: CallFailed) -> Exception:
+        return (ProducerFenced if failed.is_fenced else WriteFailed)(f"{self._shard}: {what}: {failed}")
 
 
 def _named(record: tuple[Any, ...]) -> str:

@@ -110,9 +110,11 @@ def write_shards(shards: Sequence[Shard], rows: Iterator[pa.RecordBatch], kept: 
 def _send(first: pa.RecordBatch | None, rows: Iterator[pa.RecordBatch], attempts: Mapping[int, ShardAttempt]) -> None:
     """Send all rows, each by the attempt at its shard."""
     while first is not None:
-        for number in _shards_in(first):
+        numbers = _shards_in(first)
+        for number in numbers:
             if number not in attempts:
                 raise _not_replayable(number, attempts.values())
+        for number in numbers:
             own = first if len(attempts) == 1 else first.filter(pc.equal(first.column("shard"), number))
             attempts[number].send(own)
         first = next(rows, None)

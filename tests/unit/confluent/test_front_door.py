@@ -15,7 +15,6 @@ PURE = (
     "config.properties",
     "config.settings",
     "config.transactional_ids",
-    "error_actions",
     "errors",
     "events",
     "latch.marks",

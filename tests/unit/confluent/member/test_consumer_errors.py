@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from featuregate_confluent.error_actions import ErrorAction, action_for
 from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
 from featuregate_confluent.member.consumer_errors import raise_for_consumer_errors
+from featuregate_librdkafka.error_actions import ErrorAction, action_for
 
 DONE_FOR = KafkaError._FATAL
 

@@ -43,7 +43,7 @@ def test_a_queue_that_stays_full_ends_the_transaction(monkeypatch: pytest.Monkey
     monkeypatch.setattr(sending, "FULL_SECONDS", 0.0)
     outcome = Queue(1_000_000_000).outcome()
     assert isinstance(outcome, RolledBack)
-    assert "stayed full" in outcome.why
+    assert "queue was full" in outcome.why
     assert isinstance(outcome.cause, BufferError)
 
 

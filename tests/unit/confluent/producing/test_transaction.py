@@ -20,10 +20,10 @@ from featuregate_confluent.member.failure_limits import LOST_AT_MOST, UNEXPLAINE
 from featuregate_confluent.member.outcome_handler import OutcomeHandler
 from featuregate_confluent.member.positions import next_offsets, offsets_to_commit
 from featuregate_confluent.member.state import MemberState
-from featuregate_confluent.producing import offsets
 from featuregate_confluent.producing import transaction as transactions
 from featuregate_confluent.producing.rounds import Limits, Rounds
 from featuregate_confluent.producing.transaction import Transaction
+from featuregate_librdkafka import transaction_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -207,7 +207,7 @@ def test_a_transaction_whose_offsets_no_broker_answered_is_left_open(
 ) -> None:
     """Old brokers may take them after an abort, into the producer's next transaction: see test_late_offsets_live."""
     monkeypatch.setattr(transactions, "SEND_SECONDS", 0.1)
-    monkeypatch.setattr(offsets, "GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(transaction_calls, "GRACE_SECONDS", 0.1)
     client = Client(**ends)
     with pytest.raises(MustRejoin), desk.transaction(client):
         pass
@@ -353,7 +353,9 @@ class InterruptedSet(set):
         raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("failure", [KeyboardInterrupt(), ValueError("of a callback in the properties")])
+@pytest.mark.parametrize(
+    "failure", [KeyboardInterrupt(), ValueError("of a callback"), TimeoutError("of a callback in the properties")]
+)
 def test_an_error_before_the_conclusions_are_drawn_asks_for_another_consumer(
     desk: Desk, failure: BaseException
 ) -> None:

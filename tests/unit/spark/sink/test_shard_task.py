@@ -119,7 +119,7 @@ def test_an_abort_that_was_fenced_names_the_cause_of_a_fatal_error() -> None:
 
 def test_a_transaction_that_cannot_be_aborted_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """Kafka aborts the transaction at its timeout, and the task fails with the first error."""
-    shard = Shard(batch_on({}), 0)
+    shard = Shard(batch_on({}, timeout=0.1), 0)
     with pytest.raises(WriteFailed, match=r"_FATAL"):
         write(shard, [rows_of(shard, b"a")], Clients(FakeConsumer, DisconnectedProducer))
     assert "the transaction was not aborted, and ends by its timeout: _TRANSPORT" in caplog.text

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 from confluent_kafka import KafkaError, libversion
 
-from featuregate_confluent.error_actions import BY_FLAG, BY_NAME, ErrorAction, action_for, explain
+from featuregate_librdkafka.error_actions import BY_FLAG, BY_NAME, ErrorAction, action_for, explain
 
 HIGHEST_CODE = 200
 LOWEST_CODE = -200

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from featuregate_confluent.error_table import BY_FLAG, BY_NAME, NEW_PRODUCER, NO_NEW_EPOCH, ErrorAction, ErrorRow
+from featuregate_librdkafka.error_table import BY_FLAG, BY_NAME, NEW_PRODUCER, NO_NEW_EPOCH, ErrorAction, ErrorRow
 
 __all__ = [
     "BY_FLAG",

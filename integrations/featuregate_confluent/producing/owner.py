@@ -1,0 +1,30 @@
+"""The member that transactions belong to, as they see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from featuregate_confluent.errors import SwitchError
+    from featuregate_confluent.producing.outcome import Outcome
+    from featuregate_confluent.producing.rounds import Rounds
+    from featuregate_confluent.producing.transaction import Transaction
+    from featuregate_librdkafka.calls import Callers
+
+
+class TransactionOwner(Protocol):
+    """What the transactions of a member share."""
+
+    rounds: Rounds
+    """Measures how long the app's code takes, and knows the limits."""
+    callers: Callers
+    """Threads for calls with a bound, which run beside the app's code."""
+
+    @property
+    def under_way(self) -> set[Transaction]:
+        """Transactions whose producer is in use by a call, or whose outcome is not concluded yet."""
+        ...
+
+    def conclude(self, transaction: Transaction, outcome: Outcome) -> SwitchError | None:
+        """Apply an outcome to the member, and return the error for the app; None after a commit."""
+        ...

@@ -1,0 +1,159 @@
+"""The calls of a transactional producer: each has a deadline, and one kind of error, which says what to do."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+
+from featuregate_librdkafka.calls import NotReturned, Within, call_within
+from featuregate_librdkafka.error_actions import ErrorAction, explain, may_arrive_later
+from featuregate_librdkafka.error_table import ErrorRow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+GRACE_SECONDS: Final = 2.0
+"""An answer may come later than librdkafka's own bound by this much."""
+_ROOM_SECONDS: Final = 0.05
+_LEAST_SECONDS: Final = 0.1
+_FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
+STOOD_STILL: Final = "the client waits for a broker that went away"
+_UNANSWERED: Final = ErrorRow(ErrorAction.RETRY, STOOD_STILL)
+_FULL: Final = ErrorRow(ErrorAction.ABORT, "brokers may take the records of the next attempt")
+
+
+class CallFailed(Exception):
+    """A call of a producer failed, and no attempt before its deadline would help.
+
+    Attributes
+    ----------
+    action : ErrorAction
+        What to do.
+    row : ErrorRow
+        The action for the error, and why.
+    why : str
+        What happened.
+    """
+
+    def __init__(self, row: ErrorRow, why: str, error: KafkaError | None = None) -> None:
+        super().__init__(why)
+        self.row = row
+        self.action = row.action
+        self.why = why
+        self._error = error
+
+    @classmethod
+    def of(cls, failure: KafkaException) -> Self:
+        """Return the error for an exception of the client."""
+        error: KafkaError = failure.args[0]
+        row = explain(error)
+        failed = cls(row, f"{error.name()}: {row.reason} ({error.str()})", error)
+        failed.__cause__ = failure
+        return failed
+
+    @property
+    def name(self) -> str:
+        """Kafka's name of the error; empty where the client has not returned, or its queue is full."""
+        return "" if self._error is None else self._error.name()
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether another producer has taken the transactional id, or the transaction has timed out."""
+        return self.name in _FENCED
+
+    @property
+    def is_fatal(self) -> bool:
+        """Whether the client cannot be used any more."""
+        return self._error is not None and self._error.fatal()
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether brokers may still act on a request of the call."""
+        return self.action is ErrorAction.RETRY or (self._error is not None and may_arrive_later(self._error))
+
+    def __str__(self) -> str:
+        return self.why
+
+
+class TransactionalProducer:
+    """A producer with a transactional id. It keeps nothing: make one for each use of the client.
+
+    Calls that wait for brokers are repeated until their deadline where the error allows it. They run in another
+    thread, since the client may wait for a broker that is gone, whatever timeout it is given.
+
+    Raises
+    ------
+    CallFailed
+        From every call.
+    """
+
+    __slots__ = ("_within", "client")
+
+    def __init__(self, client: Producer, within: Within = call_within) -> None:
+        self.client = client
+        self._within = within
+
+    def initialize(self, seconds: float) -> None:
+        """Take the transactional id: this fences the previous producer, and aborts its open transaction."""
+        self._retry(self.client.init_transactions, seconds)
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        _call(self.client.begin_transaction)
+
+    def poll(self, seconds: float) -> None:
+        """Serve callbacks; confluent-kafka raises a fatal error from here, as it passes none to an ``error_cb``."""
+        _call(partial(self.client.poll, seconds))
+
+    def send_when_room(self, send: Callable[[], object], seconds: float) -> None:
+        """Send a record once the producer's queue has room."""
+        deadline = time.monotonic() + seconds
+        while True:
+            self.poll(_ROOM_SECONDS)
+            try:
+                _call(send)
+            except BufferError as full:
+                if time.monotonic() > deadline:
+                    raise CallFailed(_FULL, f"the producer's queue was full for {seconds:g} s") from full
+            else:
+                return
+
+    def send_offsets(self, offsets: list[TopicPartition], metadata: Callable[[], Any], seconds: float) -> None:
+        """Add offsets to the transaction, with new metadata of the group for each attempt."""
+
+        def send(left: float) -> None:
+            self.client.send_offsets_to_transaction(offsets, metadata(), left)
+
+        self._retry(send, seconds)
+
+    def commit(self, seconds: float) -> None:
+        """Commit the transaction."""
+        self._retry(self.client.commit_transaction, seconds)
+
+    def abort(self, seconds: float) -> None:
+        """Abort the transaction."""
+        self._retry(self.client.abort_transaction, seconds)
+
+    def _retry(self, call: Callable[[float], object], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while True:
+            left = max(deadline - time.monotonic(), _LEAST_SECONDS)
+            try:
+                self._within(left + GRACE_SECONDS, partial(_call, partial(call, left)))
+            except NotReturned as stuck:  # no other TimeoutError: a callback of the app may raise one
+                raise CallFailed(_UNANSWERED, f"{stuck}: {STOOD_STILL}") from stuck
+            except CallFailed as failed:
+                if failed.action is not ErrorAction.RETRY or time.monotonic() >= deadline:
+                    raise
+            else:
+                return
+
+
+def _call(call: Callable[[], object]) -> None:
+    try:
+        call()
+    except KafkaException as failure:
+        raise CallFailed.of(failure) from failure
