@@ -6,17 +6,17 @@ import logging
 import threading
 import weakref
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from featuregate.errors import ClosedError, ConfigError
 from featuregate.forks import follow_forks
-from featuregate.gating.decisions import Decision, Reason, as_closed
+from featuregate.gating.decisions import as_closed
 from featuregate.gating.events import Event, GateMoved
 from featuregate.gating.gates import Gate, Owner
 from featuregate_confluent.latch.group_agreement import (
+    CONDITION,
     GroupLatch,
     GroupSeen,
     GroupState,
@@ -24,6 +24,7 @@ from featuregate_confluent.latch.group_agreement import (
     GroupStore,
     Side,
     decide,
+    group_decision,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("featuregate.confluent")
 
-_CONDITION: Final = "group"
 _SOON: Final = 0.2
 """Seconds until the next look after one that has moved this member: others move, too."""
 _CLOSE_SECONDS: Final = 2.0
@@ -184,7 +184,7 @@ class GroupGate(Gate):
         self._closed = True
         if not self.open:  # without the decision of the gate below, whose first read in a child starts polling
             self.side, self._why = "neither", "this is a forked child of a member: make another gate for the child"
-            self.update(as_closed(self.decision, _CONDITION, self._why))
+            self.update(as_closed(self.decision, CONDITION, self._why))
 
     # ------------------------------------------------------------------ the group
 
@@ -298,17 +298,8 @@ class GroupGate(Gate):
             if side != self.side:
                 logger.info("gate %s of group %s: %s: %s", self.name, self._group, side, why)
             self.side, self._why = side, why
-            self.update(self._decision(why))
+            self.update(group_decision(self._gate.decision, self._group, side, why))
             self._changed.notify_all()
-
-    def _decision(self, why: str) -> Decision:
-        decision = self._gate.decision
-        if self.side != "new":
-            return as_closed(decision, _CONDITION, f"group {self._group}: {why}")
-        if not decision.open:
-            return replace(decision, held=f"open for group {self._group}: {why}")
-        reason = Reason(_CONDITION, None, None, "open", f"group {self._group}: {why}")
-        return replace(decision, reasons=(*decision.reasons, reason))
 
     def _wake(self) -> None:
         self._inbox.put(_WAKE)

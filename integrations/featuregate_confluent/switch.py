@@ -6,9 +6,7 @@ It is used by one thread, that of the loop, but for :meth:`ProducerSwitch.health
 from __future__ import annotations
 
 import os
-import time
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from featuregate import presets
@@ -28,6 +26,7 @@ from featuregate_confluent.member.membership import Membership
 from featuregate_confluent.member.outcome_handler import OutcomeHandler
 from featuregate_confluent.member.process_name import claim_process_name
 from featuregate_confluent.member.state import MemberState
+from featuregate_confluent.member.state_health import state_health
 from featuregate_confluent.member.takeover import Takeover
 from featuregate_confluent.models import Model, parse_model
 from featuregate_confluent.producing.producers import Producers
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
 GATE: Final = "kip447"
 FIRST_VIEW_SECONDS: Final = 15.0
 IDENTIFY_SECONDS: Final = 5.0
-COMMIT_SECONDS: Final = 5.0
-"""A commit that brokers have not answered for longer is not in order."""
 
 
 class ProducerSwitch:
@@ -310,29 +307,14 @@ class ProducerSwitch:
         called), ``round_cut`` whether that is less than what was asked for because messages take long, and
         ``message_seconds`` the seconds that a message is expected to take.
         """
-        group = self._state.group  # one value: it does not change while it is read
-        discovery, partitions = self._features.health(), len(self._state.partitions)
-        committed_at = self._state.committed_at
-        ending = max((each.ending_seconds for each in tuple(self._state.under_way)), default=0.0)
-        hangs = ending > COMMIT_SECONDS
+        discovery = self._features.health()
         return {
-            "model": group.model.label,
-            "why": _unanswered(ending) if hangs else group.why,
-            "waiting": hangs or group.commit_blocker is not None or (group.missing is not None and not partitions),
-            "commit_seconds": ending,
-            "seconds_since_commit": None if committed_at is None else time.monotonic() - committed_at,
+            **state_health(self._state),
             "gate": self._gate.open,
             "gate_why": self._gate.decision.summary,
-            "latch": None if group.latch is None else group.latch.label,
-            "generation": group.generation,
-            "partitions": partitions,
             "producers": len(self._producers),
             "process": self.process.name,
             "process_is_stable": self.process.stable,
-            "committed": self.committed,
-            "aborted": self.aborted,
-            "aborting": self._state.failures.repeated,
-            "stalled": [asdict(each) for each in self._state.stalled],
             **self.rounds.health(),
             "discovery": discovery["status"],
             "usage": discovery["usage"],
@@ -360,10 +342,3 @@ class ProducerSwitch:
         if self._closed:
             raise ClosedError("this ProducerSwitch is closed")
         return self._membership.consumer
-
-
-def _unanswered(seconds: float) -> str:
-    return (
-        f"brokers have not answered a commit or abort for {seconds:.0f} s: a broker may be down or have a full disk, "
-        "or too few replicas are in sync"
-    )

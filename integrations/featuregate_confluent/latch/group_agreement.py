@@ -13,9 +13,10 @@ it reads what others have written. So one of the two sees the other, and no memb
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
+from featuregate.gating.decisions import Decision, Reason, as_closed
 from featuregate.printable import some
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ Stage = Literal["waits", "ready", "stopped"]
 
 Side = Literal["old", "neither", "new"]
 """Which behaviour a member may have."""
+
+CONDITION: Final = "group"
+"""The condition of a decision that speaks of the group."""
 
 STAGES: Final[tuple[Stage, ...]] = ("waits", "ready", "stopped")
 
@@ -137,3 +141,13 @@ def _behind(behind: Collection[str], stages: Mapping[str, Stage]) -> str:
             f"{some(silent)}: no word of this gate, so it may be an app without featuregate or without the gate"
         )
     return f"members that are not ready: {'; '.join(parts)}"
+
+
+def group_decision(decision: Decision, group: str, side: Side, why: str) -> Decision:
+    """Return the decision of a member's own gate as that of its group, which opens at the side ``"new"``."""
+    text = f"group {group}: {why}"
+    if side != "new":
+        return as_closed(decision, CONDITION, text)
+    if not decision.open:
+        return replace(decision, held=f"open for {text}")
+    return replace(decision, reasons=(*decision.reasons, Reason(CONDITION, None, None, "open", text)))

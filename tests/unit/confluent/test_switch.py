@@ -16,8 +16,8 @@ from waiting import eventually
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_confluent import Model, MustRejoin, ProducerSwitch, SwitchFatal
-from featuregate_confluent import switch as switches
 from featuregate_confluent.events import Fenced, PartitionsTakenOver, TransactionAborted
+from featuregate_confluent.member import state_health
 from featuregate_confluent.member.failure_limits import ABORTED_AT_MOST, LOST_AT_MOST, Failures
 from featuregate_confluent.producing import transaction as transactions
 from featuregate_confluent.producing.outcome import Lost
@@ -222,7 +222,7 @@ def test_a_commit_of_the_app_s_own_consumer_commits_nothing(kafka: MockKafka) ->
 
 def test_a_commit_that_hangs_is_said(kafka: MockKafka, monkeypatch: pytest.MonkeyPatch) -> None:
     """The member is in order again once brokers have answered, and knows when that was."""
-    monkeypatch.setattr(switches, "COMMIT_SECONDS", 0.3)
+    monkeypatch.setattr(state_health, "COMMIT_SECONDS", 0.3)
     with app_on(kafka) as app:
         assert app.switch.health()["seconds_since_commit"] is None
         kafka.answer(END_TXN, [KafkaError.NO_ERROR], after_ms=3000)
