@@ -26,8 +26,11 @@ class UsageSender(Protocol):
 
 
 @runtime_checkable
-class AnnouncementReader(Protocol):
+class AnnouncementReader(UsageSender, Protocol):
     """A sender that also reads what operators announce in the topic, as ``UsageTopic`` does."""
+
+    reads_announcements: bool
+    """False where this one cannot, such as ``UsageTopic`` with a producer: ``announced()`` is not called then."""
 
     def announced(self) -> Sequence[Announcement]:
         """Return what has been announced, the newest last. Called after a report; may block and raise as a send may."""

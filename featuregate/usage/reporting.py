@@ -120,6 +120,7 @@ class Reporting:
             "sent": self._sent,
             "failed": self._failed,
             "last_error": self._last_error,
+            "reads_announcements": self._reader() is not None,
             "announcements_error": self._unread,
             "age_seconds": None if last is None else max(self._clock() - last, 0.0),
         }
@@ -156,8 +157,9 @@ class Reporting:
         else:
             self._sent += 1
             self._last_error = None
-        if not closing and isinstance(reporter.send, AnnouncementReader):
-            self._read(reporter.send)
+        reader = self._reader()
+        if reader is not None and not closing:
+            self._read(reader)
 
     def announced(self) -> list[dict[str, Any]]:
         """Return what operators have announced for this cluster and have not done yet, as plain JSON-able values."""
@@ -170,6 +172,10 @@ class Reporting:
         """Send the last report, and let go of the sender, which may hold connections."""
         self.report(closing=True)
         self._reporter = None
+
+    def _reader(self) -> AnnouncementReader | None:
+        send = None if self._reporter is None else self._reporter.send
+        return send if isinstance(send, AnnouncementReader) and send.reads_announcements else None
 
     def _read(self, reader: AnnouncementReader) -> None:
         known = self.announced()

@@ -61,6 +61,8 @@ class UsageTopic:
         self._timeout = timeout
         self._own: dict[int, Producer] = {}
         self._announcements = None if isinstance(client, Producer) else Announcements(client, topic)
+        self.reads_announcements = self._announcements is not None
+        """Whether this one reads what operators announce in the topic, which takes a config."""
 
     def __call__(self, value: bytes, /) -> None:
         """Send one report.

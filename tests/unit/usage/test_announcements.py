@@ -90,6 +90,8 @@ def test_health_names_the_gates_that_lose_something() -> None:
 class Topic:
     """A sender that reads announcements, too."""
 
+    reads_announcements = True
+
     def __init__(self) -> None:
         self.found: list[Announcement] = []
         self.broken = False
