@@ -114,34 +114,34 @@ async def test_the_handshake_names_the_host(serve, ask, fake_node, authority):
     assert names == ["localhost"]
 
 
-async def test_an_authority_that_we_do_not_know_is_refused(serve, ask, fake_node, authority):
-    """The error names the property that sets the authority."""
-    address = await serve(fake_node(), tls=server_context(authority))
-    with pytest.raises(TlsFailed, match=r"not signed by a trusted authority .* set ssl\.ca\.location"):
-        await ask(address, ssl_ca_pem=pem(trustme.CA()))
-
-
-async def test_what_the_system_trusts_counts_where_nothing_is_said(serve, ask, fake_node, authority):
-    """Without properties the client trusts the system's authorities, and not that of this test."""
-    address = await serve(fake_node(), tls=server_context(authority))
-    with pytest.raises(TlsFailed, match=r"ssl\.ca\.location"):
-        await ask(address)
-
-
-async def test_an_expired_certificate_is_refused(serve, ask, fake_node, authority):
-    """The error says that the certificate has expired."""
-    context = server_context(authority, not_before=LONG_AGO, not_after=LONG_AGO + dt.timedelta(days=1))
-    address = await serve(fake_node(), tls=context)
-    with pytest.raises(TlsFailed, match="certificate has expired: renew the certificate"):
-        await ask(address, ssl_ca_pem=pem(authority))
-
-
-async def test_a_certificate_for_another_host_is_refused_and_its_names_are_told(serve, ask, fake_node, authority):
-    """The error lists the names in the certificate, beside the address that the client used."""
-    address = await serve(fake_node(), tls=server_context(authority, "kafka1.example", "10.1.2.3"))
-    with pytest.raises(TlsFailed) as caught:
-        await ask(address, ssl_ca_pem=pem(authority))
-    assert "the certificate is for 'kafka1.example', '10.1.2.3', not for '127.0.0.1'" in str(caught.value)
+@pytest.mark.parametrize(
+    ("names", "options", "trusted", "says"),
+    [
+        ((), {}, None, r"ssl\.ca\.location"),  # None: the system's authorities, of which that of this test is not one
+        ((), {}, "another", r"not signed by a trusted authority .* set ssl\.ca\.location"),
+        (
+            (),
+            {"not_before": LONG_AGO, "not_after": LONG_AGO + dt.timedelta(days=1)},
+            "ours",
+            "certificate has expired: renew the certificate",
+        ),
+        (
+            ("kafka1.example", "10.1.2.3"),
+            {},
+            "ours",
+            "the certificate is for 'kafka1.example', '10.1.2.3', not for '127.0.0.1'",
+        ),
+    ],
+    ids=["system", "unknown", "expired", "other host"],
+)
+async def test_a_certificate_that_proves_nothing_is_refused(
+    serve, ask, fake_node, authority, names, options, trusted, says
+):
+    """The error names the property that sets the authority, or the names in the certificate beside the address."""
+    address = await serve(fake_node(), tls=server_context(authority, *names, **options))
+    authorities = {"ours": authority, "another": trustme.CA()}
+    with pytest.raises(TlsFailed, match=says):
+        await ask(address, **({"ssl_ca_pem": pem(authorities[trusted])} if trusted else {}))
 
 
 async def test_the_check_of_host_names_can_be_turned_off(serve, ask, fake_node, authority):
@@ -299,23 +299,14 @@ def test_a_key_with_a_password_that_is_not_given_is_an_error(client):
     assert str(error) == "ssl.key.pem: holds a private key that is encrypted: set ssl.key.password"
 
 
-def test_a_wrong_key_password_is_an_error(client):
-    """The error does not contain the password."""
-    key = encrypted_key(client, "right")
-    assert (
-        "do not fit" in refused(ssl_certificate_pem=chain(client), ssl_key_pem=key, ssl_key_password="hunter2").problem
-    )
-
-
-def test_a_key_of_another_certificate_is_an_error(client, authority):
-    """The error says that certificate and key do not fit."""
+def test_a_certificate_with_no_key_that_fits_is_an_error(client, authority):
+    """No error contains a password."""
+    ours = chain(client)
     other = authority.issue_cert("other.example").private_key_pem.bytes().decode()
-    assert "do not fit" in refused(ssl_certificate_pem=chain(client), ssl_key_pem=other).problem
-
-
-def test_a_certificate_without_its_key_is_an_error(client):
-    """The error names the property for the key."""
-    assert "ssl.key.location" in refused(ssl_certificate_pem=chain(client)).problem
+    wrong = refused(ssl_certificate_pem=ours, ssl_key_pem=encrypted_key(client, "right"), ssl_key_password="hunter2")
+    assert "do not fit" in wrong.problem
+    assert "do not fit" in refused(ssl_certificate_pem=ours, ssl_key_pem=other).problem
+    assert "ssl.key.location" in refused(ssl_certificate_pem=ours).problem
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,8 @@ from featuregate.wire.metadata import MetadataRequest, MetadataResponse
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest
 
 NET = str(Path(featuregate.net.__file__).parent)
+SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+CREDENTIALS = {"sasl.username": "app", "sasl.password": "hunter2"}
 CONTROLLER_APIS = {1: (4, 17), 18: (0, 4), 52: (0, 2), 60: (0, 2), 62: (0, 4)}
 
 
@@ -114,18 +116,19 @@ async def test_an_answer_tells_how_long_it_took_and_in_which_version(cluster, se
     assert 0 < node.seconds < 60
 
 
-async def test_brokers_without_describe_cluster_are_found_by_metadata(cluster, settings_for):
-    """Metadata of brokers before 2.8 leaves out brokers that are down, and the broker list says so."""
-    address = await cluster.add(1, {3: (0, 8), 18: (0, 2)})
-    probe = await probe_all(settings_for(address), None)
+@pytest.mark.parametrize(
+    ("api_ranges", "cluster_id"),
+    [
+        ({3: (0, 8), 18: (0, 2)}, "cluster-1"),
+        ({3: (0, 1), 18: (0, 0)}, None),  # Metadata v1, of brokers of 0.10, has no field for it
+        ({3: (0, 12), 18: (0, 3), 60: (0, 1)}, "cluster-1"),  # DescribeCluster v1 has no field for fenced brokers
+    ],
+)
+async def test_older_brokers_leave_out_those_that_are_down(cluster, settings_for, api_ranges, cluster_id):
+    """Metadata finds them before 2.8. The broker list says that it has not all that are registered."""
+    probe = await probe_all(settings_for(await cluster.add(1, api_ranges)), None)
     assert answered(probe) == [1]
-    assert not probe.broker_list.registered
-
-
-async def test_brokers_of_0_10_have_no_cluster_id(cluster, settings_for):
-    """Metadata v1 has no field for it."""
-    address = await cluster.add(1, {3: (0, 1), 18: (0, 0)})
-    assert (await probe_all(settings_for(address), None)).broker_list.cluster_id is None
+    assert (probe.broker_list.registered, probe.broker_list.cluster_id) == (False, cluster_id)
 
 
 async def test_a_fenced_broker_is_listed_and_probed(cluster, settings_for, closed_port):
@@ -135,12 +138,6 @@ async def test_a_fenced_broker_is_listed_and_probed(cluster, settings_for, close
     probe = await probe_all(settings_for(address), None)
     assert probe.broker_list.nodes[1].is_fenced
     assert isinstance(probe.results[1].failure, ConnectFailed)
-
-
-async def test_describe_cluster_before_v2_is_not_asked_for_fenced_brokers(cluster, settings_for):
-    """Version 1 has no field for it."""
-    address = await cluster.add(1, {3: (0, 12), 18: (0, 3), 60: (0, 1)})
-    assert not (await probe_all(settings_for(address), None)).broker_list.registered
 
 
 async def test_silent_nodes_are_failures_beside_the_others_answers(cluster, settings_for):
@@ -375,19 +372,18 @@ async def test_concurrency_limits_the_connections(cluster, settings_for, serve):
     assert most <= 3  # the listener may notice the end of one after the beginning of the next
 
 
-async def test_a_broker_with_an_empty_broker_list_is_starting(cluster, settings_for):
-    """A cluster has at least one broker, so the probe treats the empty list as a failure."""
+@pytest.mark.parametrize(
+    ("nodes", "problem"),
+    [
+        (0, "the broker list is empty, so the node is probably starting"),
+        (10_001, "10001 nodes are more than a cluster can have"),
+    ],
+)
+async def test_invariant_7_a_broker_list_of_no_cluster_is_refused(cluster, settings_for, nodes, problem):
+    """The probe opens no connection to more nodes than a cluster can have. A cluster has at least one broker."""
     address = await cluster.add(1)
-    cluster.listing.clear()
-    with pytest.raises(DiscoveryError, match="the broker list is empty, so the node is probably starting"):
-        await probe_all(settings_for(address), None)
-
-
-async def test_a_broker_list_that_is_too_long_is_refused(cluster, settings_for):
-    """Invariant 7: the probe opens no connection to more nodes than a cluster can have."""
-    address = await cluster.add(1)
-    cluster.listing = [Node(node_id=node_id, host="h", port=1) for node_id in range(10_001)]
-    with pytest.raises(DiscoveryError, match="10001 nodes are more than a cluster can have"):
+    cluster.listing = [Node(node_id=node_id, host="h", port=1) for node_id in range(nodes)]
+    with pytest.raises(DiscoveryError, match=problem):
         await probe_all(settings_for(address), None)
 
 
@@ -424,12 +420,17 @@ async def test_advertised_addresses_that_do_not_work_are_reported(cluster, setti
     assert caught.value.listed_by == str(address)
 
 
+async def cause_of(settings):
+    """Probe in vain, and return the first cause."""
+    with pytest.raises(DiscoveryError) as caught:
+        await probe_all(settings, None)
+    return caught.value.causes[0][1]
+
+
 async def test_a_controller_in_bootstrap_servers_is_refused(cluster, settings_for):
     """The probe recognises a controller by the APIs that it lists."""
     address = await cluster.add(3000, CONTROLLER_APIS)
-    with pytest.raises(DiscoveryError) as caught:
-        await probe_all(settings_for(address), None)
-    ((_, cause),) = caught.value.causes
+    cause = await cause_of(settings_for(address))
     assert isinstance(cause, ConfigError)
     assert (
         str(cause)
@@ -461,23 +462,23 @@ async def test_controllers_without_describe_cluster_are_reported(cluster, settin
     """Controllers before 3.7 do not list it."""
     address = await cluster.add(3000, {18: (0, 3), 52: (0, 0)})
     settings = settings_for(config={"bootstrap.servers": None, "bootstrap.controllers": str(address)})
-    with pytest.raises(DiscoveryError) as caught:
-        await probe_all(settings, None)
-    assert isinstance(caught.value.causes[0][1], UnsupportedVersion)
+    assert isinstance(await cause_of(settings), UnsupportedVersion)
 
 
-@pytest.mark.parametrize("code", [114, 31])
-async def test_an_error_code_of_describe_cluster_is_the_cause(cluster, settings_for, code):
-    """114 is the wrong type of endpoint; any other code is the broker's own error."""
+@pytest.mark.parametrize(
+    ("request_class", "response", "cause"),
+    [
+        (DescribeClusterRequest, DescribeClusterResponse(error_code=114), ConfigError),  # another type of endpoint
+        (DescribeClusterRequest, DescribeClusterResponse(error_code=31), BrokerError),
+        (SaslAuthenticateRequest, SaslAuthenticateResponse(error_code=58), AuthenticationFailed),
+    ],
+)
+async def test_an_error_code_is_the_cause(cluster, settings_for, request_class, response, cause):
+    """Without authentication no node gives the broker list."""
     address = await cluster.add(1)
-    cluster.nodes[1].says[DescribeClusterRequest] = lambda *_: DescribeClusterResponse(error_code=code)
-    with pytest.raises(DiscoveryError) as caught:
-        await probe_all(settings_for(address), None)
-    assert isinstance(caught.value.causes[0][1], ConfigError if code == 114 else BrokerError)
-
-
-SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
-CREDENTIALS = {"sasl.username": "app", "sasl.password": "hunter2"}
+    cluster.nodes[1].says[request_class] = lambda *_: response
+    config = SASL | CREDENTIALS if request_class is SaslAuthenticateRequest else {}
+    assert isinstance(await cause_of(settings_for(address, config=config)), cause)
 
 
 async def test_the_probe_authenticates_only_where_it_fetches_the_broker_list(cluster, settings_for):
@@ -488,15 +489,6 @@ async def test_the_probe_authenticates_only_where_it_fetches_the_broker_list(clu
     assert answered(await probe_all(settings_for(address, config=SASL | CREDENTIALS), None)) == [1, 2]
     assert len(asked(cluster.nodes[1], SaslAuthenticateRequest)) == 1
     assert not asked(cluster.nodes[2], SaslHandshakeRequest)
-
-
-async def test_wrong_credentials_are_the_cause(cluster, settings_for):
-    """Without authentication no node gives the broker list."""
-    address = await cluster.add(1)
-    cluster.nodes[1].says[SaslAuthenticateRequest] = lambda *_: SaslAuthenticateResponse(error_code=58)
-    with pytest.raises(DiscoveryError) as caught:
-        await probe_all(settings_for(address, config=SASL | CREDENTIALS), None)
-    assert isinstance(caught.value.causes[0][1], AuthenticationFailed)
 
 
 async def test_a_bootstrap_broker_list_needs_no_credentials(cluster, settings_for, closed_port):

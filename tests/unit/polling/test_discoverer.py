@@ -84,15 +84,10 @@ def test_discover_looks_once(new: FakeCluster) -> None:
     assert view.level("metadata.version") == new.finalized["metadata.version"]
 
 
-async def test_discover_works_where_a_loop_runs(new: FakeCluster) -> None:
+async def test_discover_works_where_a_loop_runs_and_as_a_coroutine(new: FakeCluster) -> None:
     """A notebook runs an event loop."""
     assert fg.discover(new.bootstrap).cluster_id == new.cluster_id
-
-
-async def test_adiscover_looks_once(new: FakeCluster) -> None:
-    """The coroutine returns the same view."""
-    view = await fg.adiscover({"bootstrap.servers": new.bootstrap})
-    assert view.cluster_id == new.cluster_id
+    assert (await fg.adiscover({"bootstrap.servers": new.bootstrap})).cluster_id == new.cluster_id
 
 
 def test_discover_finds_no_broker() -> None:
@@ -139,37 +134,6 @@ def test_it_starts_without_blocking_and_waits_with_a_bound(new: FakeCluster) -> 
         assert features.view is not None
         assert features.health()["status"] == "ok"
         assert features.health()["polling"]
-
-
-def test_a_gate_starts_it(new: FakeCluster) -> None:
-    """A start that was forgotten must not mean a gate that never opens."""
-    features = fg.Discoverer(new.bootstrap, interval=HOUR)
-    assert features.gate("any", "Fetch>=4").wait(BOUND)
-    features.close()
-
-
-def test_it_polls_by_itself(old: FakeCluster) -> None:
-    """A level that an operator finalizes arrives without anybody asking."""
-    with fg.Discoverer(old.bootstrap, interval=0.05) as features:
-        gate = features.gate("tv2", TV2)
-        assert features.wait(BOUND)
-        assert not gate.open
-        old.finalize({"transaction.version": 2})
-        assert gate.wait(BOUND)
-
-
-def test_invariant_3_a_gate_opens_with_the_last_broker(old: FakeCluster) -> None:
-    """A rolling upgrade, broker by broker: down, then back with the new release."""
-    with fg.Discoverer(old.bootstrap, interval=HOUR) as features:
-        gate = features.gate("new-txn", NEW_TXN)
-        for broker in old.brokers:
-            broker.stop()
-            features.refresh(BOUND)
-            assert not gate.open, gate.decision
-            broker.upgrade("4.2")
-            broker.start()
-            features.refresh(BOUND)
-            assert gate.open is (broker is old.brokers[-1]), gate.decision
 
 
 def test_invariant_3_a_broker_that_comes_back_old_was_never_forgotten(old: FakeCluster) -> None:
@@ -222,32 +186,6 @@ def test_invariant_3_a_broker_that_is_down_is_remembered_while_another_cluster_a
             assert not gate.open
 
 
-def test_where_the_cluster_lists_fenced_brokers_an_unlisted_one_is_dropped_at_once(new: FakeCluster) -> None:
-    """DescribeCluster v2 names every registered broker."""
-    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
-        features.refresh(BOUND)
-        new.remove_broker(3)
-        assert [broker.node_id for broker in features.refresh(BOUND).brokers] == [1, 2]
-
-
-def test_invariant_3_a_fenced_broker_is_known_from_the_first_look(new: FakeCluster) -> None:
-    """It was down before this app started, and still keeps gates shut."""
-    new.broker(3).stop()
-    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
-        gate = features.gate("new-txn", NEW_TXN)
-        view = features.refresh(BOUND)
-        assert [broker.node_id for broker in view.missing] == [3]
-        assert not gate.open
-
-
-def test_new_brokers_are_picked_up(new: FakeCluster) -> None:
-    """The app needs no restart."""
-    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
-        features.refresh(BOUND)
-        new.add_broker()
-        assert [broker.node_id for broker in features.refresh(BOUND).brokers] == [1, 2, 3, 4]
-
-
 def test_the_bootstrap_list_is_asked_again_when_all_known_brokers_are_gone() -> None:
     """The first broker's address stays in the list; those that were known besides are all gone."""
     with FakeCluster(2) as cluster:
@@ -270,42 +208,6 @@ def test_a_silent_broker_costs_one_timeout_and_is_a_failed_answer(new: FakeClust
     assert missing.node_id == 2
     assert missing.failure is not None
     assert missing.failure.kind == "TimedOut"
-
-
-def test_invariant_1_a_stale_broker_is_outvoted(new: FakeCluster) -> None:
-    """It reports an old epoch with an old level."""
-    new.finalize({"transaction.version": 2})
-    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
-        features.refresh(BOUND)
-        for broker in new.brokers:
-            broker.answers_once(epoch=3, finalized={"transaction.version": 1})
-        view = features.refresh(BOUND)
-        assert (view.level("transaction.version"), view.epoch) == (2, new.epoch)
-
-
-def test_invariant_1_a_rebuilt_cluster_starts_afresh(new: FakeCluster) -> None:
-    """Another cluster id under the same addresses: lower epochs and levels are true there."""
-    new.finalize({"transaction.version": 2})
-    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
-        gate = features.gate("tv2", TV2)
-        features.refresh(BOUND)
-        assert gate.open
-        new.rebuild()
-        new.finalize({"transaction.version": 1})
-        view = features.refresh(BOUND)
-        assert view.cluster_id == new.cluster_id
-        assert not gate.open
-
-
-def test_invariant_2_the_latched_levels_are_readable(new: FakeCluster) -> None:
-    """The highest level ever seen, and not the one of now."""
-    new.finalize({"transaction.version": 2})
-    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
-        features.refresh(BOUND)
-        new.finalize({"transaction.version": 1})
-        view = features.refresh(BOUND)
-        assert view.level("transaction.version") == 1
-        assert features.latched["transaction.version"] == 2
 
 
 def test_invariant_2_a_latch_outlives_a_restart(new: FakeCluster, tmp_path: Path) -> None:
@@ -356,35 +258,6 @@ def test_a_broker_of_another_cluster_than_the_named_one_takes_a_start_back(new: 
         assert any("they start afresh" in reason for reason in features.health()["reasons"])
 
 
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"start_from": "latches"}, 'start_from: must be "answers" or "latch"'),
-        ({"start_from": "latch"}, "start_from: needs a latch_store"),
-    ],
-)
-def test_a_start_that_cannot_be_is_refused(options: dict[str, Any], match: str) -> None:
-    """In one line that says what to give."""
-    with pytest.raises(ConfigError, match=match):
-        fg.Discoverer("localhost:9092", **options)
-
-
-def test_invariant_4_an_idle_cluster_changes_nothing(new: FakeCluster) -> None:
-    """Epochs that run fire no callback."""
-    heard: list[Changed] = []
-    features = fg.Discoverer(new.bootstrap, interval=HOUR)
-    features.on_change(heard.append)  # before the first poll, which starts at once
-    with features:
-        for _ in range(3):
-            features.refresh(BOUND)
-            new.advance_epoch()
-        assert len(heard) == 1
-        new.finalize({"share.version": 0})
-        features.refresh(BOUND)
-        assert len(heard) == 2
-        assert "share.version" in str(heard[1].differences[0])
-
-
 def test_invariant_7_brokers_that_lie_in_bytes_are_failed_answers(new: FakeCluster) -> None:
     """Garbage and cut frames cost that broker its answer, and no other. On a kept connection it is asked again."""
     with fg.Discoverer(new.bootstrap, interval=HOUR, keep_connections=False) as features:
@@ -398,14 +271,6 @@ def test_invariant_7_brokers_that_lie_in_bytes_are_failed_answers(new: FakeClust
 
 
 # ---------------------------------------------------------------------- asking
-
-
-def test_refresh_asks_now(new: FakeCluster) -> None:
-    """The refresh does not wait for the interval."""
-    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
-        features.refresh(BOUND)
-        new.finalize({"transaction.version": 2})
-        assert features.refresh(BOUND).level("transaction.version") == 2
 
 
 def test_refresh_raises_when_no_broker_answers(new: FakeCluster) -> None:
@@ -459,40 +324,21 @@ def test_what_is_no_requirement_is_refused_at_once(new: FakeCluster, wrong: obje
         assert gate.wait(BOUND)
 
 
-@pytest.mark.parametrize("wrong", [5, fg.presets.kip447])
-def test_a_gate_has_a_name(wrong: object) -> None:
-    """Also where the name and the requirement have changed places."""
-    with StaticFeatures() as features, pytest.raises(TypeError, match="a gate is named by text, not by"):
-        features.gate(wrong, "kip447")  # type: ignore[arg-type]
-
-
-def test_what_is_no_latch_store_is_refused_at_once() -> None:
-    """Otherwise no gate would ever open, and only the log would say why."""
-    with pytest.raises(ConfigError, match=r"latch_store: must be a folder, or have load\(\) and save\(\), not 5"):
-        fg.Discoverer("localhost:1", latch_store=5)  # type: ignore[arg-type]
-
-
-def test_a_timeout_is_a_number(new: FakeCluster) -> None:
-    """The error is that of the wait, and not of a lock within."""
-    with (
-        fg.Discoverer(new.bootstrap) as features,
-        pytest.raises(TypeError, match="a timeout is a number of seconds, not '5'"),
-    ):
-        features.wait("5")  # type: ignore[arg-type]
-
-
-def test_static_features_show_views_only() -> None:
-    """The error of a release in place of a view says how to make a view of it."""
-    with pytest.raises(TypeError, match=r"a view is shown, such as release_view\('4.2'\), and not '4.2'"):
-        StaticFeatures("4.2")  # type: ignore[arg-type]
-
-
-def test_what_cannot_be_called_is_refused_at_once() -> None:
-    """Otherwise each event would log that the hook has failed."""
-    with StaticFeatures() as features:
-        for register in (features.on_change, features.on_event):
-            with pytest.raises(TypeError, match="a function is called with events, not 5"):
-                register(5)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda features: features.gate(5, "kip447"), "a gate is named by text, not by"),
+        (lambda features: features.gate(fg.presets.kip447, "kip447"), "a gate is named by text, not by"),
+        (lambda _: fg.Discoverer("127.0.0.1:1").wait("5"), "a timeout is a number of seconds, not '5'"),
+        (lambda features: features.on_change(5), "a function is called with events, not 5"),
+        (lambda features: features.on_event(5), "a function is called with events, not 5"),
+        (lambda _: StaticFeatures("4.2"), r"a view is shown, such as release_view\('4.2'\), and not '4.2'"),
+    ],
+)
+def test_an_argument_of_another_kind_is_refused_at_once(call: Callable[[StaticFeatures], object], match: str) -> None:
+    """Otherwise each event would log that the hook has failed, or a lock within would raise."""
+    with StaticFeatures() as features, pytest.raises(TypeError, match=match):
+        call(features)
 
 
 def test_pins_are_taken_at_one_instant(new: FakeCluster) -> None:
@@ -648,12 +494,6 @@ def test_listed_brokers_keep_their_latches_under_the_id_that_the_app_gives(new: 
             assert features.health()["status"] == ("degraded" if broker_is_down else "ok")
 
 
-def test_a_shelf_for_listed_brokers_needs_a_cluster_id(tmp_path: Path) -> None:
-    """Else nothing would be latched durably, in silence."""
-    with pytest.raises(ConfigError, match="cluster_id: is missing: listed brokers report no cluster id"):
-        fg.Discoverer("localhost:9092", broker_list="bootstrap", latch_store=tmp_path)
-
-
 def test_a_cluster_of_another_id_than_the_app_gives_is_not_asked(new: FakeCluster) -> None:
     """The bootstrap list leads elsewhere than the app believes."""
     with fg.Discoverer(new.bootstrap, interval=HOUR, cluster_id="orders") as features:
@@ -696,26 +536,34 @@ def test_health_names_a_gate_that_requires_a_misspelt_feature(new: FakeCluster) 
     assert health["reasons"] == ["gate groups: no feature is known as group.versio; did you mean group.version?"]
 
 
-@pytest.mark.parametrize("option", ["interval", "stale_after", "forget_after"])
-@pytest.mark.parametrize("value", [0, -1, float("nan"), "60", True])
-def test_a_wrong_option_is_one_clear_error(option: str, value: object) -> None:
-    """The constructor raises it, not the poll loop."""
-    with pytest.raises(ConfigError, match=option):
-        fg.Discoverer("localhost:9092", **{option: value})
-
-
-@pytest.mark.parametrize("value", ["", "a\nb", "x" * 256, 7])
-def test_a_cluster_id_is_a_short_text(value: object) -> None:
-    """It names a file, and stands in logs."""
-    with pytest.raises(ConfigError, match="cluster_id: must be a text"):
-        fg.Discoverer("localhost:9092", cluster_id=value)
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        *[
+            ({option: value}, option)
+            for option in ("interval", "stale_after", "forget_after")
+            for value in (0, -1, float("nan"), "60", True)
+        ],
+        ({"interval": float("inf")}, "interval"),
+        *[({"cluster_id": value}, "cluster_id: must be a text") for value in ("", "a\nb", "x" * 256, 7)],
+        ({"start_from": "latches"}, 'start_from: must be "answers" or "latch"'),
+        ({"start_from": "latch"}, "start_from: needs a latch_store"),
+        ({"latch_store": 5}, r"latch_store: must be a folder, or have load\(\) and save\(\), not 5"),
+        (
+            {"broker_list": "bootstrap", "latch_store": "latches"},
+            "cluster_id: is missing: listed brokers report no cluster id",
+        ),
+    ],
+)
+def test_a_wrong_option_is_one_clear_error(options: dict[str, Any], match: str) -> None:
+    """The constructor raises it, not the poll loop; otherwise no gate would open, or nothing would be latched."""
+    with pytest.raises(ConfigError, match=match):
+        fg.Discoverer("localhost:9092", **options)
 
 
 def test_a_broker_may_be_remembered_for_ever() -> None:
-    """The interval between polls must be finite."""
+    """The interval between polls must be finite, and these need not be."""
     fg.Discoverer("localhost:9092", forget_after=float("inf"), stale_after=float("inf")).close()
-    with pytest.raises(ConfigError, match="interval"):
-        fg.Discoverer("localhost:9092", interval=float("inf"))
 
 
 # ---------------------------------------------------------------------- life and death
@@ -923,23 +771,17 @@ async def test_a_latch_store_that_blocks_does_not_block_the_callers_loop(new: Fa
         assert heard == [threading.current_thread()]
 
 
-async def test_waiting_in_the_loop_that_polls_is_refused(new: FakeCluster) -> None:
-    """It would wait for itself."""
-    async with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
-        assert await asyncio.to_thread(features.wait, BOUND)
-        with pytest.raises(RuntimeError, match="to_thread"):
-            features.wait(1)
-
-
 @pytest.mark.parametrize("wait", [lambda f, _: f.wait(1), lambda f, _: f.refresh(1), lambda _, gate: gate.wait(1)])
-async def test_waiting_in_the_loop_that_polls_is_refused_from_the_first_line_on(
+async def test_waiting_in_the_loop_that_polls_is_refused(
     new: FakeCluster, wait: Callable[[fg.Discoverer, fg.Gate], object]
 ) -> None:
-    """The task that polls has not run yet, and a caller that waits would keep it from running."""
+    """It would wait for itself: also in the first line, before the task that polls has run."""
     async with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
         with pytest.raises(RuntimeError, match="to_thread"):
             wait(features, features.gate("txn", NEW_TXN))
         assert await asyncio.to_thread(features.wait, BOUND)
+        with pytest.raises(RuntimeError, match="to_thread"):
+            wait(features, features.gate("txn", NEW_TXN))
 
 
 def test_invariant_8_a_callback_cannot_wait_for_the_poll_it_runs_in(new: FakeCluster) -> None:

@@ -85,13 +85,6 @@ def test_nothing_is_served_without_credentials(url: str, path: str) -> None:
         assert requests.get(url + path, headers={"Authorization": header}, timeout=BOUND).status_code == 401
 
 
-def test_a_client_learns_nothing_of_a_view_that_it_may_not_read(url: str) -> None:
-    """The entity tag of the view opens nothing, either."""
-    for key, status in ((KEY, 403), ("admin", 304), ("wrong", 401)):
-        headers = {"X-API-Key": key, "If-None-Match": "*"}
-        assert requests.get(f"{url}/v1/clusters/stock/view", headers=headers, timeout=BOUND).status_code == status
-
-
 def test_a_browser_asks_for_a_key_and_sends_it_as_a_password(url: str) -> None:
     """Only where a person opens a page: a script that gets 401 opens no dialog."""
     html = {"Accept": "text/html,*/*;q=0.8"}
@@ -117,10 +110,13 @@ def test_a_key_opens_what_its_client_may_read(url: str) -> None:
 
 
 def test_a_client_learns_nothing_of_other_clusters(url: str) -> None:
-    """Not even whether there is one of this name."""
+    """Not even whether there is one of this name; the entity tag of a view opens nothing, either."""
     for name in ("stock", "other"):
         answer = get(f"{url}/v1/clusters/{name}/view", KEY)
         assert (answer.status_code, answer.json()) == (403, {"error": f"payments may not read cluster '{name}'"})
+    for key, status in ((KEY, 403), ("admin", 304), ("wrong", 401)):
+        headers = {"X-API-Key": key, "If-None-Match": "*"}
+        assert requests.get(f"{url}/v1/clusters/stock/view", headers=headers, timeout=BOUND).status_code == status
     assert list(get(f"{url}/v1/clusters", KEY).json()["clusters"]) == ["orders"]
     assert "stock" not in get(f"{url}/metrics", KEY).text
     assert list(get(f"{url}/v1/clusters", "admin").json()["clusters"]) == ["orders", "stock"]
@@ -327,9 +323,7 @@ def test_clients_show_certificates_to_a_relay_with_tls(tmp_path: Path) -> None:
     """On an address that is not a loopback address; a certificate of a name that is not known opens nothing."""
     authority, others = trustme.CA(), trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    relay = authority.issue_cert("127.0.0.1")
-    relay.cert_chain_pems[0].write_to_path(tmp_path / "relay.pem")
-    relay.private_key_pem.write_to_path(tmp_path / "relay.key")
+    write_pair(tmp_path, authority.issue_cert("127.0.0.1"), 1)
     for name, issuer in (("app.example", authority), ("other.example", authority), ("forged", others)):
         issued = issuer.issue_cert("app.example" if name == "forged" else name)
         issued.private_key_and_cert_chain_pem.write_to_path(tmp_path / f"{name}.pem")
@@ -381,35 +375,22 @@ def test_clients_show_certificates_to_a_relay_with_tls(tmp_path: Path) -> None:
 
 def test_a_renewed_certificate_is_used_without_a_restart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A pair that does not fit, because one file has been written so far, changes nothing."""
-    files = tmp_path / "relay.pem", tmp_path / "relay.key"
-
-    def write(issued: trustme.LeafCert, *, key: bool = True) -> None:
-        issued.cert_chain_pems[0].write_to_path(files[0])
-        if key:
-            issued.private_key_pem.write_to_path(files[1])
-        for file in files:
-            os.utime(file, ns=(0, next(times)))
-
-    times = count(10**18, 10**9)
     authority = trustme.CA()
     first, second = (authority.issue_cert("127.0.0.1") for _ in range(2))
-    write(first)
+    files = write_pair(tmp_path, first, 1)
     certificates = Certificates(*files)
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
 
     def shown() -> bytes:
-        """Return the certificate that a client sees."""
-        seen = handshake(trusting, certificates.context).getpeercert(binary_form=True)
-        assert seen is not None
-        return ssl.DER_cert_to_PEM_cert(seen).encode()
+        return shown_by(handshake(trusting, certificates.context))
 
     assert shown() == first.cert_chain_pems[0].bytes()
-    write(second, key=False)
+    write_pair(tmp_path, second, 2, key=False)
     certificates.renew()
     assert "cannot be used" in caplog.text
     assert shown() == first.cert_chain_pems[0].bytes()
-    write(second)
+    write_pair(tmp_path, second, 3)
     certificates.renew()
     assert shown() == second.cert_chain_pems[0].bytes()
     files[1].unlink()
@@ -430,18 +411,12 @@ sys.exit(main())
 def test_the_command_serves_by_what_its_file_says_of_connections(tmp_path: Path) -> None:
     """Origins, a certificate that is renewed while it listens, and no time for those that say nothing to TLS."""
     authority = trustme.CA()
-    files = tmp_path / "relay.pem", tmp_path / "relay.key"
-
-    def write() -> bytes:
-        issued = authority.issue_cert("127.0.0.1")
-        for file, content in zip(files, (issued.cert_chain_pems[0], issued.private_key_pem), strict=True):
-            content.write_to_path(file)
-        return issued.cert_chain_pems[0].bytes()
+    first, second = (authority.issue_cert("127.0.0.1") for _ in range(2))
 
     def shown() -> bytes:
         return ssl.get_server_certificate(("127.0.0.1", port)).encode()
 
-    first = write()
+    write_pair(tmp_path, first, 1)
     tables = "[tls]\ncertificate = 'relay.pem'\nkey = 'relay.key'\n"
     file = written(tmp_path, tables)
     file.write_text("listen = '127.0.0.1:0'\nallow-origins = ['https://console.example']\n" + file.read_text())
@@ -458,11 +433,29 @@ def test_the_command_serves_by_what_its_file_says_of_connections(tmp_path: Path)
             assert answer.headers["Access-Control-Allow-Origin"] == "https://console.example"
             with socket.create_connection(("127.0.0.1", port), timeout=BOUND / 2) as silent:
                 assert silent.recv(1) == b""
-            assert shown() == first
-            second = write()
-            eventually(lambda: shown() == second)
+            assert shown() == first.cert_chain_pems[0].bytes()
+            write_pair(tmp_path, second, 2)
+            eventually(lambda: shown() == second.cert_chain_pems[0].bytes())
         finally:
             process.kill()
+
+
+def write_pair(folder: Path, issued: trustme.LeafCert, at: int, *, key: bool = True) -> tuple[Path, Path]:
+    """Write a certificate, and its key, with a time of their own."""
+    files = folder / "relay.pem", folder / "relay.key"
+    issued.cert_chain_pems[0].write_to_path(files[0])
+    if key:
+        issued.private_key_pem.write_to_path(files[1])
+    for file in files:
+        os.utime(file, (at, at))
+    return files
+
+
+def shown_by(side: ssl.SSLObject) -> bytes:
+    """Return the certificate that a client sees."""
+    seen = side.getpeercert(binary_form=True)
+    assert seen is not None
+    return ssl.DER_cert_to_PEM_cert(seen).encode()
 
 
 def handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> ssl.SSLObject:
@@ -483,18 +476,9 @@ def handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> ssl.SSLObject:
 @pytest.mark.parametrize("steps", range(8))
 def test_a_certificate_is_renewed_amid_handshakes(tmp_path: Path, version: ssl.TLSVersion, steps: int) -> None:
     """Wherever the handshake is then, it ends with one of the two certificates, and the connection works."""
-    files = tmp_path / "relay.pem", tmp_path / "relay.key"
     authority = trustme.CA()
     old, new = (authority.issue_cert("127.0.0.1") for _ in range(2))
-
-    def write(issued: trustme.LeafCert, at: int) -> None:
-        issued.cert_chain_pems[0].write_to_path(files[0])
-        issued.private_key_pem.write_to_path(files[1])
-        for file in files:
-            os.utime(file, (at, at))
-
-    write(old, 1)
-    certificates = Certificates(*files)
+    certificates = Certificates(*write_pair(tmp_path, old, 1))
     trusting = ssl.create_default_context()
     trusting.maximum_version = version
     authority.configure_trust(trusting)
@@ -503,14 +487,11 @@ def test_a_certificate_is_renewed_amid_handshakes(tmp_path: Path, version: ssl.T
     answering = certificates.context.wrap_bio(outgoing, incoming, server_side=True)
     for step in range(12):
         if step == steps:
-            write(new, 2)
+            write_pair(tmp_path, new, 2)
             certificates.renew()
         with suppress(ssl.SSLWantReadError):
             (answering if step % 2 else asking).do_handshake()
-    seen = asking.getpeercert(binary_form=True)
-    assert seen is not None
-    shown = ssl.DER_cert_to_PEM_cert(seen).encode()
-    assert shown == (new if steps <= 1 else old).cert_chain_pems[0].bytes()
+    assert shown_by(asking) == (new if steps <= 1 else old).cert_chain_pems[0].bytes()
     asking.write(b"GET")
     assert answering.read(3) == b"GET"
 
@@ -519,12 +500,9 @@ def test_a_certificate_is_renewed_amid_handshakes(tmp_path: Path, version: ssl.T
 def test_the_authority_of_clients_is_renewed_without_a_restart(tmp_path: Path, version: ssl.TLSVersion) -> None:
     """The old one is trusted no more. A file that cannot be read changes nothing."""
     relay, old, new = trustme.CA(), trustme.CA(), trustme.CA()
-    pem, key, ca = (tmp_path / name for name in ("relay.pem", "relay.key", "ca.pem"))
-    issued = relay.issue_cert("127.0.0.1")
-    issued.cert_chain_pems[0].write_to_path(pem)
-    issued.private_key_pem.write_to_path(key)
+    ca = tmp_path / "ca.pem"
     old.cert_pem.write_to_path(ca)
-    certificates = Certificates(pem, key, ca, required=True)
+    certificates = Certificates(*write_pair(tmp_path, relay.issue_cert("127.0.0.1"), 1), ca, required=True)
     times = count(10**18, 10**9)
 
     def accepted(authority: trustme.CA) -> bool:

@@ -396,13 +396,6 @@ def test_certificates_are_those_of_the_source_and_not_of_the_environment(relay, 
     assert relay.calls[0].request.req_kwargs["cert"] == ("/client.pem", "/client.key")
 
 
-@pytest.mark.parametrize("token", ["", " t", "two\nlines", "kö", 5])
-def test_a_token_that_no_header_can_carry_is_refused_at_once(token):
-    """The error does not show the token."""
-    with pytest.raises(ConfigError, match=r"^token: must be printable ASCII text"):
-        HttpSource(URL, token=token)
-
-
 def test_the_brokers_are_asked_where_no_relay_gives_a_view(relay):
     """What they answer raises the floor, and the relay's view is not the newest one any more."""
     relay.get(PATH, body=VIEW.to_json(), headers=HEADERS)
@@ -431,23 +424,21 @@ def test_when_brokers_do_not_answer_either_that_is_the_error(relay):
     assert isinstance(raised.value.__context__, RelayError)
 
 
-def test_a_source_without_a_relay_is_refused_at_once():
-    """The constructor raises ConfigError."""
-    with pytest.raises(ConfigError, match=r"^url: must name at least one"):
-        HttpSource([])
-
-
 @pytest.mark.parametrize(
-    "url", ["relay:8080", "ftp://relay", "http://", "http://relay:x", "http://relay/?a=b", None, "http://me:pw@relay"]
+    ("options", "says"),
+    [
+        ({"url": []}, "url: must name at least one"),
+        *[
+            ({"url": url}, "url: must")
+            for url in ("relay:8080", "ftp://relay", "http://", "http://relay:x", "http://relay/?a=b", None)
+        ],
+        ({"url": "http://me:pw@relay"}, "url: must"),
+        *[({"timeout": timeout}, "timeout: must") for timeout in (0, -1, float("inf"), "5", True)],
+        *[({"token": token}, "token: must be printable ASCII text") for token in ("", " t", "two\nlines", "kö", 5)],
+    ],
 )
-def test_a_url_that_cannot_be_used_is_refused_at_once(url):
-    """The error does not show a password in the URL."""
-    with pytest.raises(ConfigError, match=r"^url: must"):
-        HttpSource(url)
-
-
-@pytest.mark.parametrize("timeout", [0, -1, float("inf"), "5", True])
-def test_a_timeout_that_cannot_be_used_is_refused_at_once(timeout):
-    """The rules are those of a discoverer's timeout."""
-    with pytest.raises(ConfigError, match=r"^timeout: must"):
-        HttpSource(URL, timeout=timeout)
+def test_an_option_that_cannot_be_used_is_refused_at_once(options, says):
+    """The error shows neither a token nor a password in the URL."""
+    with pytest.raises(ConfigError, match=f"^{says}") as refused:
+        HttpSource(**{"url": URL, **options})
+    assert "pw@" not in str(refused.value)

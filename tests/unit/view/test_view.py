@@ -23,29 +23,10 @@ def answer(node_id: int | None = 1, host: str = "b", **said: object) -> BrokerAn
 # ---------------------------------------------------------------- finalized levels
 
 
-def test_invariant_1_the_highest_epoch_wins() -> None:
-    """A broker that has not heard of the news yet is outvoted, even by one."""
-    merged = view(broker(1, epoch=9, group_version=1), broker(2, epoch=10, group_version=2), broker(3, epoch=8))
-    assert (merged.epoch, merged.level("group.version")) == (10, 2)
-
-
-def test_invariant_1_a_lower_epoch_never_replaces_a_higher_one() -> None:
-    """When only stale brokers answer, the view before stands."""
-    before = view(broker(1, epoch=10, group_version=1))
-    after = view(broker(1, epoch=9), previous=before)
-    assert (after.epoch, after.level("group.version")) == (10, 1)
-
-
 def test_invariant_1_an_equal_epoch_with_other_content_takes_the_newer() -> None:
     """A controller changed kraft.version at the same epoch, so the new observation counts."""
     before = view(broker(1, epoch=10, kraft_version=0))
     assert view(broker(1, epoch=10, kraft_version=1), previous=before).level("kraft.version") == 1
-
-
-def test_invariant_1_a_view_may_fall_at_a_higher_epoch() -> None:
-    """An operator can downgrade; the view says what is true."""
-    before = view(broker(1, epoch=10, group_version=1))
-    assert view(broker(1, epoch=11), previous=before).level("group.version") == 0
 
 
 def test_invariant_1_a_negative_epoch_never_enters() -> None:
@@ -54,12 +35,6 @@ def test_invariant_1_a_negative_epoch_never_enters() -> None:
     assert (alone.epoch, alone.finalized, alone.level("metadata.version")) == (-1, {}, None)
     before = view(broker(1, epoch=3, metadata_version=25))
     assert view(broker(1, epoch=-1, metadata_version=7), previous=before).level("metadata.version") == 25
-
-
-def test_invariant_1_another_cluster_id_starts_afresh() -> None:
-    """A rebuilt cluster under the same addresses owes nothing to the old one."""
-    before = view(broker(1, epoch=10, group_version=1), cluster_id="old")
-    assert view(broker(1, epoch=2), cluster_id="new", previous=before).level("group.version") == 0
 
 
 def test_invariant_1_no_cluster_id_equals_only_none() -> None:
@@ -126,24 +101,6 @@ def test_invariant_1_over_any_sequence_of_looks(looks) -> None:
 
 
 # ---------------------------------------------------------------- ranges
-
-
-def test_api_ranges_are_the_intersection() -> None:
-    """A client can use what every broker serves (KIP-35)."""
-    merged = view(answer(1, api_ranges={0: ApiRange(0, 3)}), answer(2, api_ranges={0: ApiRange(1, 2)}))
-    assert merged.api("Produce") == (1, 2)
-
-
-def test_what_one_broker_lacks_is_absent() -> None:
-    """dpkp/kafka-python#1455: to negotiate with the newest broker breaks on the oldest."""
-    merged = view(answer(1, api_ranges={68: ApiRange(0, 1)}), answer(2))
-    assert merged.api("ConsumerGroupHeartbeat") is None
-
-
-def test_ranges_that_do_not_meet_are_absent() -> None:
-    """There is no version to use with all of them."""
-    merged = view(answer(1, api_ranges={1: ApiRange(0, 3)}), answer(2, api_ranges={1: ApiRange(4, 17)}))
-    assert merged.api("Fetch") is None
 
 
 def test_the_produce_quirk_is_undone_in_the_cluster_and_left_in_the_broker() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import struct
 import tracemalloc
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 from hypothesis import given
@@ -19,215 +18,118 @@ from featuregate.wire.writers import ClassicWriter, FlexibleWriter, Writer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+Read: TypeAlias = "Callable[[Reader], object]"
 KINDS = [ClassicReader, FlexibleReader]
 BOTH = pytest.mark.parametrize("kind", KINDS)
 
 
-class ReaderContract(ABC):
-    """The contract of every reader of a primitive type."""
+TYPES: dict[str, tuple[type[Reader], Read, list[tuple[str, object]]]] = {
+    "int8": (FlexibleReader, lambda r: r.int8("field"), [("00", 0), ("7f", 127), ("80", -128), ("ff", -1)]),
+    "int16": (
+        FlexibleReader,
+        lambda r: r.int16("field"),
+        [("0000", 0), ("7fff", 32767), ("8000", -32768), ("0102", 258)],
+    ),
+    "uint16": (
+        FlexibleReader,
+        lambda r: r.uint16("field"),
+        [("0000", 0), ("7fff", 32767), ("8000", 32768), ("ffff", 65535)],
+    ),
+    "uuid": (
+        FlexibleReader,
+        lambda r: r.uuid("field"),
+        [
+            ("00" * 16, "AAAAAAAAAAAAAAAAAAAAAA"),
+            ("ff" * 16, "_____________________w"),
+            ("fb" * 16, "-_v7-_v7-_v7-_v7-_v7-w"),
+        ],
+    ),
+    "int32": (
+        FlexibleReader,
+        lambda r: r.int32("field"),
+        [("00000000", 0), ("7fffffff", 2**31 - 1), ("80000000", -(2**31)), ("01020304", 16909060)],
+    ),
+    "int64": (
+        FlexibleReader,
+        lambda r: r.int64("field"),
+        [("00" * 8, 0), ("7f" + "ff" * 7, 2**63 - 1), ("ff" * 8, -1)],
+    ),
+    "boolean": (
+        FlexibleReader,
+        lambda r: r.boolean("field"),
+        [("00", False), ("01", True), ("02", True), ("ff", True)],
+    ),
+    "uvarint": (
+        FlexibleReader,
+        lambda r: r.uvarint("field"),
+        [
+            ("00", 0),
+            ("7f", 127),
+            ("8001", 128),
+            ("ac02", 300),
+            ("8000", 0),
+            ("ffffffff0f", 2**32 - 1),
+            ("8080808001", 2**28),
+        ],
+    ),
+    "classic string": (
+        ClassicReader,
+        lambda r: r.string("field"),
+        [("0000", ""), ("000161", "a"), ("0002c3a9", "é"), ("0005" + "6b61666b61", "kafka")],
+    ),
+    "compact string": (
+        FlexibleReader,
+        lambda r: r.string("field"),
+        [("01", ""), ("0261", "a"), ("03c3a9", "é"), ("c901" + "61" * 200, "a" * 200)],
+    ),
+    "classic nullable string": (
+        ClassicReader,
+        lambda r: r.nullable_string("field"),
+        [("ffff", None), ("0000", ""), ("000161", "a")],
+    ),
+    "compact nullable string": (
+        FlexibleReader,
+        lambda r: r.nullable_string("field"),
+        [("00", None), ("01", ""), ("0261", "a")],
+    ),
+    "classic octets": (ClassicReader, lambda r: r.octets("field"), [("00000000", b""), ("00000002ff00", b"\xff\x00")]),
+    "compact octets": (FlexibleReader, lambda r: r.octets("field"), [("01", b""), ("03ff00", b"\xff\x00")]),
+    "classic nullable count": (
+        ClassicReader,
+        lambda r: r.nullable_count("field", 1),
+        [("ffffffff", None), ("00000000", 0)],
+    ),
+    "compact nullable count": (FlexibleReader, lambda r: r.nullable_count("field", 1), [("00", None), ("01", 0)]),
+}
+"""The reader, how it reads a value, and pairs of hex and value."""
+
+OF_EACH_TYPE = pytest.mark.parametrize(("kind", "read", "examples"), TYPES.values(), ids=TYPES)
+
+
+@OF_EACH_TYPE
+def test_a_value_is_read_where_it_lies(kind: type[Reader], read: Read, examples: list[tuple[str, object]]) -> None:
+    """The reader begins at the offset that it is given, and leaves the bytes of the next field."""
+    for text, value in examples:
+        data = bytes.fromhex(text)
+        reader = kind(b"\xee\xee" + data + b"\xff\xff", "message", 2)
+        assert read(reader) == value
+        assert reader.at == 2 + len(data)
+
+
+@OF_EACH_TYPE
+def test_an_incomplete_value_is_refused(kind: type[Reader], read: Read, examples: list[tuple[str, object]]) -> None:
+    """At each byte that is missing; the error names field and offset. No byte behind the reader's end is used."""
+    for text, _ in examples:
+        data = bytes.fromhex(text)
+        for size in range(len(data)):
+            with pytest.raises(RemoteWireError, match=r"^message: field at byte \d+: ") as caught:
+                read(kind(data[:size], "message"))
+            assert caught.value.offset <= size
+        with pytest.raises(RemoteWireError):
+            read(kind(data, "message", 0, len(data) - 1))
 
-    kind: ClassVar[type[Reader]] = FlexibleReader
 
-    @abstractmethod
-    def read(self, reader: Reader) -> object:
-        """Read one value of the type."""
-
-    @property
-    @abstractmethod
-    def examples(self) -> list[tuple[str, object]]:
-        """Pairs of hex and value."""
-
-    def test_reads_its_value_and_stops_behind_it(self) -> None:
-        """The reader leaves the bytes of the next field."""
-        for text, value in self.examples:
-            data = bytes.fromhex(text)
-            reader = self.kind(data + b"\xff\xff", "message")
-            assert self.read(reader) == value
-            assert reader.at == len(data)
-
-    def test_reads_in_the_middle_of_a_buffer(self) -> None:
-        """The reader begins at the offset that it is given."""
-        for text, value in self.examples:
-            assert self.read(self.kind(b"\xee\xee" + bytes.fromhex(text), "message", 2)) == value
-
-    def test_stops_at_each_byte_that_is_missing(self) -> None:
-        """The reader refuses an incomplete value, and the error names the field and the offset."""
-        for text, _ in self.examples:
-            data = bytes.fromhex(text)
-            for size in range(len(data)):
-                with pytest.raises(RemoteWireError, match=r"^message: field at byte \d+: ") as caught:
-                    self.read(self.kind(data[:size], "message"))
-                assert caught.value.offset <= size
-
-    def test_never_reads_past_its_end(self) -> None:
-        """The reader does not use bytes of the buffer that follow its own end."""
-        for text, _ in self.examples:
-            data = bytes.fromhex(text)
-            with pytest.raises(RemoteWireError):
-                self.read(self.kind(data, "message", 0, len(data) - 1))
-
-
-class TestInt8(ReaderContract):
-    """One byte."""
-
-    examples: ClassVar = [("00", 0), ("7f", 127), ("80", -128), ("ff", -1)]
-
-    def read(self, reader: Reader) -> object:
-        return reader.int8("field")
-
-
-class TestInt16(ReaderContract):
-    """Two bytes."""
-
-    examples: ClassVar = [("0000", 0), ("7fff", 32767), ("8000", -32768), ("0102", 258)]
-
-    def read(self, reader: Reader) -> object:
-        return reader.int16("field")
-
-
-class TestUint16(ReaderContract):
-    """Two bytes, unsigned."""
-
-    examples: ClassVar = [("0000", 0), ("7fff", 32767), ("8000", 32768), ("ffff", 65535)]
-
-    def read(self, reader: Reader) -> object:
-        return reader.uint16("field")
-
-
-class TestUuid(ReaderContract):
-    """Sixteen bytes, in the text of Kafka's ``Uuid.toString``."""
-
-    examples: ClassVar = [
-        ("00" * 16, "AAAAAAAAAAAAAAAAAAAAAA"),
-        ("ff" * 16, "_____________________w"),
-        ("fb" * 16, "-_v7-_v7-_v7-_v7-_v7-w"),
-    ]
-
-    def read(self, reader: Reader) -> object:
-        return reader.uuid("field")
-
-
-class TestInt32(ReaderContract):
-    """Four bytes."""
-
-    examples: ClassVar = [("00000000", 0), ("7fffffff", 2**31 - 1), ("80000000", -(2**31)), ("01020304", 16909060)]
-
-    def read(self, reader: Reader) -> object:
-        return reader.int32("field")
-
-
-class TestInt64(ReaderContract):
-    """Eight bytes."""
-
-    examples: ClassVar = [("00" * 8, 0), ("7f" + "ff" * 7, 2**63 - 1), ("ff" * 8, -1)]
-
-    def read(self, reader: Reader) -> object:
-        return reader.int64("field")
-
-
-class TestBoolean(ReaderContract):
-    """One byte, of which only zero is false."""
-
-    examples: ClassVar = [("00", False), ("01", True), ("02", True), ("ff", True)]
-
-    def read(self, reader: Reader) -> object:
-        return reader.boolean("field")
-
-
-class TestUvarint(ReaderContract):
-    """One to five bytes."""
-
-    examples: ClassVar = [
-        ("00", 0),
-        ("7f", 127),
-        ("8001", 128),
-        ("ac02", 300),
-        ("8000", 0),
-        ("ffffffff0f", 2**32 - 1),
-        ("8080808001", 2**28),
-    ]
-
-    def read(self, reader: Reader) -> object:
-        return reader.uvarint("field")
-
-
-class TestClassicString(ReaderContract):
-    """A string behind two bytes of length."""
-
-    kind = ClassicReader
-    examples: ClassVar = [("0000", ""), ("000161", "a"), ("0002c3a9", "é"), ("0005" + "6b61666b61", "kafka")]
-
-    def read(self, reader: Reader) -> object:
-        return reader.string("field")
-
-
-class TestCompactString(ReaderContract):
-    """A string behind a varint of its length plus one."""
-
-    examples: ClassVar = [("01", ""), ("0261", "a"), ("03c3a9", "é"), ("c901" + "61" * 200, "a" * 200)]
-
-    def read(self, reader: Reader) -> object:
-        return reader.string("field")
-
-
-class TestClassicNullableString(ReaderContract):
-    """A string that may be null."""
-
-    kind = ClassicReader
-    examples: ClassVar = [("ffff", None), ("0000", ""), ("000161", "a")]
-
-    def read(self, reader: Reader) -> object:
-        return reader.nullable_string("field")
-
-
-class TestCompactNullableString(ReaderContract):
-    """A string that may be null, compact."""
-
-    examples: ClassVar = [("00", None), ("01", ""), ("0261", "a")]
-
-    def read(self, reader: Reader) -> object:
-        return reader.nullable_string("field")
-
-
-class TestClassicOctets(ReaderContract):
-    """Bytes behind four bytes of length."""
-
-    kind = ClassicReader
-    examples: ClassVar = [("00000000", b""), ("00000002ff00", b"\xff\x00")]
-
-    def read(self, reader: Reader) -> object:
-        return reader.octets("field")
-
-
-class TestCompactOctets(ReaderContract):
-    """Bytes behind a varint."""
-
-    examples: ClassVar = [("01", b""), ("03ff00", b"\xff\x00")]
-
-    def read(self, reader: Reader) -> object:
-        return reader.octets("field")
-
-
-class TestClassicNullableCount(ReaderContract):
-    """Four bytes, of which -1 is null."""
-
-    kind = ClassicReader
-    examples: ClassVar = [("ffffffff", None), ("00000000", 0)]
-
-    def read(self, reader: Reader) -> object:
-        return reader.nullable_count("field", 1)
-
-
-class TestCompactNullableCount(ReaderContract):
-    """A varint, of which 0 is null."""
-
-    examples: ClassVar = [("00", None), ("01", 0)]
-
-    def read(self, reader: Reader) -> object:
-        return reader.nullable_count("field", 1)
-
-
-def refuses(reader: Reader, read: Callable[[Reader], object], problem: str, offset: int) -> None:
+def refuses(reader: Reader, read: Read, problem: str, offset: int) -> None:
     """Assert that a read raises, for this reason and at this place."""
     with pytest.raises(RemoteWireError) as caught:
         read(reader)
@@ -242,7 +144,7 @@ def refuses(reader: Reader, read: Callable[[Reader], object], problem: str, offs
         ("fffffffe", lambda r: r.octets("field")),
     ],
 )
-def test_a_negative_length_is_refused(hex_: str, read: Callable[[Reader], object]) -> None:
+def test_a_negative_length_is_refused(hex_: str, read: Read) -> None:
     """Only the length -1 has a meaning, and that is null."""
     data = bytes.fromhex(hex_)
     size = int.from_bytes(data, "big", signed=True)
@@ -264,7 +166,7 @@ def test_a_negative_count_is_refused() -> None:
         lambda r: r.count("field", 1),
     ],
 )
-def test_null_is_refused_where_it_must_not_be(kind: type[Reader], read: Callable[[Reader], object]) -> None:
+def test_null_is_refused_where_it_must_not_be(kind: type[Reader], read: Read) -> None:
     """Null has a length of its own, and the reader of a field without null refuses it."""
     data = b"\x00" if kind is FlexibleReader else b"\xff\xff\xff\xff"
     refuses(kind(data, "message"), read, "null, which it must not be", 0)
@@ -296,7 +198,7 @@ def test_a_count_of_elements_that_cannot_fit_is_refused(kind: type[Reader]) -> N
 
 @BOTH
 @pytest.mark.parametrize("read", [lambda r: r.octets("f"), lambda r: r.count("f", 1), lambda r: r.string("f")])
-def test_invariant_7_a_huge_length_allocates_nothing(kind: type[Reader], read: Callable[[Reader], object]) -> None:
+def test_invariant_7_a_huge_length_allocates_nothing(kind: type[Reader], read: Read) -> None:
     """The reader refuses a length of two gigabytes within a few kilobytes of memory."""
     data = b"\xff\xff\xff\xff\x07" if kind is FlexibleReader else b"\x7f\xff\xff\xff"
     tracemalloc.start()
