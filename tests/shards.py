@@ -123,4 +123,4 @@ class FakeProducer:
         pass
 
     init_transactions = begin_transaction = send_offsets_to_transaction = commit_transaction = accept
-    abort_transaction = close = list_topics = accept
+    abort_transaction = flush = close = list_topics = accept

@@ -32,6 +32,9 @@ class Client:
 
     begin_transaction = poll = send_offsets_to_transaction = commit_transaction = abort_transaction = init_transactions
 
+    def flush(self, _seconds: float) -> int:
+        return 0
+
 
 CALLS: list[Callable[[TransactionalProducer, float], None]] = [
     TransactionalProducer.initialize,
@@ -87,3 +90,19 @@ def test_a_timeout_that_fails_the_transaction_may_be_answered_yet() -> None:
     with pytest.raises(CallFailed) as failed:
         TransactionalProducer(client).send_offsets([], lambda: b"", BOUND)  # type: ignore[arg-type]
     assert (failed.value.action, failed.value.is_unanswered) == (ErrorAction.ABORT, True)
+
+
+def test_an_abort_waits_until_brokers_have_the_records_of_the_transaction() -> None:
+    """Partitions are added with them, and an abort before that is refused for good: see test_early_aborts_live."""
+    calls: list[str] = []
+
+    class Recorded(Client):
+        def flush(self, _seconds: float) -> int:
+            calls.append("flush")
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+        def abort_transaction(self, *_: object) -> None:
+            calls.append("abort")
+
+    TransactionalProducer(Recorded()).abort(0.0)  # type: ignore[arg-type]
+    assert calls == ["flush", "abort"]

@@ -60,6 +60,9 @@ class Client:
     def commit_transaction(self, _timeout: float) -> None:
         self._ask("commit")
 
+    def flush(self, _timeout: float) -> int:
+        return 0
+
     def abort_transaction(self, _timeout: float) -> None:
         self._ask("abort")
 
