@@ -81,8 +81,13 @@ def line_of(spark: str) -> SparkLine | None:
 
 
 def connector_package(spark: str) -> str:
-    """Return the connector of a Spark as ``--packages`` takes it."""
-    return f"org.apache.spark:spark-sql-kafka-0-10_{_scala(spark)}:{spark}"
+    """Return a connector for a Spark as ``--packages`` takes it: that of the proof run for the same line.
+
+    Not each repository has the connector of each release: 4.2.0 was there for Spark 4.2.1, and its own was not.
+    """
+    line = line_of(spark)
+    release = spark if line is None or line.connector is None else line.connector[0]
+    return f"org.apache.spark:spark-sql-kafka-0-10_{_scala(spark)}:{release}"
 
 
 def connector_names(spark: str) -> tuple[tuple[str, ...], ...]:

@@ -84,7 +84,8 @@ def connector_advice(spark: str, connector: str | None) -> str:
     has = "no Kafka connector" if connector is None else f"the Kafka connector of {connector} Spark"
     if connector is not None and connector[0].isdecimal():
         has = f"the Kafka connector of Spark {connector}"
-    return f"Spark {spark} runs with {has}: start it with --packages {connector_package(spark)}"
+    package = connector_package(spark)
+    return f"Spark {spark} runs with {has}: start it with --packages {package}, or in a notebook spark.jars.packages"
 
 
 def workers_advice(spark: SparkSession, lacks: str) -> str:

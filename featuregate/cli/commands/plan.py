@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.admin.plans import Plan, UnreadLatch, latched_in, plan
 from featuregate.admin.quorum import fetch_quorum
@@ -20,6 +20,7 @@ from featuregate.cli.updates.report import left_out_to_json
 from featuregate.cli.updates.requested import updates_of
 from featuregate.errors import ConfigError, FeatureGateError, LatchStoreError
 from featuregate.files import local_path
+from featuregate.gating.checkpoint_latches import latches_in, newest_pin
 from featuregate.gating.latch_store import FileLatchStore, read_latch_file
 from featuregate.printable import printable
 from featuregate.usage.announcement import Announcement
@@ -34,6 +35,11 @@ if TYPE_CHECKING:
     from featuregate.gating.latches import LatchState
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
+
+
+_NO_LATCHES: Final = (
+    "it has no latches of any cluster: name the folder that an app has as latch_store, or a checkpoint of Spark"
+)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -110,7 +116,7 @@ def _controllers(args: argparse.Namespace, brokers: View) -> View:
 
 
 def _latched(places: list[str], cluster_id: str | None) -> dict[str, Requirement | UnreadLatch]:
-    """Read the latches of apps: each place is the folder of a FileLatchStore, or one of its files.
+    """Read the latches of apps: a place is the folder of a FileLatchStore, one of its files, or a Spark checkpoint.
 
     A file that cannot be read becomes an `UnreadLatch`; the other files count.
     """
@@ -131,11 +137,15 @@ def _latched(places: list[str], cluster_id: str | None) -> dict[str, Requirement
 
 
 def _latch_state(place: Path, cluster_id: str) -> LatchState | None:
-    """Read a file, or the file of a cluster in a folder; None if the folder has none.
+    """Read a file, the file of a cluster in a folder, or the newest pin of a checkpoint; None if they have no latch.
 
     Raises `CommandError` for a place that does not exist, `LatchStoreError` for a file that cannot be read.
     """
     try:
+        if place.is_dir() and (pin := newest_pin(place)) is not None:
+            return latches_in(pin, cluster_id)
+        if place.is_dir() and not any(file.suffix in {".json", ".source"} for file in place.iterdir()):
+            raise LatchStoreError(place, _NO_LATCHES)
         file = FileLatchStore(place).path(cluster_id) if place.is_dir() else place
         state = read_latch_file(file)
     except FileNotFoundError as error:

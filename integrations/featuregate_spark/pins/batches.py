@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from featuregate.gating.checkpoint_latches import FOLDER, PREFIX, batch_of
 from featuregate_spark.errors import PinCorrupt, PinError, WrongCheckpoint, WrongPython
 from featuregate_spark.events import Pinned, SparkEvent
 from featuregate_spark.failures import cause_of
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from featuregate_spark.watch import Watch
 
 logger = logging.getLogger("featuregate.spark")
-
-FOLDER: Final = "featuregate"
-_PREFIX: Final = "pin-"
 
 
 class BatchFunction(Protocol):
@@ -129,7 +127,7 @@ class PinnedBatches:
                 f"{self._checkpoint} has no offsets of batch {batch_id}, which runs now: pass the checkpointLocation "
                 "of the query to foreach_batch()"
             )
-        pinned = sorted(number for name in files.names(FOLDER) if (number := _number(name)) is not None)
+        pinned = sorted(number for name in files.names(FOLDER) if (number := batch_of(name)) is not None)
         if pinned:
             newest = _name(pinned[-1])
             text = files.read(newest)
@@ -156,12 +154,7 @@ def _query_id(spark: SparkSession) -> str | None:
 
 
 def _name(batch_id: int) -> str:
-    return f"{FOLDER}/{_PREFIX}{batch_id}"
-
-
-def _number(name: str) -> int | None:
-    digits = name.removeprefix(_PREFIX)
-    return int(digits) if name.startswith(_PREFIX) and digits.isdecimal() else None
+    return f"{FOLDER}/{PREFIX}{batch_id}"
 
 
 def _parsed(name: str, text: str) -> BatchPin:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import ConfigError
+from featuregate.gating.checkpoint_latches import SCHEMA_VERSION
 from featuregate.gating.latch_store import latch_document, latch_state_from
 from featuregate.gating.latches import LatchedGate, LatchKey, LatchState, advance, decide
 from featuregate.json_values import JsonValue, check_schema, parse_json
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from featuregate import Decision, Gate, View
 
-SCHEMA_VERSION: Final = 1
 ABOUT: Final = (
     "The decisions of featuregate for one micro-batch, and what the query has latched. A replay of the batch reads "
     "them: delete this file only with the whole checkpoint."

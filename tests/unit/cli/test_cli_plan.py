@@ -108,6 +108,30 @@ def test_latches_are_read_from_a_folder_or_a_file(on: Run, tmp_path: Path) -> No
         assert ended.code == affected
 
 
+@pytest.mark.parametrize("place", ["checkpoint", "checkpoint/featuregate"])
+def test_the_newest_pin_of_a_checkpoint_has_the_latches_of_a_spark_query(on: Run, tmp_path: Path, place: str) -> None:
+    """It has those of older pins, too."""
+    folder = tmp_path / "checkpoint" / "featuregate"
+    folder.mkdir(parents=True)
+    state = json.loads(latches(tmp_path, "scripted").read_text())
+    for batch, states in ((9, []), (10, [state]), (2, [])):
+        (folder / f"pin-{batch}").write_text(json.dumps({"schema_version": 1, "latch_states": states}))
+    ended = on(*DISABLE, "--latches", str(tmp_path / place))
+    assert ended.code == 1
+    assert "affects   eos" in ended.out
+    (folder / "pin-11").write_text("{")
+    ended = on(*DISABLE, "--latches", str(tmp_path / place))
+    assert ended.code == 2
+    assert f"unread    {folder / 'pin-11'}: damaged" in ended.out
+
+
+def test_a_folder_without_latches_makes_the_plan_unknown(on: Run, tmp_path: Path) -> None:
+    """A folder of something else would look like an app that nothing affects."""
+    ended = on(*DISABLE, "--latches", str(tmp_path))
+    assert ended.code == 2
+    assert f"unread    {tmp_path}: it has no latches of any cluster: name the folder" in ended.out
+
+
 def test_a_path_without_latches_is_wrong_usage(on: Run, tmp_path: Path) -> None:
     """Otherwise a wrong path would look like an app without latches."""
     file = tmp_path / "latches.json"

@@ -116,8 +116,9 @@ def test_each_jar_of_the_table_has_a_checksum() -> None:
     assert {f"{name}-{version}.jar" for _, name, version in (jar.split(":") for jar in jars)} == known_sums().keys()
 
 
-def test_packages_name_the_release_that_runs() -> None:
-    """Only 3.5 is built with Scala 2.12."""
-    assert connector_package("3.5.9") == "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.9"
-    assert connector_package("4.1.4") == "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.4"
+def test_packages_name_a_connector_of_the_line_that_can_be_had() -> None:
+    """Only 3.5 is built with Scala 2.12. A line that is not known has the number of its Spark."""
+    assert connector_package("3.5.9") == "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.1"
+    assert connector_package("4.2.1") == "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
+    assert connector_package("4.9.3") == "org.apache.spark:spark-sql-kafka-0-10_2.13:4.9.3"
     assert line_of("4.10.0") is None

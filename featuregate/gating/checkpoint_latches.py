@@ -1,0 +1,52 @@
+"""Reads what a Spark query has latched from the pins beside its checkpoint, which the query replaces batch by batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from featuregate.errors import LatchStoreError
+from featuregate.files import read_file
+from featuregate.gating.latch_store import latch_state_from
+from featuregate.json_values import check_schema, parse_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from featuregate.gating.latches import LatchState
+
+FOLDER: Final = "featuregate"
+"""The folder of pins, in the checkpoint of a query."""
+PREFIX: Final = "pin-"
+SCHEMA_VERSION: Final = 1
+
+
+def batch_of(name: str) -> int | None:
+    """Return the number of the batch that a file is the pin of; None for any other file."""
+    digits = name.removeprefix(PREFIX)
+    return int(digits) if name.startswith(PREFIX) and digits.isdecimal() else None
+
+
+def newest_pin(folder: Path) -> Path | None:
+    """Return the newest pin of a checkpoint, or of its folder of pins; None where there is none."""
+    below = folder / FOLDER if (folder / FOLDER).is_dir() else folder
+    pins = {number: file for file in below.iterdir() if (number := batch_of(file.name)) is not None}
+    return pins[max(pins)] if pins else None
+
+
+def latches_in(pin: Path, cluster_id: str) -> LatchState | None:
+    """Return what a query has latched in a cluster: the newest pin holds the latches of older ones.
+
+    Raises
+    ------
+    LatchStoreError
+        The pin cannot be read, or was written by a newer featuregate.
+    """
+    try:
+        document = parse_json(read_file(pin), "pin")
+        check_schema(document, newest=SCHEMA_VERSION)
+        states = [latch_state_from(each) for each in document.field("latch_states").items()]
+    except ValueError as error:
+        raise LatchStoreError(pin, f"damaged ({error})") from error
+    except OSError as error:
+        raise LatchStoreError(pin, error.strerror or str(error)) from error
+    return next((state for state in states if state.cluster_id == cluster_id), None)
