@@ -27,7 +27,7 @@ def create_topics(client_config: Mapping[str, Any], partitions: Mapping[str, int
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - likewise
     from confluent_kafka.cimpl import NewTopic  # noqa: PLC0415 - likewise
 
-    admin = AdminClient(dict(client_config))
+    admin = AdminClient(dict(client_config) | {"log_level": 3})
     wanted = [NewTopic(name, count, min(_REPLICAS, brokers)) for name, count in partitions.items()]
     for name, done in admin.create_topics(wanted, request_timeout=_SECONDS).items():
         try:
