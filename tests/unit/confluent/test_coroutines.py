@@ -43,9 +43,12 @@ AT_ONCE = 60.0
 
 
 class App:
-    """A processor on a topic of two partitions, and what it has told."""
+    """A processor on a topic of two partitions with inputs in each, and what it has told."""
 
-    def __init__(self, kafka: MockKafka, transform: Any, **options: Any) -> None:
+    def __init__(self, kafka: MockKafka, transform: Any, inputs: int = INPUTS, **options: Any) -> None:
+        kafka.create_topic("bills")
+        kafka.create_topic("dead")
+        kafka.feed("orders", inputs, PARTITIONS)
         base = {"bootstrap.servers": kafka.bootstrap, "log_level": 0}
         self.bootstrap = kafka.bootstrap
         self.events: list[Any] = []
@@ -70,6 +73,13 @@ class App:
         """Inputs whose transaction was committed."""
         return sum(event.messages for event in self.of(TransactionCommitted))
 
+    async def run_to_the_end(self) -> None:
+        """Run the processor until all inputs are committed."""
+        async with self.processor as processor:
+            running = asyncio.ensure_future(processor.arun())
+            await in_loop(lambda: self.done == INPUTS)
+        await running
+
     def outputs(self, topic: str = "bills") -> list[bytes]:
         """Return the outputs in their order; the mock cluster keeps those that were aborted."""
         config = {"group.id": "reader", "auto.offset.reset": "earliest", "enable.partition.eof": True, "log_level": 0}
@@ -79,13 +89,6 @@ class App:
             while not (message := eventually(lambda: consumer.poll(0.1), "the end of the topic")).error():
                 found.append(message.value() or b"")
             return found
-
-
-def feed(kafka: MockKafka, inputs: int = INPUTS) -> None:
-    """Create the topics, and send inputs to each partition in turn."""
-    kafka.create_topic("bills")
-    kafka.create_topic("dead")
-    kafka.feed("orders", inputs, PARTITIONS)
 
 
 def bills(messages: Sequence[Message]) -> list[Record]:
@@ -121,7 +124,6 @@ class Endless:
 
 async def test_a_coroutine_function_runs_in_the_loop_and_its_records_are_committed(kafka: MockKafka) -> None:
     """Also its context is that of arun(). The records of a partition keep their order."""
-    feed(kafka)
     request = contextvars.ContextVar("request", default="")
     request.set("billing run")
     seen = set()
@@ -161,18 +163,13 @@ class Yielding:
 @pytest.mark.parametrize("transform", [yielding, Yielding(), bills], ids=["yields", "object", "plain"])
 async def test_whatever_gives_records_is_a_transform(kafka: MockKafka, transform: Any) -> None:
     """An asynchronous generator, an object with a coroutine function or one of these, and a plain function."""
-    feed(kafka)
     app = App(kafka, transform)
-    async with app.processor as processor:
-        running = asyncio.ensure_future(processor.arun())
-        await in_loop(lambda: app.done == INPUTS)
-    await running
+    await app.run_to_the_end()
     assert sorted(app.outputs()) == [b"%d" % number for number in range(INPUTS)]
 
 
 async def test_a_plain_function_runs_beside_the_loop(kafka: MockKafka) -> None:
     """It blocks until the loop, which goes on, releases it."""
-    feed(kafka)
     begun, released = threading.Event(), threading.Event()
 
     def transform(messages: Sequence[Message]) -> list[Record]:
@@ -194,7 +191,6 @@ async def test_a_plain_function_runs_beside_the_loop(kafka: MockKafka) -> None:
 
 async def test_what_a_transform_raises_ends_arun(kafka: MockKafka) -> None:
     """An error of the transform ends arun() as it ends run()."""
-    feed(kafka)
 
     async def transform(_messages: Sequence[Message]) -> list[Record]:
         await asyncio.sleep(0)
@@ -210,7 +206,6 @@ async def test_what_a_transform_raises_ends_arun(kafka: MockKafka) -> None:
 
 async def test_poison_goes_to_the_dead_letters(kafka: MockKafka) -> None:
     """The transform is awaited for each message by itself."""
-    feed(kafka)
 
     async def transform(messages: Sequence[Message]) -> list[Record]:
         await asyncio.sleep(0)
@@ -219,10 +214,7 @@ async def test_poison_goes_to_the_dead_letters(kafka: MockKafka) -> None:
         return bills(messages)
 
     app = App(kafka, transform, poison=DeadLetter("dead"))
-    async with app.processor as processor:
-        running = asyncio.ensure_future(processor.arun())
-        await in_loop(lambda: app.done == INPUTS)
-    await running
+    await app.run_to_the_end()
     assert [(event.partition, event.offset) for event in app.of(DeadLettered)] == [(1, 2)]
     assert app.outputs("dead") == [b"5"]
     assert len(app.outputs()) == INPUTS - 1
@@ -230,7 +222,6 @@ async def test_poison_goes_to_the_dead_letters(kafka: MockKafka) -> None:
 
 async def test_a_transform_that_cancels_itself_is_no_poison(kafka: MockKafka) -> None:
     """A cancellation says nothing about the messages, so none is sent to the dead letters."""
-    feed(kafka)
 
     async def transform(_messages: Sequence[Message]) -> list[Record]:
         raise asyncio.CancelledError
@@ -243,7 +234,6 @@ async def test_a_transform_that_cancels_itself_is_no_poison(kafka: MockKafka) ->
 
 async def test_a_coroutine_that_would_never_be_awaited_ends_arun(kafka: MockKafka) -> None:
     """A lambda around a coroutine function is a plain function. It is no poison, either."""
-    feed(kafka)
     app = App(kafka, lambda messages: copy(messages), poison=DeadLetter("dead"))  # noqa: PLW0108 - the lambda is the mistake
     with pytest.raises(TransformFailed, match="write it `async def`"):
         await app.processor.arun()
@@ -252,14 +242,10 @@ async def test_a_coroutine_that_would_never_be_awaited_ends_arun(kafka: MockKafk
 
 async def test_run_refuses_a_coroutine_function(kafka: MockKafka) -> None:
     """Nothing has begun, so that arun() may follow. A processor runs once."""
-    feed(kafka)
     app = App(kafka, copy)
     with pytest.raises(ConfigError, match="await arun"):
         app.processor.run()
-    async with app.processor as processor:
-        running = asyncio.ensure_future(processor.arun())
-        await in_loop(lambda: app.done == INPUTS)
-    await running
+    await app.run_to_the_end()
     with pytest.raises(ClosedError, match="runs once"):
         await app.processor.arun()
     with pytest.raises(ClosedError, match="runs once"):
@@ -268,7 +254,6 @@ async def test_run_refuses_a_coroutine_function(kafka: MockKafka) -> None:
 
 async def test_sys_exit_in_a_plain_transform_ends_arun(kafka: MockKafka) -> None:
     """It is raised in the thread of the rounds, and must not leave arun() waiting."""
-    feed(kafka)
 
     def transform(_messages: Sequence[Message]) -> list[Record]:
         raise SystemExit(3)
@@ -290,7 +275,6 @@ async def begun(app: App, transform: Endless) -> asyncio.Task[None]:
 
 async def test_a_cancelled_arun_cancels_the_transform_and_closes_everything(kafka: MockKafka) -> None:
     """Nothing is committed, and the member leaves its group, so that the messages come at once to another one."""
-    feed(kafka)
     endless = Endless()
     app = App(kafka, endless)
     running = await begun(app, endless)
@@ -305,7 +289,6 @@ async def test_a_cancelled_arun_cancels_the_transform_and_closes_everything(kafk
 
 async def test_aclose_ends_a_transform_that_would_be_awaited_for_ever(kafka: MockKafka) -> None:
     """arun() returns as after stop(): closing is no failure. close() would block the loop, and never end."""
-    feed(kafka)
     endless = Endless()
     app = App(kafka, endless)
     running = await begun(app, endless)
@@ -324,7 +307,6 @@ async def test_aclose_ends_a_transform_that_would_be_awaited_for_ever(kafka: Moc
 
 async def test_a_processor_that_never_ran_can_be_closed(kafka: MockKafka) -> None:
     """Closing closes what the constructor opened."""
-    feed(kafka)
     async with App(kafka, copy).processor as processor:
         pass
     with pytest.raises(ClosedError):
@@ -333,7 +315,6 @@ async def test_a_processor_that_never_ran_can_be_closed(kafka: MockKafka) -> Non
 
 async def test_stop_lets_the_transform_end(kafka: MockKafka) -> None:
     """The batch under way is committed before arun() returns."""
-    feed(kafka)
     reached, released = asyncio.Event(), asyncio.Event()
 
     async def transform(messages: Sequence[Message]) -> list[Record]:
@@ -356,7 +337,6 @@ async def test_a_transform_that_does_not_end_when_it_is_cancelled_is_left_behind
 ) -> None:
     """Closing waits for its clean-up, but not for good."""
     monkeypatch.setattr(coroutines, "CANCEL_SECONDS", 0.5)
-    feed(kafka)
     released = asyncio.Event()
 
     class Stubborn(Endless):
@@ -379,7 +359,6 @@ async def test_a_transform_that_does_not_end_when_it_is_cancelled_is_left_behind
 
 async def test_a_second_cancellation_does_not_wait(kafka: MockKafka) -> None:
     """Here the thread is held up by a plain function."""
-    feed(kafka)
     reached, released = threading.Event(), threading.Event()
 
     def transform(messages: Sequence[Message]) -> list[Record]:
@@ -406,7 +385,6 @@ async def test_a_second_cancellation_does_not_wait(kafka: MockKafka) -> None:
 
 async def test_a_transform_beyond_max_poll_interval_is_cancelled_and_named(kafka: MockKafka) -> None:
     """Its messages come again. After three rounds of one message the property is named, as for a plain function."""
-    feed(kafka)
     endless = Endless()
     app = App(kafka, endless, consumer=SHORT_POLLS, poison=DeadLetter("dead"))
     with pytest.raises(RoundTooLong, match=r"longer than max.poll.interval.ms=1000 allows, 3 times"):
@@ -421,17 +399,13 @@ async def test_a_transform_beyond_max_poll_interval_is_cancelled_and_named(kafka
 
 async def test_a_transform_that_is_slow_once_is_awaited_again(kafka: MockKafka) -> None:
     """The member joins again, and each input is processed."""
-    feed(kafka)
     endless = Endless()
 
     async def transform(messages: Sequence[Message]) -> list[Record]:
         return await (endless(messages) if not endless.begun else copy(messages))
 
     app = App(kafka, transform, consumer=SHORT_POLLS)
-    async with app.processor as processor:
-        running = asyncio.ensure_future(processor.arun())
-        await in_loop(lambda: app.done == INPUTS)
-    await running
+    await app.run_to_the_end()
     assert endless.cancelled == 1
     assert sorted(app.outputs()) == [b"%d" % number for number in range(INPUTS)]
 
@@ -452,7 +426,6 @@ def quiet_asyncio() -> Iterator[None]:
 
 def test_the_end_of_asyncio_run_closes_a_processor_that_runs_in_the_background(kafka: MockKafka) -> None:
     """asyncio.run() cancels what is left: arun() and its transform at the same time. Neither is a failure."""
-    feed(kafka)
     endless = Endless()
     app = App(kafka, endless)
 
@@ -468,7 +441,6 @@ def test_the_end_of_asyncio_run_closes_a_processor_that_runs_in_the_background(k
 
 def test_ctrl_c_closes_everything(kafka: MockKafka) -> None:
     """asyncio.run() cancels its main task, and raises KeyboardInterrupt when everything is closed."""
-    feed(kafka)
     endless = Endless()
     app = App(kafka, endless)
 
@@ -486,7 +458,6 @@ def test_ctrl_c_closes_everything(kafka: MockKafka) -> None:
 
 def test_sigterm_may_stop_it_from_the_loop(kafka: MockKafka) -> None:
     """stop() is for signal handlers of a loop, too."""
-    feed(kafka)
     app = App(kafka, copy)
 
     async def main() -> None:
@@ -504,7 +475,6 @@ def test_sigterm_may_stop_it_from_the_loop(kafka: MockKafka) -> None:
 @pytest.mark.parametrize("messages", [INPUTS, 0], ids=["in a transform", "without messages"])
 def test_a_loop_that_is_closed_ends_the_member(kafka: MockKafka, messages: int) -> None:
     """Nothing was cancelled, and nothing will ever run in the loop: the thread ends by itself, and leaves the group."""
-    feed(kafka, messages)
     with quiet_asyncio():
         run_in_a_loop_that_is_closed(kafka, messages)
         gc.collect()
@@ -514,7 +484,7 @@ def test_a_loop_that_is_closed_ends_the_member(kafka: MockKafka, messages: int) 
 def run_in_a_loop_that_is_closed(kafka: MockKafka, messages: int) -> None:
     """Run a processor until its transform is awaited, or it owns its partitions; close the loop; wait for its end."""
     endless = Endless()
-    processor = App(kafka, endless).processor
+    processor = App(kafka, endless, messages).processor
     loop = asyncio.new_event_loop()
     task = loop.create_task(processor.arun())
     loop.run_until_complete(

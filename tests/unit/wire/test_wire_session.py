@@ -37,6 +37,14 @@ def asked(session: Session) -> list[tuple[RequestHeader, Request[Any]]]:
     return [(header, APIS[header.api_key].decode(header.api_version, body)) for header, body in headers]
 
 
+def negotiating(**options: Any) -> Session:
+    """Make a session whose request is on its way."""
+    session = new(**options)
+    session.negotiate()
+    session.data_to_send()
+    return session
+
+
 def answer(session: Session, response: Response, version: int, correlation_id: int) -> Event | None:
     """Give a response to the session, and return the next event."""
     session.receive_data(write_response(response, version, correlation_id))
@@ -50,9 +58,7 @@ def hello(code: int = 0, ranges: dict[int, tuple[int, int]] | None = None) -> Ap
 
 def ready(ranges: dict[int, tuple[int, int]] | None = None) -> Session:
     """Make a session that has been negotiated."""
-    session = new()
-    session.negotiate()
-    session.data_to_send()
+    session = negotiating()
     assert isinstance(answer(session, hello(ranges=ranges), 5, 0), Negotiated)
     return session
 
@@ -99,8 +105,7 @@ class TestNegotiating:
 
     def test_the_answer_makes_it_ready(self) -> None:
         """The session has the API ranges of the broker from then on."""
-        session = new()
-        session.negotiate()
+        session = negotiating()
         assert session.api_ranges is None
         assert answer(session, hello(), 5, 0) == Negotiated(hello(), 5)
         assert session.api_ranges == RANGES
@@ -122,72 +127,40 @@ class TestNegotiating:
         with pytest.raises(LocalWireError, match="when it is new, or idle"):
             session.negotiate()
 
-    def test_invariant_6_error_35_is_retried_at_the_advertised_version(self) -> None:
-        """The body of error 35 is v0, although the request was v5."""
-        session = new()
-        session.negotiate()
-        asked(session)
-        assert answer(session, hello(35, {18: (0, 3)}), 0, 0) is None
+    @pytest.mark.parametrize(
+        ("theirs", "again", "advertised"),
+        [
+            ({18: (0, 3)}, 3, "0 to 3"),
+            ({18: (2, 9)}, 4, "2 to 9"),  # not 5, which the broker has just refused although it lists it
+            ({}, 0, "none"),  # brokers before 2.4
+            ({18: (6, 9)}, 0, "6 to 9"),  # too new, reversed or negative: every broker should know v0
+            ({18: (3, 1)}, 0, "3 to 1"),
+            ({18: (-4, -1)}, 0, "-4 to -1"),
+        ],
+    )
+    @pytest.mark.parametrize("code", [0, 35])
+    def test_invariant_6_error_35_is_retried_once_at_a_version_that_both_speak(
+        self, theirs: dict[int, tuple[int, int]], again: int, advertised: str, code: int
+    ) -> None:
+        """The body of error 35 is v0, although the request was v5. A second one ends the session."""
+        session = negotiating()
+        assert answer(session, hello(35, theirs), 0, 0) is None
         [(header, _)] = asked(session)
-        assert (header.api_version, header.correlation_id) == (3, 1)
-        assert answer(session, hello(), 3, 1) == Negotiated(hello(), 3)
-
-    def test_invariant_6_error_35_without_a_version_falls_back_to_v0(self) -> None:
-        """Brokers before 2.4 send an empty list."""
-        session = new()
-        session.negotiate()
-        asked(session)
-        assert answer(session, hello(35, {}), 0, 0) is None
-        [(header, _)] = asked(session)
-        assert header.api_version == 0
-        assert answer(session, hello(), 0, 1) == Negotiated(hello(), 0)
-
-    def test_the_retry_takes_no_version_that_we_do_not_speak(self) -> None:
-        """The session skips the version that the broker has just refused, although the broker lists it."""
-        session = new()
-        session.negotiate()
-        asked(session)
-        assert answer(session, hello(35, {18: (2, 9)}), 0, 0) is None
-        assert asked(session)[0][0].api_version == 4
-
-    def test_there_is_one_retry(self) -> None:
-        """The session stops when a broker refuses the version that it advertised."""
-        session = new()
-        session.negotiate()
-        answer(session, hello(35, {18: (0, 3)}), 0, 0)
-        asked(session)
-        event = answer(session, hello(35, {18: (0, 3)}), 0, 1)
-        assert isinstance(event, Refused)
-        assert "refused ApiVersions v3 and advertises 0 to 3; this client supports 0 to 5" in str(event.error)
-        assert asked(session) == []
-
-    def test_error_35_to_v0_is_final(self) -> None:
-        """ApiVersions has no older version."""
-        session = new()
-        session.negotiate()
-        answer(session, hello(35, {}), 0, 0)
-        event = answer(session, hello(35, {}), 0, 1)
-        assert isinstance(event, Refused)
-        assert "advertises none" in str(event.error)
-
-    @pytest.mark.parametrize("theirs", [(6, 9), (3, 1), (-4, -1)])
-    def test_invariant_6_a_list_without_an_older_version_falls_back_to_v0(self, theirs: tuple[int, int]) -> None:
-        """The list is too new, reversed or negative, and every broker should know v0."""
-        session = new()
-        session.negotiate()
-        asked(session)
-        assert answer(session, hello(35, {18: theirs}), 0, 0) is None
-        assert asked(session)[0][0].api_version == 0
-        event = answer(session, hello(35, {18: theirs}), 0, 1)
-        assert isinstance(event, Refused)
-        assert (event.error.code, event.error.name) == (35, "UNSUPPORTED_VERSION")
-        assert f"refused ApiVersions v0 and advertises {theirs[0]} to {theirs[1]}" in str(event.error)
+        assert (header.api_version, header.correlation_id) == (again, 1)
+        event = answer(session, hello(code, theirs if code else None), 0 if code else again, 1)
+        if code:
+            assert isinstance(event, Refused)
+            assert (event.error.code, event.error.name) == (35, "UNSUPPORTED_VERSION")
+            assert f"refused ApiVersions v{again} and advertises {advertised}; this client supports 0 to 5" in str(
+                event.error
+            )
+            assert asked(session) == []
+        else:
+            assert event == Negotiated(hello(), again)
 
     def test_invariant_6_the_code_alone_tells_that_librdkafkas_mock_cluster_wants_v0(self) -> None:
         """The mock cluster of librdkafka 2.16 sends a body that fits no version."""
-        session = new()
-        session.negotiate()
-        asked(session)
+        session = negotiating()
         session.receive_data(frame(bytes(4) + bytes.fromhex("0023 01 0012 0000 0002 00 00000000")))
         assert session.next_event() is None
         assert [header.api_version for header, _ in asked(session)] == [0]
@@ -212,8 +185,7 @@ class TestNegotiating:
 
     def test_after_a_refusal_it_is_over(self) -> None:
         """The session returns no further event, and refuses to send."""
-        session = new()
-        session.negotiate()
+        session = negotiating()
         answer(session, hello(42, {}), 5, 0)
         session.receive_eof()
         assert session.next_event() is None
@@ -286,8 +258,7 @@ class TestAsking:
 
     def test_an_answer_that_comes_in_pieces_needs_more_data(self) -> None:
         """The session returns no event before the last byte."""
-        session = new()
-        session.negotiate()
+        session = negotiating()
         for byte in write_response(hello(), 5, 0)[:-1]:
             session.receive_data(bytes([byte]))
             assert session.next_event() is None
@@ -336,8 +307,7 @@ class TestEnding:
 
     def test_a_broker_that_closes_while_negotiating(self) -> None:
         """A 0.8 broker does not know ApiVersions, and closes the connection."""
-        session = new()
-        session.negotiate()
+        session = negotiating()
         session.receive_eof()
         assert session.next_event() == Disconnected("ApiVersions v5")
         assert session.next_event() is None
@@ -358,21 +328,6 @@ class TestEnding:
         assert isinstance(session.next_event(), Reply)
         assert session.next_event() == Disconnected("DescribeCluster v1")
 
-    def test_an_answer_to_another_request_is_refused(self) -> None:
-        """The session cannot know which request the response answers."""
-        session = ready()
-        session.send(MetadataRequest())
-        with pytest.raises(RemoteWireError, match=r"correlation_id at byte 0: 77, but Metadata v12 has 1"):
-            answer(session, MetadataResponse(brokers=()), 12, 77)
-
-    def test_answers_out_of_order_are_refused(self) -> None:
-        """A broker answers the requests of one connection in order."""
-        session = ready()
-        session.send(MetadataRequest())
-        second = session.send(MetadataRequest())
-        with pytest.raises(RemoteWireError, match="correlation_id"):
-            answer(session, MetadataResponse(brokers=()), 12, second)
-
     def test_an_answer_to_nothing_is_refused(self) -> None:
         """A broker sends nothing without a request."""
         with pytest.raises(RemoteWireError, match="that answer no request"):
@@ -380,8 +335,7 @@ class TestEnding:
 
     def test_a_broken_session_stays_broken(self) -> None:
         """The session raises the same error again, whatever the broker sends."""
-        session = new()
-        session.negotiate()
+        session = negotiating()
         session.receive_data(b"HTTP/1.1 400 Bad Request\r\n")
         with pytest.raises(RemoteWireError, match="HTTP server"):
             session.next_event()
@@ -390,39 +344,29 @@ class TestEnding:
         with pytest.raises(RemoteWireError, match="HTTP server"):
             session.next_event()
 
-    def test_nothing_is_believed_after_an_answer_that_was_not_asked_for(self) -> None:
-        """The session refuses even a correct response after that."""
+    def test_an_answer_out_of_order_ends_the_session(self) -> None:
+        """A broker answers the requests of one connection in order. After that even a correct response is refused."""
         session = ready()
-        correlation_id = session.send(MetadataRequest())
-        with pytest.raises(RemoteWireError, match="correlation_id"):
-            answer(session, MetadataResponse(brokers=()), 12, 77)
-        with pytest.raises(RemoteWireError, match="correlation_id"):
-            answer(session, MetadataResponse(brokers=()), 12, correlation_id)
+        first, second = session.send(MetadataRequest()), session.send(MetadataRequest())
+        for correlation_id in (second, first):
+            with pytest.raises(RemoteWireError, match=r"correlation_id at byte 0: 2, but Metadata v12 has 1"):
+                answer(session, MetadataResponse(brokers=()), 12, correlation_id)
 
     def test_a_body_that_does_not_parse_is_refused(self) -> None:
         """The error has the offset in the message."""
-        session = new()
-        session.negotiate()
+        session = negotiating()
         session.receive_data(frame(bytes(4) + b"\0"))
         with pytest.raises(
             RemoteWireError, match=r"^ApiVersionsResponse v5: error_code at byte 0: wanted 2 bytes, 1 left"
         ):
             session.next_event()
 
-    def test_invariant_7_the_cap_of_frames_is_the_callers(self) -> None:
-        """The session refuses a longer frame before its bytes arrive."""
-        session = new(max_frame=1000)
-        session.negotiate()
-        session.receive_data((1001).to_bytes(4, "big"))
-        with pytest.raises(RemoteWireError, match="more than the limit of 1000"):
-            session.next_event()
-
-    def test_invariant_7_a_response_to_negotiation_has_a_lower_limit(self) -> None:
-        """A probe holds a response of every broker at the same time, and short tags become large objects."""
-        session = new()
-        session.negotiate()
-        session.receive_data((1024 * 1024 + 1).to_bytes(4, "big"))
-        with pytest.raises(RemoteWireError, match="more than the limit of 1048576"):
+    @pytest.mark.parametrize(("options", "most"), [({"max_frame": 1000}, 1000), ({}, 1024 * 1024)])
+    def test_invariant_7_a_response_to_negotiation_has_a_limit(self, options: dict[str, int], most: int) -> None:
+        """A probe holds a response of every broker at the same time. The frame is refused before its bytes arrive."""
+        session = negotiating(**options)
+        session.receive_data((most + 1).to_bytes(4, "big"))
+        with pytest.raises(RemoteWireError, match=f"more than the limit of {most}"):
             session.next_event()
 
     def test_after_that_answers_may_be_as_long_as_the_caller_allows(self) -> None:
@@ -436,9 +380,7 @@ class TestEnding:
 @given(first=st.binary(max_size=60), second=st.binary(max_size=60))
 def test_invariant_6_error_35_is_asked_again_once_whatever_follows_it(first: bytes, second: bytes) -> None:
     """The session takes a second error 35 as a refusal, and sends nothing more."""
-    session = new()
-    session.negotiate()
-    asked(session)
+    session = negotiating()
     session.receive_data(frame(bytes(4) + b"\0\x23" + first))
     assert session.next_event() is None
     [(header, _)] = asked(session)
@@ -453,8 +395,7 @@ def test_invariant_6_error_35_is_asked_again_once_whatever_follows_it(first: byt
 @given(chunks=st.lists(st.binary(max_size=60) | st.just(b"\0\0\0\x06\0\0\0\0\0\x23"), max_size=8), eof=st.booleans())
 def test_whatever_a_broker_sends_an_event_or_our_error_comes(chunks: list[bytes], eof: bool) -> None:  # noqa: FBT001 - hypothesis passes it by name
     """The session raises no exception but RemoteWireError, and returns at most two events."""
-    session = new()
-    session.negotiate()
+    session = negotiating()
     for chunk in chunks:
         session.receive_data(chunk)
     if eof:
