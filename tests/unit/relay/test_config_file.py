@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from featuregate_relay.config.tables import Table
 
 BOUND = 60.0
+CLUSTER = "[clusters.a]\nproperties.bootstrap.servers = 'a:1'\n"
+IS_A_URI = "is a URI, and only files and folders of this machine can be used"
 
 
 def mistakes(tmp_path: Path, text: str) -> list[str]:
@@ -92,20 +94,6 @@ def test_a_cluster_need_not_keep_the_connections_of_its_polls(tmp_path: Path) ->
             eventually(lambda: not any(broker.listener.connections for broker in brokers.brokers))
 
 
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        ("clusters.a.properties.bootstrap.servers = 'a:1'\nclusters.a.latches = 's3://bucket/a'", "clusters.a.latches"),
-        ("clusters.a.command-config = 'dbfs:/a'", "clusters.a.command-config"),
-        ("clusters.a.properties.bootstrap.servers = 'a:1'\nticket-secret = 'gs://a'", "ticket-secret"),
-    ],
-)
-def test_a_uri_is_no_path_of_a_file(tmp_path: Path, text: str, place: str) -> None:
-    """The folder of the file would get a folder of that name."""
-    (line,) = mistakes(tmp_path, text)
-    assert line.startswith(f"{place}: is a URI, and only files and folders of this machine can be used")
-
-
 def test_each_mistake_is_a_line_with_its_place(tmp_path: Path) -> None:
     """The error lists all mistakes of the file."""
     found = mistakes(
@@ -148,6 +136,14 @@ def test_each_mistake_is_a_line_with_its_place(tmp_path: Path) -> None:
         ("[clusters.a]\ngates.'level.x' = 'kip848'", "clusters.a.gates: 'level.x' would hide another flag"),
         ("[clusters.a]\ngates.x = 1", "clusters.a.gates.x: must be a requirement"),
         ("[clusters.a]\nlatches = 1", "clusters.a.latches: must be the path"),
+        (f"{CLUSTER}latches = 's3://bucket/a'", f"clusters.a.latches: {IS_A_URI}"),
+        ("clusters.a.command-config = 'dbfs:/a'", f"clusters.a.command-config: {IS_A_URI}"),
+        (f"ticket-secret = 'gs://a'\n{CLUSTER}", f"ticket-secret: {IS_A_URI}"),
+        (f"listen = '127.0.0.1:\u0663'\n{CLUSTER}", "listen: '127.0.0.1:\u0663' is not HOST:PORT"),  # of another script
+        (
+            f"{CLUSTER}[webhooks.chat]\nurl = 'https://chat.example'\n",  # as a relay of an earlier version had them
+            "webhooks: the relay sends no webhooks any more: alert on its metrics",
+        ),
     ],
 )
 def test_a_mistake_says_what_is_wrong(tmp_path: Path, text: str, line: str) -> None:
@@ -158,8 +154,7 @@ def test_a_mistake_says_what_is_wrong(tmp_path: Path, text: str, line: str) -> N
 
 def test_a_mistake_shows_no_value(tmp_path: Path) -> None:
     """The value may be a password."""
-    text = "[clusters.a]\nproperties.bootstrap.servers = 'a:1'\nproperties.ssl.key.password = ['hunter2']"
-    assert "hunter2" not in str(mistakes(tmp_path, text))
+    assert "hunter2" not in str(mistakes(tmp_path, f"{CLUSTER}properties.ssl.key.password = ['hunter2']"))
 
 
 SECTIONS: dict[str, type[Table]] = {
@@ -348,7 +343,6 @@ def test_a_relay_replaces_placeholders(tmp_path: Path, monkeypatch: pytest.Monke
     assert "set config.providers=env" in mistakes(tmp_path, text)[0]
 
 
-CLUSTER = "[clusters.a]\nproperties.'bootstrap.servers' = 'a:1'\n"
 URL = "must be a URL with a host, and a port from 1 to 65535 if any, such as https://example.com:8443/"
 
 
@@ -382,16 +376,3 @@ def test_a_file_of_authorities_is_read_with_the_configuration(tmp_path: Path, ca
     (tmp_path / "empty.pem").write_text("nothing")
     tokens = f"[tokens]\nissuer = 'https://h'\naudience = 'x'\nca = '{ca}'\n"
     assert mistakes(tmp_path, CLUSTER + tokens) == [f"tokens.ca: {problem}"]
-
-
-def test_a_port_has_digits_of_ascii(tmp_path: Path) -> None:
-    """Python takes those of other scripts for numbers, too."""
-    assert mistakes(tmp_path, "listen = '127.0.0.1:\u0663'\n" + CLUSTER) == [
-        "listen: '127.0.0.1:\u0663' is not HOST:PORT"
-    ]
-
-
-def test_a_table_of_webhooks_is_refused_with_what_to_use(tmp_path: Path) -> None:
-    """A relay of an earlier version had them, and a file that still names one must not seem to work."""
-    (line,) = mistakes(tmp_path, CLUSTER + "[webhooks.chat]\nurl = 'https://chat.example'\n")
-    assert line.startswith("webhooks: the relay sends no webhooks any more: alert on its metrics")

@@ -19,8 +19,6 @@ from featuregate.wire.frames import read_correlation_id, write_request
 from featuregate.wire.metadata import MetadataRequest
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
-OLD = {18: (0, 0), 3: (0, 2), 28: (0, 0)}
-
 
 def open_files():
     """Count the open files of this process."""
@@ -124,19 +122,15 @@ def test_every_version_of_api_versions_is_answered(version: int) -> None:
     assert (answer.epoch == -1) is (version < 3)
 
 
-def test_a_version_that_is_too_new_is_answered_in_v0() -> None:
-    """Error 35 contains the versions of ApiVersions, in a body that every client can read."""
-    with FakeCluster(brokers=1, api_ranges={18: (0, 3), 28: (0, 2)}) as cluster, RawClient(cluster.broker(1)) as client:
+@pytest.mark.parametrize(
+    ("api_ranges", "listed"), [({18: (0, 3), 28: (0, 2)}, {18: (0, 3)}), ({18: (0, 0), 3: (0, 2), 28: (0, 0)}, {})]
+)
+def test_a_version_that_is_too_new_is_answered_in_v0(api_ranges, listed) -> None:
+    """Error 35 has a body that every client can read. Before KIP-511, which is of 2.4, the list is empty."""
+    with FakeCluster(brokers=1, api_ranges=api_ranges) as cluster, RawClient(cluster.broker(1)) as client:
         answer = client.ask(API_VERSIONS, 5, answered_in=0)
-        assert (answer.error_code, answer.api_ranges) == (35, {18: (0, 3)})
-        assert client.ask(API_VERSIONS, 3).error_code == 0
-
-
-def test_brokers_before_2_4_say_error_35_and_nothing_more() -> None:
-    """Before KIP-511 the list is empty."""
-    with FakeCluster(brokers=1, api_ranges=OLD) as cluster, RawClient(cluster.broker(1)) as client:
-        answer = client.ask(API_VERSIONS, 4, answered_in=0)
-    assert (answer.error_code, answer.api_ranges) == (35, {})
+        assert (answer.error_code, answer.api_ranges) == (35, listed)
+        assert client.ask(API_VERSIONS, api_ranges[18][1]).error_code == 0
 
 
 def test_v3_hides_features_that_start_at_zero() -> None:
@@ -252,20 +246,18 @@ def test_controllers_do_not_know_metadata() -> None:
 
 
 @pytest.mark.parametrize(
-    "request_bytes",
-    [b"\x03\xe7\x00\x00\x00\x00\x00\x01\xff\xff", b"\x00\x3c\x00\x09\x00\x00\x00\x01\xff\xff\x00", b"x"],
+    "sent",
+    [
+        b"\0\0\0\x0a\x03\xe7\x00\x00\x00\x00\x00\x01\xff\xff",
+        b"\0\0\0\x0b\x00\x3c\x00\x09\x00\x00\x00\x01\xff\xff\x00",
+        b"\0\0\0\x01x",
+        b"\x7f\xff\xff\xff",
+    ],
 )
-def test_requests_that_a_broker_cannot_answer_end_the_connection(request_bytes: bytes) -> None:
-    """Brokers close the connection for an unknown API, a version that is too new, or no request."""
+def test_requests_that_a_broker_cannot_answer_end_the_connection(sent: bytes) -> None:
+    """Brokers close the connection for an unknown API, a version that is too new, no request, or a hostile length."""
     with FakeCluster(brokers=1) as cluster, RawClient(cluster.broker(1)) as client:
-        client.send_bytes(len(request_bytes).to_bytes(4, "big") + request_bytes)
-        assert client.receive_rest() == b""
-
-
-def test_an_invalid_length_ends_the_connection() -> None:
-    """A fake broker rejects hostile lengths."""
-    with FakeCluster(brokers=1) as cluster, RawClient(cluster.broker(1)) as client:
-        client.send_bytes(b"\x7f\xff\xff\xff")
+        client.send_bytes(sent)
         assert client.receive_rest() == b""
 
 
@@ -293,30 +285,22 @@ def test_a_release_brings_its_ranges_and_levels() -> None:
     assert answer.epoch > 0
 
 
-def test_releases_before_features_have_no_epoch() -> None:
-    """A cluster of 2.4 has no levels."""
-    with FakeCluster(brokers=1, release="2.4") as cluster:
+@pytest.mark.parametrize(("release", "epoch"), [("2.4", -1), ("2.8", 0)])
+def test_releases_with_zookeeper_have_nothing_finalized(release: str, epoch: int) -> None:
+    """Before 2.7 they have no epoch, either."""
+    with FakeCluster(brokers=1, release=release) as cluster:
         answer = tell(cluster.broker(1), 3)
-    assert (answer.epoch, answer.supported, answer.finalized) == (-1, {}, {})
+    assert (answer.epoch, answer.supported, answer.finalized) == (epoch, {}, {})
 
 
-def test_a_cluster_of_2_8_has_an_epoch_and_nothing_finalized() -> None:
-    """With ZooKeeper no feature was ever finalized."""
-    with FakeCluster(brokers=1, release="2.8") as cluster:
-        answer = tell(cluster.broker(1), 3)
-    assert (answer.epoch, answer.supported, answer.finalized) == (0, {}, {})
-
-
-def test_a_release_that_was_not_captured_is_an_error() -> None:
-    """The error names the captured releases."""
-    with pytest.raises(ValueError, match=r"9\.9 was captured, only of .*3\.9"):
-        FakeCluster(release="9.9")
-
-
-def test_releases_with_zookeeper_have_no_controllers_to_ask() -> None:
-    """Their controllers are brokers."""
-    with pytest.raises(ValueError, match=r"2\.8 was captured with ZooKeeper"):
-        FakeCluster(controllers=1, release="2.8")
+@pytest.mark.parametrize(
+    ("controllers", "release", "problem"),
+    [(0, "9.9", r"9\.9 was captured, only of .*3\.9"), (1, "2.8", r"2\.8 was captured with ZooKeeper")],
+)
+def test_a_release_that_was_not_captured_is_an_error(controllers: int, release: str, problem: str) -> None:
+    """The error names the captured releases. Controllers with ZooKeeper are brokers."""
+    with pytest.raises(ValueError, match=problem):
+        FakeCluster(controllers=controllers, release=release)
 
 
 # ---------------------------------------------------------------------- SASL and TLS
@@ -329,18 +313,15 @@ def authenticate(client, password, version=1):
 
 
 def test_sasl_accepts_the_right_password() -> None:
-    """ApiVersions is answered before authentication, all other requests after it."""
-    with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster, RawClient(cluster.broker(1)) as client:
-        assert client.ask(API_VERSIONS, 4).error_code == 0
-        assert authenticate(client, b"secret").error_code == 0
-        assert client.ask(MetadataRequest(), 12).brokers
-
-
-def test_sasl_closes_the_connection_of_an_unauthenticated_client() -> None:
-    """Metadata requires authentication, unlike ApiVersions."""
-    with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster, RawClient(cluster.broker(1)) as client:
-        client.send(MetadataRequest(), 12)
-        assert client.receive_rest() == b""
+    """ApiVersions is answered before authentication, all other requests after it: else the connection is closed."""
+    with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster:
+        with RawClient(cluster.broker(1)) as client:
+            assert client.ask(API_VERSIONS, 4).error_code == 0
+            assert authenticate(client, b"secret").error_code == 0
+            assert client.ask(MetadataRequest(), 12).brokers
+        with RawClient(cluster.broker(1)) as client:
+            client.send(MetadataRequest(), 12)
+            assert client.receive_rest() == b""
 
 
 def test_sasl_refuses_a_wrong_password() -> None:
