@@ -7,7 +7,7 @@ import copy
 import inspect
 import pickle
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from builders import broker, deaf, view
@@ -101,12 +101,6 @@ def test_invariant_5_require_names_the_gate_the_requirement_and_the_broker(gate:
         assert word in str(caught.value)
 
 
-def test_require_returns_when_it_is_open(gate: Gate, store: Store) -> None:
-    """An open gate raises no error."""
-    store.update(view(broker()))
-    gate.require()
-
-
 def test_waiting_is_bounded_by_the_caller(gate: Gate, owner: Owner, store: Store) -> None:
     """The discoverer does the waiting."""
     assert not gate.wait(0.5)
@@ -142,11 +136,16 @@ def test_a_check_has_no_hook_that_would_slow_it_down() -> None:
     assert Gate.__getattribute__ is object.__getattribute__
 
 
-def test_a_gate_in_a_forked_child_revives_its_owner_once(gate: Gate, owner: Owner, store: Store) -> None:
-    """The first check in a forked child starts a poll loop; the next ones are bare reads again."""
+@pytest.mark.parametrize(
+    "check", [lambda gate: gate.open, lambda gate: gate.pin().open, lambda gate: gate.decision.open]
+)
+def test_invariant_8_a_gate_in_a_forked_child_revives_its_owner_once(
+    gate: Gate, owner: Owner, store: Store, check: Callable[[Gate], bool]
+) -> None:
+    """The first check of any kind in a forked child starts a poll loop; the next ones are bare reads again."""
     store.update(view(broker()))
     gate.forked()
-    assert gate.open
+    assert check(gate)
     assert gate.open
     assert owner.revived == 1
     assert type(gate) is Gate
@@ -160,17 +159,6 @@ def test_a_gate_in_a_forked_child_takes_a_decision(gate: Gate, owner: Owner, sto
     gate.update(decision)
     assert gate.open
     assert owner.revived == 0
-
-
-@pytest.mark.parametrize("check", [lambda gate: gate.pin().open, lambda gate: gate.decision.open])
-def test_invariant_8_a_pin_is_a_check_too(
-    gate: Gate, owner: Owner, store: Store, check: Callable[[Gate], bool]
-) -> None:
-    """A forked worker that only takes pins must not wait for ever for a poll that no thread starts."""
-    store.update(view(broker()))
-    gate.forked()
-    assert check(gate)
-    assert owner.revived == 1
 
 
 # ---------------------------------------------------------------------- guards
@@ -191,30 +179,19 @@ def test_a_guard_runs_the_function_only_while_open(gate: Gate, store: Store) -> 
     assert new(2, word="b") == "new 2 b"
 
 
-def test_a_guard_without_a_fallback_raises(gate: Gate, store: Store) -> None:
-    """The error carries the decision."""
+@pytest.mark.parametrize("guard", [lambda gate: gate.guard, lambda gate: gate.guard()])
+def test_a_guard_without_a_fallback_raises(gate: Gate, store: Store, guard: Callable[[Gate], Any]) -> None:
+    """With parentheses and without. The error carries the decision, as that of require() does."""
 
-    @gate.guard()
+    @guard(gate)
     def new() -> str:
         return "new"
 
     with pytest.raises(GateClosed, match="eos"):
         new()
     store.update(view(broker()))
+    gate.require()
     assert new() == "new"
-
-
-def test_a_guard_may_stand_without_parentheses(gate: Gate, store: Store) -> None:
-    """It raises while the gate is closed, as with empty ones."""
-
-    @gate.guard
-    def send(text: str) -> str:
-        return text
-
-    with pytest.raises(GateClosed):
-        send("a")
-    store.update(view(broker()))
-    assert send("a") == "a"
 
 
 def test_require_over_a_function_says_what_to_write(gate: Gate) -> None:
@@ -264,29 +241,17 @@ async def test_a_guard_stands_before_a_coroutine_function(gate: Gate, store: Sto
         await asyncio.sleep(0)
         return "new"
 
-    assert inspect.iscoroutinefunction(new)
-    early = new()
-    store.update(view(broker()))
-    assert await early == "new"
-
-
-async def test_a_guarded_coroutine_function_falls_back_or_raises(gate: Gate) -> None:
-    """The guard treats it like a plain function."""
-
-    async def old() -> str:
-        return "old"
-
-    @gate.guard(fallback=old)
-    async def new() -> str:
-        return "new"
-
     @gate.guard()
     async def strict() -> str:
         return "strict"
 
+    assert inspect.iscoroutinefunction(new)
     assert await new() == "old"
     with pytest.raises(GateClosed):
         await strict()
+    early = new()
+    store.update(view(broker()))
+    assert await early == "new"
 
 
 def test_a_guard_does_not_mix_kinds(gate: Gate) -> None:
