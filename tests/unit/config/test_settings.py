@@ -12,6 +12,7 @@ from featuregate.config import KEYS, Address, Secret, Settings
 from featuregate.config.keys import misspelt
 from featuregate.errors import ConfigError
 
+BOOT = "bootstrap.servers"
 PLAIN_JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="app" password="hunter2";'
 
 
@@ -73,25 +74,6 @@ def test_a_misspelt_bootstrap_list_gets_a_hint(given, prefix):
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ('"a:9092"', "has quotes around it"),
-        ("'a:9092,b:9092'", "has quotes around it"),
-        ("/etc/kafka/client.properties", "is the path of a file: give that as pathlib.Path"),
-        ("~/client.conf", "is the path of a file"),
-    ],
-)
-def test_what_is_no_address_is_called_what_it_is(given, says):
-    """Properties have no quotes, and a str is a list of addresses."""
-    assert says in str(refused(given))
-
-
-def test_addresses_are_text():
-    """A port alone is no address."""
-    assert str(refused({"bootstrap.servers": 9092})) == "bootstrap.servers: must be a text, not a int"
-
-
-@pytest.mark.parametrize(
     "name", ["socket.connection.setup.timeout.max.ms", "sasl.client.callback.handler.class", "session.timeout.ms"]
 )
 def test_a_property_of_kafka_is_not_misspelt(name):
@@ -144,29 +126,6 @@ def test_with_a_spark_prefix_only_prefixed_names_count():
     assert Settings.parse({"kafka.bootstrap.servers": "a", "bootstrap.servers": "b"}).bootstrap[0].host == "a"
 
 
-def test_a_spark_dict_without_its_bootstrap_list_says_why():
-    """The parser ignores the bootstrap list without the prefix, and the error says so."""
-    error = refused({"kafka.client.id": "x", "bootstrap.servers": "b"})
-    assert error.key == "kafka.bootstrap.servers"
-    assert "only such names are read" in error.problem
-
-
-def test_errors_name_the_property_as_the_app_spelled_it():
-    """The error has the prefix of Spark and the alias of librdkafka."""
-    assert refused({"kafka.metadata.broker.list": "a:x"}).key == "kafka.metadata.broker.list"
-
-
-def test_another_type_of_config_is_a_config_error():
-    """The error names the types that are accepted."""
-    assert "a mapping of properties" in refused(7).problem
-
-
-def test_spellings_that_disagree_are_an_error():
-    """Otherwise one of the two would win silently."""
-    error = refused({"bootstrap.servers": "a", "metadata.broker.list": "b"})
-    assert str(error) == "bootstrap.servers: differs from metadata.broker.list, which means the same"
-
-
 def test_spellings_that_agree_are_fine():
     """Some frameworks set both spellings."""
     assert Settings.parse({"bootstrap.servers": "a", "metadata.broker.list": "a"}) == Settings.parse("a")
@@ -177,18 +136,35 @@ def test_controllers_are_asked_where_they_are_named():
     assert Settings.parse({"bootstrap.controllers": "c:9093"}).role == "controller"
 
 
-def test_brokers_and_controllers_at_once_are_an_error():
-    """Kafka's Admin client refuses both at once, too."""
-    assert (
-        "bootstrap.controllers is given too"
-        in refused({"bootstrap.servers": "a", "bootstrap.controllers": "c"}).problem
-    )
-
-
-@pytest.mark.parametrize("config", [{}, {"bootstrap.servers": " "}, {"bootstrap.servers": None}])
-def test_a_missing_bootstrap_list_is_an_error(config):
-    """No other property says where the cluster is."""
-    assert refused(config).key == "bootstrap.servers"
+@pytest.mark.parametrize(
+    ("config", "options", "key", "says"),
+    [
+        (7, {}, "config", "a mapping of properties"),
+        ('"a:9092"', {}, "bootstrap.servers", "has quotes around it"),
+        ("'a:9092,b:9092'", {}, "bootstrap.servers", "has quotes around it"),
+        ("/etc/kafka/client.properties", {}, "bootstrap.servers", "is the path of a file: give that as pathlib.Path"),
+        ("~/client.conf", {}, "bootstrap.servers", "is the path of a file"),
+        *[({**given}, {}, "bootstrap.servers", "") for given in ({}, {BOOT: " "}, {BOOT: None})],
+        ({BOOT: 9092}, {}, "bootstrap.servers", "must be a text, not a int"),
+        ({BOOT: "a", "metadata.broker.list": "b"}, {}, BOOT, "differs from metadata.broker.list, which means the same"),
+        ({BOOT: "a", "bootstrap.controllers": "c"}, {}, BOOT, "bootstrap.controllers is given too"),
+        ({"kafka.metadata.broker.list": "a:x"}, {}, "kafka.metadata.broker.list", ""),  # as the app spells it
+        ({"kafka.client.id": "x", BOOT: "b"}, {}, "kafka.bootstrap.servers", "only such names are read"),
+        ("a", {"broker_list": "all"}, "broker_list", "cluster, bootstrap"),
+        *[("a", {"max_frame": value}, "max_frame", "") for value in (0, 2**31)],
+        *[("a", {"concurrency": value}, "concurrency", "") for value in (0, 1.5)],
+        *[
+            ("a", {bound: value}, bound.removeprefix("total_"), "")  # the app gave timeout=
+            for bound in ("connect_timeout", "request_timeout", "total_timeout")
+            for value in (0, -1, float("inf"), float("nan"), True, "5")
+        ],
+    ],
+)
+def test_what_cannot_be_used_is_an_error_that_names_it(config, options, key, says):
+    """Invariant 7: every wait has a bound. Of two spellings that disagree none wins silently."""
+    error = refused(config, **options)
+    assert error.key == key
+    assert says in error.problem
 
 
 @pytest.mark.parametrize(
@@ -211,43 +187,13 @@ def test_a_wrong_value_of_a_property_that_counts_is_an_error(key, value, allowed
 
 
 def test_timeouts_come_from_the_properties():
-    """The properties have milliseconds, and the settings have seconds."""
-    settings = Settings.parse(
-        {"bootstrap.servers": "a", "socket.connection.setup.timeout.ms": 1500, "request.timeout.ms": "2500"}
-    )
+    """In milliseconds. In librdkafka request.timeout.ms limits how long a broker waits for its followers."""
+    config = {BOOT: "a", "socket.connection.setup.timeout.ms": 1500, "request.timeout.ms": "2500"}
+    settings = Settings.parse(config)
     assert (settings.connect_timeout, settings.request_timeout) == (1.5, 2.5)
-
-
-def test_socket_timeout_counts_before_request_timeout():
-    """In librdkafka request.timeout.ms limits how long a broker waits for its followers."""
-    config = {"bootstrap.servers": "a", "request.timeout.ms": 30_000, "socket.timeout.ms": 7_000}
+    config["socket.timeout.ms"] = 7_000
     assert Settings.parse(config).request_timeout == 7
-
-
-def test_bounds_that_are_given_win_over_properties():
-    """A keyword of the caller overrides the property."""
-    config = {"bootstrap.servers": "a", "socket.timeout.ms": 7_000}
-    assert Settings.parse(config, request_timeout=2).request_timeout == 2
-
-
-@pytest.mark.parametrize("bound", ["connect_timeout", "request_timeout", "total_timeout"])
-@pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan"), True, "5"])
-def test_a_timeout_that_bounds_nothing_is_an_error(bound, value):
-    """Invariant 7: every wait has a bound."""
-    assert refused("a", **{bound: value}).key == bound.removeprefix("total_"), "the app gave timeout="
-
-
-@pytest.mark.parametrize(
-    ("bound", "value"), [("max_frame", 0), ("max_frame", 2**31), ("concurrency", 0), ("concurrency", 1.5)]
-)
-def test_a_count_out_of_range_is_an_error(bound, value):
-    """The error names the argument."""
-    assert refused("a", **{bound: value}).key == bound
-
-
-def test_an_unknown_broker_list_is_an_error():
-    """The error lists the two values that are allowed."""
-    assert "cluster, bootstrap" in refused("a", broker_list="all").problem
+    assert Settings.parse(config, request_timeout=2).request_timeout == 2  # the caller's keyword overrides the property
 
 
 def test_settings_are_frozen():
