@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+import requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +43,7 @@ def object_store() -> Iterator[str]:
         host, port = server.get_host_and_port()
         endpoint = f"http://{host}:{port}"
         keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "region_name": REGION}
+        requests.post(f"{endpoint}/moto-api/reset", timeout=60)  # moto keeps its objects for the whole process
         boto3.client("s3", endpoint_url=endpoint, **keys).create_bucket(Bucket=BUCKET)
         yield endpoint
     finally:
