@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from importing import ENVIRONMENT, process
+from importing import ENVIRONMENT, process, row
 from live import AS_THE_SCRIPT, KAFKA, LOGGING, TOOL
-from measuring import Row, Sample, Section, announce, at_least, beside, each, take_turns
+from measuring import Bar, Row, Section, announce, at_least, beside, take_turns
 
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.jars import jars_of
@@ -104,8 +104,7 @@ def beside_python(command: str, rounds: int) -> Row:
 
 
 CLIENTS = ("confluent-kafka==2.6.0", "kafka-python==2.0.2", "aiokafka==0.10.0", "pyspark==4.0.0")
-MOST_BEYOND = 300.0
-"""Milliseconds."""
+BEYOND = Bar(300, "<= 300 ms")
 
 
 def fit_of_clients(folder: Path, rounds: int) -> Row:
@@ -120,8 +119,7 @@ def fit_of_clients(folder: Path, rounds: int) -> Row:
     for contestant in contestants.values():
         contestant()  # as above
     ours, python = take_turns("fit", rounds, contestants, "ms").values()
-    beyond = tuple(mine - other for mine, other in zip(ours.values, python.values, strict=True))
-    return each(MOST_BEYOND, "featuregate fit of 5 clients, beyond Python's start", Sample("featuregate", "ms", beyond))
+    return row("`featuregate fit` of 5 clients, beyond `python -c pass`", ours, python, BEYOND)
 
 
 START = "import sys; from featuregate.cli.script import kafka_features; sys.exit(kafka_features())"

@@ -16,7 +16,13 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
-from featuregate.catalog.clients import ClientRow, client_rows, measured_clients
+from featuregate.catalog.apis import api_name
+from featuregate.catalog.clients import (
+    ClientRow,
+    OnBroker,
+    client_rows,
+    measured_clients,
+)
 from featuregate.catalog.releases import release_of
 from featuregate.clients.pins import lowest_pin
 from featuregate.config import KEYS
@@ -220,6 +226,35 @@ def client_table() -> str:
     return _table(("client", "library", "reports (KIP-511)", "fails", "seen"), rows)
 
 
+def offer_table() -> str:
+    """Return what clients fall back to, by what a broker offers them."""
+    offers = ("newest", "oldest", "none")
+    rows = (
+        (
+            f"{client} {row.version}",
+            *(_fallback(row.offers.get(name)) for name in offers),
+        )
+        for client in measured_clients()
+        for row in client_rows(client)
+        if row.offers
+    )
+    headers = ("newest versions alone", "oldest versions alone", "no ApiVersions")
+    return _table(("client", *headers), rows)
+
+
+def _fallback(found: OnBroker | None) -> str:
+    """Return which steps fail, and what is sent of the APIs on which clients break."""
+    if found is None:
+        return "not measured"
+    failed = [name for name, step in found.steps.items() if step.fate == "fails"]
+    sent = [
+        f"{api_name(key)} {', '.join(map(str, found.sends[key]))}"
+        for key in (0, 1, 2, 8)
+        if found.sends.get(key)
+    ]
+    return "; ".join([f"fails: {', '.join(failed)}" if failed else "works", *sent])
+
+
 def _failures(row: ClientRow) -> Iterator[str]:
     """Yield the steps that fail where they worked on an older release, with the releases."""
     for step in dict.fromkeys(
@@ -343,6 +378,7 @@ OF_NO_PAGE = {
         action_table,
         check_table,
         client_table,
+        offer_table,
         configuration_keys,
         coordinator_table,
         field_table,

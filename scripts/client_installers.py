@@ -39,6 +39,8 @@ class Installed:
     without: frozenset[str] = frozenset()
     """Steps that its program does not have, because no release of the client has what they are about."""
     environment: Mapping[str, str] | None = None
+    beside: str = ""
+    """What its ids have beside client and version, where it runs with other settings or another broker."""
 
     @property
     def name(self) -> str:
@@ -48,7 +50,7 @@ class Installed:
     @property
     def run_id(self) -> str:
         """The prefix of its topics and client ids."""
-        return f"{self.client}-{self.version}"
+        return f"{self.client}-{self.version}{self.beside}"
 
     def with_settings(self, settings: Mapping[str, str]) -> Installed:
         """Return the same with settings beside the defaults of the client."""
@@ -114,11 +116,17 @@ def environment_of(folder: Path, minor: str, *packages: str) -> tuple[str, ...] 
     if interpreter is None:
         return None
     own = folder / "bin" / "python"
-    if not (folder / "installed").exists():
+    done = folder / f"installed-{sha256(' '.join(packages).encode()).hexdigest()[:12]}"
+    if not done.exists():
         output(UV, "venv", "--quiet", "--clear", "--python", interpreter, folder)
         output(UV, "pip", "install", "--quiet", "--python", own, *packages)
-        (folder / "installed").touch()
+        done.touch()
     return (str(own),)
+
+
+def gssapi() -> tuple[str, ...]:
+    """Return the package that logs in with GSSAPI, where the machine has what it is compiled against."""
+    return ("gssapi",) if shutil.which("krb5-config") else ()
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -133,14 +141,16 @@ def confluent_kafka(client: str, version: str, folder: Path) -> Installed | None
     command = environment_of(folder, minor, "--only-binary=:all:", f"{client}=={version}")
     if command is None:
         return None
-    librdkafka = output(*command, "-c", "import confluent_kafka as c; print(c.libversion()[0])").strip()
+    # By the number: the text of 2.12.0 is "2".
+    number = int(output(*command, "-c", "import confluent_kafka as c; print(c.libversion()[1])"))
+    librdkafka = ".".join(str(number >> shift & 0xFF) for shift in (24, 16, 8))
     how = f"wheel of PyPI on Python {minor}"
     return Installed(client, version, (*command, str(PROGRAMS / "confluent.py")), how, {"librdkafka": librdkafka})
 
 
 def kafka_python(client: str, version: str, folder: Path) -> Installed | None:
     """Install kafka-python with a library for zstd."""
-    command = environment_of(folder, "3.11", f"{client}=={version}", "zstandard")
+    command = environment_of(folder, "3.11", f"{client}=={version}", "zstandard", *gssapi())
     if command is None:
         return None
     return Installed(client, version, (*command, str(PROGRAMS / "kafka_python.py")), "PyPI on Python 3.11")
@@ -151,11 +161,11 @@ def aiokafka(client: str, version: str, folder: Path) -> Installed | None:
     old = numbers(version) < (0, 9)
     minor = "3.8" if old else "3.11"
     beside = ("kafka-python==2.0.2", "zstandard") if old else ("cramjam",)
-    command = environment_of(folder, minor, f"{client}=={version}", *beside)
+    command = environment_of(folder, minor, f"{client}=={version}", *beside, *([] if old else gssapi()))
     if command is None:
         return None
     how = f"PyPI on Python {minor}" + (", with kafka-python 2.0.2" if old else "")
-    lacks = frozenset({"kip848", "share"} | ({"admin"} if old else set()))
+    lacks = frozenset({"kip848", "kip848-describe", "share"} | ({"admin", "sasl-GSSAPI"} if old else set()))
     return Installed(client, version, (*command, str(PROGRAMS / "aiokafka_steps.py")), how, without=lacks)
 
 
@@ -166,11 +176,16 @@ JAXB = "javax.xml.bind:jaxb-api:2.3.1"
 """Releases before 1.0 log in with it. Java 11 and newer do not contain it."""
 
 
+JACKSON = "com.fasterxml.jackson.core:jackson-databind:2.16.2"
+"""Logins with OAUTHBEARER read tokens with it. It is not a dependency of the client."""
+
+
 def kafka_clients(client: str, version: str, folder: Path) -> Installed | None:
     """Compile the program against a release of the Java client."""
     patches = (JAXB,) if numbers(version) < (1, 0) else ()
+    patches += (JACKSON,) if numbers(version) >= (2, 0) else ()
     wanted = Download(f"{client} {version}", (f"org.apache.kafka:{client}:{version}",), lambda _: True, patches)
-    jars = fetched(wanted, folder)
+    jars = fetched(wanted, folder.with_name(f"{folder.name}-jars"))
     sources = [
         "Basic",
         *(["Newer"] if numbers(version) >= (1, 0) else []),
@@ -183,8 +198,7 @@ def kafka_clients(client: str, version: str, folder: Path) -> Installed | None:
     options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.security.manager=allow")
     command = ("java", *options, "-cp", f"{jars}/*:{classes}", "Basic")
     lacks = set() if has_shares(version) else {"share"}
-    lacks |= set() if "Newer" in sources else {"admin", "transactions"}
-    lacks |= {"sasl-OAUTHBEARER"}  # it needs Jackson beside the client
+    lacks |= set() if "Newer" in sources else {"admin", "transactions", "kip848-describe"}
     lacks |= set() if numbers(version) >= (0, 10, 2) else {f"sasl-{mechanism}" for mechanism in MECHANISMS}
     return Installed(client, version, command, "Maven, on Java 17", without=frozenset(lacks))
 
@@ -208,11 +222,20 @@ def java_client_of(group: str, artifact: str, version: str, folder: Path) -> str
 
 
 def pyspark(client: str, version: str, folder: Path) -> Installed:
-    """Read the pom of the connector that Spark reads and writes Kafka with."""
-    scala = {(4, 0): "2.13", (3, 0): "2.12", (0, 0): "2.11"}
-    binary = next(name for least, name in scala.items() if numbers(version) >= least)
-    found = java_client_of("org.apache.spark", f"spark-sql-kafka-0-10_{binary}", version, folder)
-    return Installed(client, version, (), "pom of its Kafka connector", {"kafka-clients": found})
+    """Read the pom of the connector that Spark reads and writes Kafka with.
+
+    Both versions of Scala are built from one pom, and the registry may have a release for one of them alone.
+    """
+    scala = {(4, 0): ("2.13",), (3, 2): ("2.12", "2.13"), (3, 0): ("2.12",), (0, 0): ("2.11",)}
+    missing: OSError | None = None
+    for binary in next(names for least, names in scala.items() if numbers(version) >= least):
+        try:
+            found = java_client_of("org.apache.spark", f"spark-sql-kafka-0-10_{binary}", version, folder)
+        except OSError as error:
+            missing = missing or error
+        else:
+            return Installed(client, version, (), "pom of its Kafka connector", {"kafka-clients": found})
+    raise missing or OSError(f"no pom of {version}")
 
 
 def flink(client: str, version: str, folder: Path) -> Installed:
@@ -238,7 +261,7 @@ def kafkajs(client: str, version: str, folder: Path) -> Installed:
         output("npm", "install", "--silent", "--prefix", folder, f"{client}@{version}")
     found = {**os.environ, "NODE_PATH": str(folder / "node_modules")}
     command = ("node", str(PROGRAMS / "node" / "kafkajs.js"))
-    lacks = frozenset({"zstd", "kip848", "share"})
+    lacks = frozenset({"zstd", "kip848", "kip848-describe", "share", "sasl-GSSAPI"})
     return Installed(client, version, command, "npm, on Node.js 20", without=lacks, environment=found)
 
 
@@ -249,7 +272,14 @@ def kafka_node(client: str, version: str, folder: Path) -> Installed:
         output("npm", "install", "--silent", "--no-optional", "--prefix", folder, f"{client}@{version}")
     found = {**os.environ, "NODE_PATH": str(folder / "node_modules")}
     command = ("node", str(PROGRAMS / "node" / "kafka_node.js"))
-    lacks = {"zstd", "transactions", "kip848", "share", *(f"sasl-{mechanism}" for mechanism in MECHANISMS)}
+    lacks = {
+        "zstd",
+        "transactions",
+        "kip848",
+        "kip848-describe",
+        "share",
+        *(f"sasl-{mechanism}" for mechanism in MECHANISMS),
+    }
     return Installed(client, version, command, "npm, on Node.js 20", without=frozenset(lacks), environment=found)
 
 
@@ -274,9 +304,10 @@ def go_binding(client: str, version: str, folder: Path) -> Installed:
     return Installed(client, version, (), "header in its Go module", {"librdkafka": found})
 
 
+KERBEROS = "github.com/twmb/franz-go/pkg/sasl/kerberos"
 MODULES = {
     "confluent-kafka-go": ("confluent", "github.com/confluentinc/confluent-kafka-go", ()),
-    "franz-go": ("franz", "github.com/twmb/franz-go", ("github.com/twmb/franz-go/pkg/kmsg",)),
+    "franz-go": ("franz", "github.com/twmb/franz-go", ("github.com/twmb/franz-go/pkg/kmsg", KERBEROS)),
     "sarama": ("sarama", "github.com/IBM/sarama", ()),
     "kafka-go": ("segmentio", "github.com/segmentio/kafka-go", ("github.com/xdg-go/scram",)),
 }
@@ -289,23 +320,24 @@ def go_module(client: str, version: str, folder: Path) -> Installed:
     """Build the program against a release of a Go module."""
     home, module, others = MODULES[client]
     named = "github.com/Shopify/sarama" if client == "sarama" and numbers(version)[:2] <= SHOPIFY_UNTIL else module
-    folder = folder / digest(PROGRAMS / "go" / "steps.go", PROGRAMS / "go" / home / "main.go")
+    sources = [PROGRAMS / "go" / "steps.go", *sorted((PROGRAMS / "go" / home).glob("*.go"))]
+    folder = folder / digest(*sources)
     if not (folder / "client").exists():
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "steps.go").write_text((PROGRAMS / "go" / "steps.go").read_text())
-        (folder / "main.go").write_text((PROGRAMS / "go" / home / "main.go").read_text().replace(module, named))
+        for source in sources:
+            (folder / source.name).write_text(source.read_text().replace(module, named))
         (folder / "go.mod").write_text("module client\n")
         output("go", "get", f"{named}@v{version}", *others, folder=folder)
         output("go", "mod", "tidy", folder=folder)
         output("go", "build", "-o", "client", ".", folder=folder)
-    lacks = {"kip848", "share", *WITHOUT_IN_GO.get(client, ())}
+    lacks = {"kip848", "kip848-describe", "share", *WITHOUT_IN_GO.get(client, ())}
     return Installed(client, version, (str(folder / "client"),), "Go module proxy", without=frozenset(lacks))
 
 
 WITHOUT_IN_GO = {
-    "confluent-kafka-go": ("admin", "zstd", "transactions"),
+    "confluent-kafka-go": ("admin", "zstd", "transactions", "tls", "sasl-OAUTHBEARER", "sasl-GSSAPI"),
     "sarama": ("zstd", "transactions", "sasl-SCRAM-SHA-256", "sasl-SCRAM-SHA-512"),  # an app brings its own SCRAM
-    "kafka-go": ("transactions", "sasl-OAUTHBEARER"),  # it has no such mechanism
+    "kafka-go": ("transactions", "sasl-OAUTHBEARER", "sasl-GSSAPI"),  # it has no such mechanism
 }
 """What the programs leave out."""
 
@@ -339,7 +371,8 @@ CLIENTS = {
     "pyspark": Client(
         (
             *("2.4.0", "2.4.8", "3.0.0", "3.0.3", "3.1.1", "3.1.3", "3.2.0", "3.2.4", "3.3.0", "3.3.4"),
-            *("3.4.0", "3.4.4", "3.5.0", "3.5.1", "3.5.4", "3.5.7", "4.0.0", "4.0.1", "4.1.0", "4.1.1", "4.2.0"),
+            *("3.4.0", "3.4.4", "3.5.0", "3.5.1", "3.5.4", "3.5.7", "3.5.8", "3.5.9"),
+            *("4.0.0", "4.0.1", "4.0.2", "4.0.3", "4.0.4", "4.1.0", "4.1.1", "4.1.2", "4.1.3", "4.2.0"),
         ),
         pyspark,
     ),
@@ -389,3 +422,19 @@ CLIENTS = {
     "kafka-go": Client(("0.4.42", "0.4.47", "0.4.51"), go_module),
 }
 """Each client with the releases to measure: the last of each minor release, and those before and after a change."""
+
+REPRESENTATIVES = {
+    "confluent-kafka": (
+        *("0.11.6", "1.0.1", "1.5.0", "1.9.2", "2.0.2", "2.3.0", "2.6.0", "2.6.1"),
+        *("2.10.1", "2.11.1", "2.12.2", "2.16.1"),
+    ),
+    "kafka-python": ("1.4.7", "2.0.2", "2.0.6", "2.1.6", "2.2.21", "2.3.3", "3.0.0", "3.0.12"),
+    "aiokafka": ("0.7.2", "0.9.0", "0.12.0", "0.14.0"),
+    "kafka-clients": ("0.10.0.1", "0.11.0.3", "2.0.1", "2.8.2", "3.9.0", "4.0.0", "4.4.0"),
+    "kafka-node": ("5.0.0",),
+    "kafkajs": ("1.15.0", "2.2.4"),
+    "franz-go": ("1.7.0", "1.16.1", "1.22.3"),
+    "sarama": ("1.27.2", "1.41.3", "1.61.1"),
+    "kafka-go": ("0.4.42", "0.4.51"),
+}
+"""Releases of each client that stand for those between them: the first, the last, and those around a change."""

@@ -8,10 +8,12 @@ from collections import defaultdict
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from client_offers import Offer, offered
+
 from featuregate.catalog import API_NAMES
 from featuregate.testing.fakes.listener import LoopThread
 from featuregate.wire.api_versions import ApiVersionsRequest
-from featuregate.wire.frames import FrameReader, read_request_header
+from featuregate.wire.frames import FrameReader, frame, read_correlation_id, read_request_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +23,34 @@ HEADER = struct.Struct(">hhih")
 LARGEST_REQUEST = 100 * 2**20
 SOFTWARE_FROM = 3
 """The first version of ApiVersions that names the software (KIP-511)."""
+
+
+class Offering:
+    """What one connection offers to its client."""
+
+    def __init__(self, offer: Offer | None) -> None:
+        self._offer = offer
+        self._asked: dict[int, int] = {}
+        self._frames = FrameReader(LARGEST_REQUEST)
+
+    def answers(self, request: bytes) -> bool:
+        """Note a request; return False for one that a broker answers by closing the connection."""
+        if self._offer is None:
+            return True
+        key, version, correlation_id, _ = HEADER.unpack_from(request)
+        if key == ApiVersionsRequest.API_KEY:
+            self._asked[correlation_id] = version
+        return key != ApiVersionsRequest.API_KEY or self._offer.end is not None
+
+    def changed(self, data: bytes) -> bytes:
+        """Return bytes of the broker, in whole frames, with the offer in answers to ApiVersions."""
+        if self._offer is None:
+            return data
+        return b"".join(self._of(payload, self._offer) for payload in self._frames.feed(data))
+
+    def _of(self, payload: bytes, offer: Offer) -> bytes:
+        asked = self._asked.pop(read_correlation_id(payload), None)
+        return frame(payload) if asked is None else offered(payload, asked, offer)
 
 
 class Recorder:
@@ -34,11 +64,14 @@ class Recorder:
         self._loop = LoopThread("recorder")
         self._servers: list[asyncio.Server] = []
 
-    def listen(self, target: Callable[[], int]) -> int:
-        """Open a port in front of another port, which is asked for at each connection; return it."""
+    def listen(self, target: Callable[[], int], offer: Offer | None = None) -> int:
+        """Open a port in front of another port, which is asked for at each connection; return it.
+
+        With an ``offer``, clients of this port see its API versions in place of the broker's.
+        """
 
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await self._pass_on(reader, writer, target())
+            await self._pass_on(reader, writer, target(), Offering(offer))
 
         server = self._loop.run(asyncio.start_server(connected, "127.0.0.1", 0))
         self._servers.append(server)
@@ -51,7 +84,9 @@ class Recorder:
             self._loop.loop.call_soon_threadsafe(server.close)
         self._loop.close()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
+    async def _pass_on(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int, offering: Offering
+    ) -> None:
         try:
             from_broker, to_broker = await asyncio.open_connection("127.0.0.1", port)
         except OSError:
@@ -63,12 +98,14 @@ class Recorder:
             while data := await reader.read(65536):
                 for payload in frames.feed(data):
                     self._record(payload)
+                    if not offering.answers(payload):
+                        return
                 to_broker.write(data)
                 await to_broker.drain()
 
         async def responses() -> None:
             while data := await from_broker.read(65536):
-                writer.write(data)
+                writer.write(offering.changed(data))
                 await writer.drain()
 
         ways = [asyncio.ensure_future(requests()), asyncio.ensure_future(responses())]

@@ -7,6 +7,8 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from client_offers import OFFERS
+
 from featuregate.catalog import captured_as
 from featuregate.catalog.clients import inherited
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from client_installers import Installed
 
 SCHEMA = 1
+BY_BROKER = ("brokers", "offers")
+"""The parts of a row with a line for each broker, or for each offer of one (``client_offers.OFFERS``)."""
 LONGEST = 100
 """Characters of an error that a row keeps."""
 
@@ -32,7 +36,7 @@ def new_row(client: Installed, today: str) -> dict[str, Any]:
 def add(
     row: dict[str, Any], broker: RecordedBroker, client: Installed, outcomes: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Add what was recorded of a client on one broker."""
+    """Add what was recorded of a client on one broker, or with what it offers in place of its own versions."""
     recorder = broker.recorder
     sends: defaultdict[int, set[int]] = defaultdict(set)
     steps: dict[str, Any] = {}
@@ -43,23 +47,27 @@ def add(
         said |= {software for each in client_ids for software in recorder.software.get(each, ())}
         for key, version in used:
             sends[key].add(version)
+        refused = sorted([key, version] for key, version in used if is_refused(broker, key, version))
         steps[step] = outcome["fate"]
-        if outcome["fate"] == "fails":
-            refused = sorted([key, version] for key, version in used if is_refused(broker.release, key, version))
-            steps[step] = {"why": shortened(outcome["why"]), **({"refused": refused} if refused else {})}
+        if outcome["fate"] == "fails" or (broker.offer and refused):
+            why = shortened(outcome["why"]) or "it sends versions that are not offered"
+            steps[step] = {"why": why, **({"refused": refused} if refused else {})}
+    found = {"sends": {str(key): sorted(versions) for key, versions in sorted(sends.items())}, "steps": steps}
+    if broker.offer is not None:
+        row["offers"][broker.offer.name] = {"release": broker.release, **found}
+        return
     row["software"] = sorted({tuple(each) for each in row["software"]} | said)
-    row["brokers"][broker.release] = {
-        "sends": {str(key): sorted(versions) for key, versions in sorted(sends.items())},
-        "steps": steps,
-    }
+    row["brokers"][broker.release] = found
 
 
-def is_refused(release: str, key: int, version: int) -> bool:
-    """Return whether brokers of a release refuse a version of an API."""
-    served = captured_as(release)
+def is_refused(broker: RecordedBroker, key: int, version: int) -> bool:
+    """Return whether a broker does not offer a version of an API. One that offers nothing refuses nothing."""
+    served = captured_as(broker.release)
     if served is None or key == 18:  # noqa: PLR2004 - ApiVersions, which brokers answer in any version
         return False
-    return not served.serves(key, version)
+    if broker.offer is None:
+        return not served.serves(key, version)
+    return broker.offer.end is not None and broker.offer.ranges(served.apis).get(key) != (version, version)
 
 
 def shortened(text: str) -> str:
@@ -80,7 +88,7 @@ def read(path: Path) -> Rows:
     table = json.loads(path.read_text())["clients"]
     found = {f"{client}=={version}": row for client, rows in table.items() for version, row in rows.items()}
     for row in found.values():
-        row["brokers"] = inherited(row["brokers"])
+        row |= {part: inherited(row[part]) for part in BY_BROKER if part in row}
     return found
 
 
@@ -90,6 +98,8 @@ def merged(table: Rows, rows: Rows) -> Rows:
         before = table.get(name, {})
         if pins := {**before.get("pins", {}), **row.get("pins", {})}:
             row["pins"] = dict(sorted(pins.items(), key=lambda one: order(f"=={one[0]}")))
+        if offers := {**before.get("offers", {}), **row.get("offers", {})}:
+            row["offers"] = {name: offers[name] for name in OFFERS if name in offers}
         if "brokers" not in row:
             rows[name] = {**table[name], **row}
             continue
@@ -120,6 +130,8 @@ def write(path: Path, rows: Rows) -> None:
         client, _, version = name.partition("==")
         brokers = dict(sorted(row["brokers"].items(), key=lambda one: order(f"=={one[0]}")))
         by_client[client][version] = {**row, "brokers": dict(changes(brokers))}
+        if "offers" in row:
+            by_client[client][version]["offers"] = dict(changes(row["offers"]))
     path.write_text(json_lines({"schema": SCHEMA, "clients": by_client}))
 
 
@@ -143,14 +155,18 @@ def json_lines(table: Mapping[str, Any]) -> str:
     for client, rows in table["clients"].items():
         lines = []
         for version, row in rows.items():
-            head = json.dumps({key: value for key, value in row.items() if key != "brokers"}, separators=(",", ":"))
-            brokers = ",\n".join(
-                f"   {json.dumps(release)}:{json.dumps(of_broker, separators=(',', ':'))}"
-                for release, of_broker in row["brokers"].items()
-            )
-            lines.append(f'  {json.dumps(version)}:{head[:-1]},"brokers":{{\n{brokers}}}}}')
+            head = json.dumps({key: value for key, value in row.items() if key not in BY_BROKER}, separators=(",", ":"))
+            parts = [f'"{part}":{{\n{lines_of(row[part])}}}' for part in BY_BROKER if part in row]
+            lines.append(f"  {json.dumps(version)}:{head[:-1]},{','.join(parts)}}}")
         clients.append(f" {json.dumps(client)}:{{\n" + ",\n".join(lines) + "}")
     return f'{{"schema":{table["schema"]},"clients":{{\n' + ",\n".join(clients) + "}}\n"
+
+
+def lines_of(by_broker: Mapping[str, Any]) -> str:
+    """Return a line for each broker."""
+    return ",\n".join(
+        f"   {json.dumps(name)}:{json.dumps(found, separators=(',', ':'))}" for name, found in by_broker.items()
+    )
 
 
 def differences(table: Rows, rows: Rows) -> Iterator[str]:
@@ -162,19 +178,25 @@ def differences(table: Rows, rows: Rows) -> Iterator[str]:
         for release, pin in row.get("pins", {}).items():
             if pin != (before := table.get(name, {}).get("pins", {}).get(release)):
                 yield f"{name} on Kafka {release}: works with api_version {pin}, in the table {before}"
-        for release, found in row.get("brokers", {}).items():
-            known = table.get(name, {}).get("brokers", {}).get(release)
-            if known is None:
-                yield f"{name} on Kafka {release} is not in the table"
-                continue
-            for step in sorted(found["steps"]):
-                now, before = (fate(one["steps"].get(step)) for one in (found, known))
-                if now != before:
-                    yield f"{name} on Kafka {release}: {step} {now}, in the table {before}"
-            for key, versions in found["sends"].items():
-                before = known["sends"].get(key, versions)
-                if not set(versions) <= set(before):
-                    yield f"{name} on Kafka {release}: sends API {key} {versions}, in the table {before}"
+        for part in BY_BROKER:
+            for on, found in row.get(part, {}).items():
+                where = f"{name} on Kafka {on}" if part == "brokers" else f"{name} where {on} versions are offered"
+                yield from of_broker(where, table.get(name, {}).get(part, {}).get(on), found)
+
+
+def of_broker(where: str, known: Mapping[str, Any] | None, found: Mapping[str, Any]) -> Iterator[str]:
+    """Say in which steps and versions one broker has seen something else than is known."""
+    if known is None:
+        yield f"{where} is not in the table"
+        return
+    for step in sorted(found["steps"]):
+        now, before = (fate(one["steps"].get(step)) for one in (found, known))
+        if now != before:
+            yield f"{where}: {step} {now}, in the table {before}"
+    for key, versions in found["sends"].items():
+        before = known["sends"].get(key, versions)
+        if not set(versions) <= set(before):
+            yield f"{where}: sends API {key} {versions}, in the table {before}"
 
 
 def fate(step: object) -> object:

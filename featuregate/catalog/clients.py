@@ -59,6 +59,9 @@ class ClientRow:
     """By the release of Kafka, oldest first."""
     pins: Mapping[str, str] = field(default_factory=dict)
     """By the release of Kafka, the lowest ``api_version`` with which the client works, where it has this setting."""
+    offers: Mapping[str, OnBroker] = field(default_factory=dict)
+    """What it falls back to where a broker offers one version of each API, the ``newest`` or the ``oldest``, or does
+    not answer ApiVersions, ``none``; empty where that was not measured."""
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
@@ -127,6 +130,7 @@ def _row(client: str, version: str, row: Mapping[str, Any]) -> ClientRow:
         software=tuple((name, said) for name, said in row["software"]),
         brokers={release: _on_broker(found) for release, found in inherited(row["brokers"]).items()},
         pins=row.get("pins", {}),
+        offers={name: _on_broker(found) for name, found in inherited(row.get("offers", {})).items()},
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from featuregate.catalog.apis import api_name
-from featuregate.catalog.clients import ClientRow, OnBroker, Step, client_rows, version_numbers
+from featuregate.catalog.clients import ClientRow, Step, client_rows, version_numbers
 from featuregate.catalog.releases import captured_as, release_of
 from featuregate.clients.neighbours import neighbours
 from featuregate.clients.pins import lowest_pin
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 CORE: Final = ("produce", "consume", "commit", "offsets", "rebalance")
 """What every client does, sooner or later."""
-OPTIONAL: Final = ("admin", "zstd", "transactions", "kip848", "share")
-SASL: Final = ("sasl-PLAIN", "sasl-SCRAM-SHA-256", "sasl-SCRAM-SHA-512")
+OPTIONAL: Final = ("admin", "zstd", "transactions", "kip848", "kip848-describe", "share", "tls")
+SASL: Final = tuple(f"sasl-{each}" for each in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"))
 RELEASE: Final = "release"
 """The step of a finding about all steps: the release of the client was not measured."""
 TITLES: Final = {
@@ -38,7 +38,9 @@ TITLES: Final = {
     "zstd": "zstd",
     "transactions": "transactions",
     "kip848": "group.protocol=consumer",
+    "kip848-describe": "describe a group of group.protocol=consumer",
     "share": "share groups",
+    "tls": "TLS",
 }
 """What a step is called in texts."""
 
@@ -114,7 +116,7 @@ class Fit:
     """``depends``: it works as long as the app does not use what a finding names."""
     findings: tuple[Finding, ...]
     basis: tuple[str, ...]
-    """The measured releases that the verdict is from: one, or the two around it, which agree."""
+    """The measured releases that the verdict is from: one, or those around it, which agree."""
     pin: str | None = None
     """The lowest ``api_version`` with which the client works on this release; empty where it takes none, and None where
     the setting does no harm."""
@@ -146,7 +148,7 @@ def fit_of(client: Client, release: str, *, sasl: str | None = None) -> Fit:
     """
     name, version = _measured_as(client)
     rows = client_rows(name)
-    between = neighbours(rows, version, lambda row: row.version)
+    between = _around(rows, version)
     if not between:
         return _unknown(client, release, rows)
     needed = [*CORE, *([f"sasl-{sasl}"] if sasl else [])]
@@ -154,22 +156,46 @@ def fit_of(client: Client, release: str, *, sasl: str | None = None) -> Fit:
         return _unknown(client, release, rows)
     findings = [found for step in needed if (found := _finding(rows, between, step, release))]
     for step in [*OPTIONAL, *([] if sasl else SASL)]:
-        if step_of(between, step, release).fate == "fails" and _worked_before(between, step, release):
+        around = tried_around(rows, between, step)
+        if step_of(around, step, release).fate == "fails" and _worked_before(around, step, release):
             findings += filter(None, [_finding(rows, between, step, release)])
     return Fit(
         client=client,
         release=release,
         verdict=_verdict(findings, needed),
         findings=tuple(findings),
-        basis=tuple(f"{row.client} {row.version}" for row in between),
+        basis=tuple(dict.fromkeys(f"{row.client} {row.version}" for row in _judged_by(rows, between, needed))),
         pin=lowest_pin(between, release),
     )
 
 
 def newer_for(preset: Preset, client: Client) -> str | None:
-    """Return the first release of a client that is not too old for what a preset is about; None if this one is not."""
-    needed = preset.clients.get(client.name)
+    """Return the first release of a client that is ready for what a preset is about; None if this one is."""
+    needed = preset.ready.get(client.name) or preset.clients.get(client.name)
     return needed if needed and version_numbers(client.version) < version_numbers(needed) else None
+
+
+def _around(rows: Sequence[ClientRow], version: str) -> tuple[ClientRow, ...]:
+    return neighbours(rows, version, lambda row: row.version)
+
+
+def tried_around(rows: Sequence[ClientRow], between: Sequence[ClientRow], step: str) -> tuple[ClientRow, ...]:
+    """Return the measured neighbours of a client for a step: some steps were tried with some releases alone."""
+    tried = _tried(rows, step)
+    if all(row in tried for row in between):
+        return tuple(between)
+    ends = {row.version: row for each in between for row in _around(tried, each.version)}
+    return tuple(sorted(ends.values(), key=lambda row: version_numbers(row.version)))
+
+
+def _judged_by(rows: Sequence[ClientRow], between: Sequence[ClientRow], steps: Sequence[str]) -> list[ClientRow]:
+    """Return the rows that a verdict is from, oldest first."""
+    found = [row for step in steps for row in tried_around(rows, between, step)]
+    return sorted(found, key=lambda row: version_numbers(row.version))
+
+
+def _tried(rows: Sequence[ClientRow], step: str) -> list[ClientRow]:
+    return [row for row in rows if any(step in found.steps for found in row.brokers.values())]
 
 
 def upgrade_for(findings: Sequence[Finding]) -> str | None:
@@ -211,37 +237,37 @@ def _measured_as(client: Client) -> tuple[str, str]:
 
 def step_of(rows: Sequence[ClientRow], step: str, release: str) -> Step:
     """Return what became of a step on a release of Kafka: what all measured neighbours agree on, or ``unknown``."""
-    on = [_brokers(row, release) for row in rows]
-    found = [broker.steps.get(step, _UNMEASURED) for brokers in on for broker in brokers]
+    on = [_on(row, step, release) for row in rows]
+    found = [each for steps in on for each in steps]
     agree = len({each.fate for each in found}) == 1
     return found[0] if agree and all(on) else Step("unknown")
 
 
-def _brokers(row: ClientRow, release: str) -> tuple[OnBroker, ...]:
-    """Return what a client did on a release, or on the two around it. A release without a patch is its first one."""
-    known = [(measured, found) for measured, found in row.brokers.items() if release_of(measured) == release]
-    if known:
-        return (known[0][1],)
-    return tuple(found for _, found in neighbours(list(row.brokers.items()), release, lambda one: one[0]))
+def _on(row: ClientRow, step: str, release: str) -> tuple[Step, ...]:
+    """Return what became of a step on a release, or on the two around it. A release without a patch is its first."""
+    known = [(measured, found.steps[step]) for measured, found in row.brokers.items() if step in found.steps]
+    same = [found for measured, found in known if release_of(measured) == release]
+    return tuple(same[:1]) or tuple(found for _, found in neighbours(known, release, lambda one: one[0]))
 
 
 def _finding(rows: Sequence[ClientRow], between: Sequence[ClientRow], step: str, release: str) -> Finding | None:
-    found = step_of(between, step, release)
+    around = tried_around(rows, between, step)
+    found = step_of(around, step, release)
     if found.fate == "works":
         return None
-    if found.fate in ("unknown", "unmeasured"):
-        of = " and ".join(f"{row.client} {row.version}" for row in between)
-        return Finding(step=step, fate="unknown", why=f"not measured of {of}, or they differ")
-    works_from = _from(rows, between, step, release)
+    of = " and ".join(f"{row.client} {row.version}" for row in around)
+    if found.fate == "unknown":
+        return Finding(step=step, fate="unknown", why=f"not measured of {of}, or they differ" if of else "not measured")
+    works_from = _from(_tried(rows, step), around, step, release)
+    by = "" if tuple(around) == tuple(between) else f", as measured of {of}"
     if found.fate == "absent":
-        return Finding(
-            step=step, fate="fails", why="this release of the client does not have it", works_from=works_from
-        )
-    for key, versions in _not_served(between[-1], step, release):
+        why = f"this release of the client does not have it ({around[-1].how}){by}"
+        return Finding(step=step, fate="fails", why=why, works_from=works_from)
+    for key, versions in _not_served(around[-1], step, release):
         sent = ", ".join(map(str, versions))
-        why = f"it sends {api_name(key)} {sent}, and Kafka {release} {_serves(release, key)}"
+        why = f"it sends {api_name(key)} {sent}, and Kafka {release} {_serves(release, key)}{by}"
         return Finding(step=step, fate="fails", why=why, api=key, versions=versions, works_from=works_from)
-    return Finding(step=step, fate="fails", why=found.why or "it fails", works_from=works_from)
+    return Finding(step=step, fate="fails", why=f"{found.why or 'it fails'}{by}", works_from=works_from)
 
 
 def _serves(release: str, key: int) -> str:

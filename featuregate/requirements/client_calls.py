@@ -10,7 +10,7 @@ from featuregate.errors import ConfigError
 from featuregate.requirements.language import And, ApiBetween, Requirement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 CORE_STEPS: Final = ("produce", "consume", "commit", "offsets", "rebalance")
@@ -39,13 +39,13 @@ def measured_row(name: str, version: str | None) -> ClientRow:
     raise ConfigError("client", f"{name} {wanted} was not measured, or never worked; measured are {known}")
 
 
-def oldest_that_works(step: str) -> dict[str, str]:
-    """Return for each client the oldest release from which on a step works on the newest measured brokers."""
+def oldest_that_does(steps: Sequence[str]) -> dict[str, str]:
+    """Return for each client the oldest release from which on these steps work on the newest measured brokers."""
     found: dict[str, str] = {}
     for client in measured_clients():
         for row in reversed([row for row in client_rows(client) if row.brokers]):
-            newest = list(row.brokers.values())[-1].steps.get(step)
-            if newest is None or newest.fate != "works":
+            newest = list(row.brokers.values())[-1].steps
+            if not all(step in newest and newest[step].fate == "works" for step in steps):
                 break
             found[client] = row.version
     return found
@@ -62,7 +62,8 @@ def _ranges(row: ClientRow) -> Iterator[ApiBetween]:
     A client may send two versions of an API to one broker, as one for offsets by time and another one for the first
     offset: brokers must serve both.
     """
-    worked = [found for found in row.brokers.values() if works(found)]
+    asked = [found for offer, found in row.offers.items() if offer != "none"]  # else it guesses, whatever brokers serve
+    worked = [found for found in (*row.brokers.values(), *asked) if works(found)]
     for key in _CORE_APIS:
         sent = [versions for found in worked if (versions := found.sends.get(key))]
         if sent:

@@ -32,23 +32,28 @@ class Preset(Named):
     def clients(self) -> Mapping[str, str]:
         """What the client must be: the oldest release of each client that was seen to use it, on the newest brokers.
 
-        Not one that its makers call a preview, where a newer one is ready for production. Empty for a preset that was
-        not measured. The requirement is about brokers: a client must have it, too.
+        Empty for a preset that was not measured. The requirement is about brokers: a client must have it, too.
         """
-        from featuregate.requirements.client_calls import oldest_that_works  # noqa: PLC0415 - loads the table
+        from featuregate.requirements.client_calls import oldest_that_does  # noqa: PLC0415 - loads the table
 
-        step = _MEASURED_BY.get(self.name)
-        measured = oldest_that_works(step) if step else {}
-        return {**measured, **_READY.get(self.name, {})}
+        steps = _MEASURED_BY.get(self.name)
+        return oldest_that_does(steps) if steps else {}
+
+    @property
+    def ready(self) -> Mapping[str, str]:
+        """The first release of a client whose makers call it ready for production, where `clients` has an older one.
+
+        It is from the notes of that release: no call shows what its makers think of it.
+        """
+        return _READY.get(self.name, {})
 
 
-_MEASURED_BY: Final = {"kip848": "kip848", "kip932": "share", "zstd": "zstd"}
+_MEASURED_BY: Final = {"kip848": ("kip848", "kip848-describe"), "kip932": ("share",), "zstd": ("zstd",)}
 """The steps of the table of clients that use what a preset is about."""
 _READY: Final[Mapping[str, Mapping[str, str]]] = {
     "kip848": {"confluent-kafka": "2.12.0", "kafka-clients": "4.0.0"},
     "kip932": {"kafka-clients": "4.2.0"},
 }
-"""The first release that is ready for production, by the notes of the client's releases; older ones have a preview."""
 
 
 kip447 = Preset(

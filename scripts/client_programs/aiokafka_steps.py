@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.abc import AbstractTokenProvider
-from steps import PASSWORD, SETTINGS, USER, AbsentError, run, token
+from aiokafka.errors import KafkaError
+from aiokafka.helpers import create_ssl_context
+from steps import PASSWORD, SETTINGS, TLS_CA, USER, AbsentError, run, token
 
 WAIT = 12.0
 SET = {"request_timeout_ms": 8000, **SETTINGS}
@@ -146,10 +149,33 @@ class Provider(AbstractTokenProvider):
         return token()
 
 
+async def steady(bootstrap, topic, client_id):
+    """Copy records and commit their offsets until the process ends. The app goes on after an error."""
+    reader = await consumer(bootstrap, client_id, topic, metadata_max_age_ms=1000)
+    producer = await producer_of(bootstrap, client_id)
+    while True:
+        try:
+            for records in (await reader.getmany(timeout_ms=500)).values():
+                await send(producer, topic + "-out", len(records))
+                await asyncio.wait_for(reader.commit(), WAIT)
+        except (KafkaError, asyncio.TimeoutError) as error:
+            print(repr(error), file=sys.stderr, flush=True)
+
+
+async def tls(bootstrap, topic, client_id):
+    """Deliver records by TLS, with a broker whose certificate is checked."""
+    login = {"security_protocol": "SSL", "ssl_context": create_ssl_context(cafile=TLS_CA)}
+    producer = await producer_of(bootstrap, client_id, **login)
+    await send(producer, topic)
+    await producer.stop()
+
+
 async def sasl(bootstrap, topic, client_id, mechanism):
     """Log in, and deliver records."""
     login = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": mechanism}
-    if mechanism == "OAUTHBEARER":
+    if mechanism == "GSSAPI":
+        login["sasl_kerberos_service_name"] = "kafka"
+    elif mechanism == "OAUTHBEARER":
         login["sasl_oauth_token_provider"] = Provider()
     else:
         login.update(sasl_plain_username=USER, sasl_plain_password=PASSWORD)
@@ -158,5 +184,5 @@ async def sasl(bootstrap, topic, client_id, mechanism):
     await producer.stop()
 
 
-STEPS = (produce, consume, commit, offsets, rebalance, admin, zstd, transactions, sasl)
+STEPS = (produce, consume, commit, offsets, rebalance, admin, zstd, transactions, steady, tls, sasl)
 run({step.__name__: lambda *arguments, step=step: asyncio.run(step(*arguments)) for step in STEPS})

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import confluent_kafka as ck
-from steps import PASSWORD, SETTINGS, USER, AbsentError, run
+from steps import KERBEROS, PASSWORD, SETTINGS, TLS_CA, USER, AbsentError, run
 
 WAIT = 12.0
 VERSION = tuple(int(each) for each in ck.version()[0].split(".")[:3] if each.isdigit())
+WAITING = {"async" if VERSION < (1, 0) else "asynchronous": False}
 
 
 def config(bootstrap, client_id, **more):
@@ -73,7 +75,7 @@ def commit(bootstrap, topic, client_id):
     """Commit, and read on from there with another consumer."""
     parts = [ck.TopicPartition(topic, number, 1) for number in (0, 1)]
     first = consumer(bootstrap, client_id, client_id)
-    first.commit(offsets=parts, **{"async" if VERSION < (1, 0) else "asynchronous": False})
+    first.commit(offsets=parts, **WAITING)
     first.close()
     second = consumer(bootstrap, client_id, client_id)
     found = [each.offset for each in second.committed(parts, timeout=WAIT)]
@@ -179,6 +181,27 @@ def kip848(bootstrap, topic, client_id):
     _share(members, topic)
 
 
+def kip848_describe(bootstrap, topic, client_id):
+    """Describe a group of the new protocol: the description says which kind of group it is."""
+    from confluent_kafka.admin import AdminClient
+
+    try:
+        member = consumer(bootstrap, client_id, client_id, group_protocol="consumer")
+    except ck.KafkaException as error:
+        raise AbsentError(error.args[0].str()) from None
+    member.subscribe([topic])
+    end = time.monotonic() + WAIT
+    while not member.assignment() and time.monotonic() < end:
+        member.poll(0.1)
+    admin = AdminClient(config(bootstrap, client_id))
+    found = admin.describe_consumer_groups([client_id])[client_id].result(WAIT)
+    if not hasattr(found, "type"):
+        raise AbsentError("the description of a group has no type")
+    if found.type.name != "CONSUMER" or len(found.members) != 1:
+        raise RuntimeError(f"a group of type {found.type.name} with {len(found.members)} members")
+    member.close()
+
+
 def share(bootstrap, topic, client_id):
     """Read as a member of a share group."""
     if not hasattr(ck, "ShareConsumer"):
@@ -194,10 +217,34 @@ def share(bootstrap, topic, client_id):
     raise RuntimeError("no record")
 
 
+def steady(bootstrap, topic, client_id):
+    """Copy records and commit their offsets until the process ends. The app goes on after an error."""
+    reader = consumer(bootstrap, client_id, client_id, topic_metadata_refresh_interval_ms=1000)
+    reader.subscribe([topic])
+    producer = ck.Producer(config(bootstrap, client_id))
+    while True:
+        message = reader.poll(0.5)
+        if message is None or message.error():
+            continue
+        try:
+            send(producer, topic + "-out", 1)
+            reader.commit(message=message, **WAITING)
+        except (ck.KafkaException, RuntimeError) as error:
+            print(error, file=sys.stderr, flush=True)
+
+
+def tls(bootstrap, topic, client_id):
+    """Deliver records by TLS, with a broker whose certificate is checked."""
+    send(ck.Producer(config(bootstrap, client_id, security_protocol="SSL", ssl_ca_location=TLS_CA)), topic)
+
+
 def sasl(bootstrap, topic, client_id, mechanism):
     """Log in, and deliver records."""
     login = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": mechanism}
-    if mechanism == "OAUTHBEARER":
+    if mechanism == "GSSAPI":
+        login.update({f"sasl_kerberos_{name}": value for name, value in KERBEROS.items()})
+        login["sasl_kerberos_service_name"] = "kafka"
+    elif mechanism == "OAUTHBEARER":
         login.update(enable_sasl_oauthbearer_unsecure_jwt=True, sasl_oauthbearer_config=f"principal={USER}")
     else:
         login.update(sasl_username=USER, sasl_password=PASSWORD)
@@ -206,7 +253,7 @@ def sasl(bootstrap, topic, client_id, mechanism):
     try:
         producer = ck.Producer({**config(bootstrap, client_id, **login), **own})
     except ck.KafkaException as error:
-        if mechanism == "OAUTHBEARER":
+        if mechanism in ("OAUTHBEARER", "GSSAPI"):
             raise AbsentError(error.args[0].str()) from None
         raise
     try:
@@ -227,5 +274,8 @@ def said(step):
     return wrapped
 
 
-STEPS = (produce, consume, commit, offsets, rebalance, admin, zstd, transactions, kip848, share, sasl)
+STEPS = (
+    *(produce, consume, commit, offsets, rebalance, admin, zstd, transactions),
+    *(kip848, kip848_describe, share, steady, tls, sasl),
+)
 run({step.__name__: said(step) for step in STEPS})

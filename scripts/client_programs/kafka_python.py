@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 import time
 
 import kafka
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
-from steps import PASSWORD, SETTINGS, USER, AbsentError, run, token
+from steps import PASSWORD, SETTINGS, TLS_CA, USER, AbsentError, run, token
 
 WAIT = 12.0
 TIMES = {"request_timeout_ms": 9000}
@@ -180,6 +182,12 @@ def kip848(bootstrap, topic, client_id):
     share_between([consumer(bootstrap, client_id, client_id, group_protocol="consumer") for _ in range(2)], topic)
 
 
+def kip848_describe(*_):
+    """No release has the protocol."""
+    if "group_protocol" not in KafkaConsumer.DEFAULT_CONFIG:
+        raise AbsentError("no group_protocol")
+
+
 def share(*_):
     """Share groups: none has them."""
     if not hasattr(kafka, "KafkaShareConsumer"):
@@ -188,18 +196,40 @@ def share(*_):
 
 def provider():
     """Return what gives the client its token."""
-    try:
-        from kafka.oauth import AbstractTokenProvider as Base
-    except ImportError:
-        from kafka.net.sasl.oauth import AbstractTokenProvider as Base
+    for home in ("kafka.oauth", "kafka.sasl.oauth", "kafka.net.sasl.oauth"):
+        try:
+            base = importlib.import_module(home).AbstractTokenProvider
+        except ImportError:
+            continue
+        return type("Provider", (base,), {"token": lambda _: token()})()
+    raise AbsentError("no provider of tokens")
 
-    return type("Provider", (Base,), {"token": lambda _: token()})()
+
+def steady(bootstrap, topic, client_id):
+    """Copy records and commit their offsets until the process ends. The app goes on after an error."""
+    reader = consumer(bootstrap, client_id, client_id, metadata_max_age_ms=1000)
+    reader.subscribe([topic])
+    producer = producer_of(bootstrap, client_id)
+    while True:
+        try:
+            for records in reader.poll(500).values():
+                send(producer, topic + "-out", len(records))
+                reader.commit()
+        except kafka.errors.KafkaError as error:
+            print(repr(error), file=sys.stderr, flush=True)
+
+
+def tls(bootstrap, topic, client_id):
+    """Deliver records by TLS, with a broker whose certificate is checked."""
+    send(producer_of(bootstrap, client_id, security_protocol="SSL", ssl_cafile=TLS_CA, max_block_ms=8000), topic)
 
 
 def sasl(bootstrap, topic, client_id, mechanism):
     """Log in, and deliver records."""
     login = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": mechanism, "max_block_ms": 8000}
-    if mechanism == "OAUTHBEARER":
+    if mechanism == "GSSAPI":
+        login["sasl_kerberos_service_name"] = "kafka"
+    elif mechanism == "OAUTHBEARER":
         login["sasl_oauth_token_provider"] = provider()
     else:
         login.update(sasl_plain_username=USER, sasl_plain_password=PASSWORD)
@@ -212,5 +242,8 @@ def sasl(bootstrap, topic, client_id, mechanism):
     send(producer, topic + "-sasl")
 
 
-STEPS = (produce, consume, commit, offsets, rebalance, admin, zstd, transactions, kip848, share, sasl)
+STEPS = (
+    *(produce, consume, commit, offsets, rebalance, admin, zstd, transactions),
+    *(kip848, kip848_describe, share, steady, tls, sasl),
+)
 run({step.__name__: step for step in STEPS})

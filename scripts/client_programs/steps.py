@@ -13,6 +13,8 @@ import traceback
 SETTINGS = json.loads(os.environ.get("CLIENT_SETTINGS", "{}"))
 """What an app sets beside the defaults of its client, such as ``{"api_version": "0.10.2"}``."""
 USER, PASSWORD = "featuregate", "featuregate-secret"
+TLS_BOOTSTRAP, TLS_CA = (os.environ.get(name, "") for name in ("TLS_BOOTSTRAP", "TLS_CA"))
+KERBEROS = {name: os.environ.get(f"KERBEROS_{name.upper()}", "") for name in ("keytab", "principal")}
 LIMIT = 20.0
 """Seconds that a step may take: clients retry for ever where a broker refuses what they send."""
 
@@ -34,8 +36,11 @@ def run(steps):
     bootstrap, sasl, run_id, *names = sys.argv[1:]
     for name in names:
         mechanism = name[5:] if name.startswith("sasl-") else None
-        step = steps["sasl" if mechanism else name]
-        arguments = (sasl if mechanism else bootstrap, run_id, f"{run_id}.{name}")
+        step = steps["sasl" if mechanism else name.replace("-", "_")]
+        address = TLS_BOOTSTRAP if name == "tls" else sasl if mechanism else bootstrap
+        arguments = (address, run_id, f"{run_id}.{name}")
+        if name == "steady":
+            step(*arguments)  # it ends with the process
         print(json.dumps({"step": name, **_outcome(step, arguments, mechanism)}), flush=True)
     sys.stdout.flush()
     _leave()

@@ -110,8 +110,8 @@ def _fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sasl",
         metavar="MECHANISM",
-        choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
-        help="the clients log in with this mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512",
+        choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"),
+        help="the clients log in with this mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or GSSAPI",
     )
 
 

@@ -60,7 +60,8 @@ def to_text(preset: Preset, decision: Decision | None) -> str:
 
 
 def _clients(preset: Preset) -> list[str]:
-    lines = [f"  {client} {version} or newer" for client, version in preset.clients.items()]
+    ready = {client: f" (a preview, say its makers, before {version})" for client, version in preset.ready.items()}
+    lines = [f"  {client} {version} or newer{ready.get(client, '')}" for client, version in preset.clients.items()]
     return ["clients that were seen to use it\n" + "\n".join(lines)] if lines else []
 
 
@@ -72,6 +73,7 @@ def to_json(preset: Preset) -> dict[str, Any]:
         "requirement": str(preset.requirement),
         "does_not_prove": preset.note,
         "clients": dict(preset.clients),
+        "ready": dict(preset.ready),
         "sources": list(preset.sources),
     }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from featuregate.catalog.clients import version_numbers
 from featuregate.cli.diagnosis.findings import Finding
 from featuregate.clients.fit import SASL, Client, Fit, fit_of, newer_for, upgrade_for
 from featuregate.clients.releases import releases_of
@@ -44,18 +45,26 @@ def _pin_finding(fit: Fit) -> Finding:
 
 
 def _preset_findings(view: View, client: Client) -> Iterator[Finding]:
-    """Yield the presets that the cluster has, and for which a newer release of the client is needed."""
+    """Yield the presets that the cluster has, and for which a newer release of the client is needed, or better."""
     for preset in presets.all():
-        needed = newer_for(preset, client)
-        if needed and evaluate(view, preset).open:
-            yield Finding(
-                severity="note",
-                code="client-too-old",
-                where=str(client),
-                problem=f"The cluster has {preset.name}, and this release of the client does not, or as a preview.",
-                evidence=f"{preset.title}: {client.name} {needed} or newer",
-                advice=f"install {client.name} {needed} or newer before an app uses it",
-            )
+        newer, needed = newer_for(preset, client), preset.clients.get(client.name)
+        if newer is None or needed is None or not evaluate(view, preset).open:
+            continue
+        if version_numbers(client.version) < version_numbers(needed):
+            yield _too_old(client, preset, newer, "does not do all of it", f"seen with {needed} or newer")
+        else:
+            yield _too_old(client, preset, newer, "has a preview of it", f"ready, say its makers, in {newer} or newer")
+
+
+def _too_old(client: Client, preset: presets.Preset, newer: str, problem: str, evidence: str) -> Finding:
+    return Finding(
+        severity="note",
+        code="client-too-old",
+        where=str(client),
+        problem=f"The cluster has {preset.name}, and this release of the client {problem}.",
+        evidence=f"{preset.title}: {evidence}",
+        advice=f"install {client.name} {newer} or newer before an app uses it",
+    )
 
 
 def _matters(fit: Fit, mechanism: str | None) -> bool:

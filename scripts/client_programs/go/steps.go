@@ -3,6 +3,8 @@ package main
 // What the programs in Go share: run steps by name, and print one line of JSON for each.
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -24,6 +26,24 @@ var settings = func() (found map[string]string) {
 	return found
 }()
 
+// The configuration of TLS, with the authority of the broker's certificate.
+func trusted() *tls.Config {
+	pool := x509.NewCertPool()
+	pem, err := os.ReadFile(os.Getenv("TLS_CA"))
+	if err != nil || !pool.AppendCertsFromPEM(pem) {
+		panic("no certificate in " + os.Getenv("TLS_CA"))
+	}
+	return &tls.Config{RootCAs: pool, ServerName: "localhost"}
+}
+
+// An app that goes on after an error says it.
+func complain(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
 var errAbsent = errors.New("absent")
 
 // A token without a signature (RFC 7519), which brokers take that have no validator.
@@ -42,6 +62,13 @@ func main() {
 		found, address, mechanism := steps[name], bootstrap, ""
 		if strings.HasPrefix(name, "sasl-") {
 			found, address, mechanism = steps["sasl"], sasl, strings.TrimPrefix(name, "sasl-")
+		}
+		if name == "tls" {
+			address = os.Getenv("TLS_BOOTSTRAP")
+		}
+		if name == "steady" {
+			complain(found(address, runID, runID+"."+name, "")) // it ends with the process
+			os.Exit(1)
 		}
 		done := make(chan error, 1)
 		go func() { done <- found(address, runID, runID+"."+name, mechanism) }()

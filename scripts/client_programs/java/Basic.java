@@ -20,8 +20,10 @@ public class Basic {
         for (String name : Arrays.copyOfRange(args, 3, args.length)) {
             String mechanism = name.startsWith("sasl-") ? name.substring(5) : null;
             Step step = step(mechanism == null ? name : "sasl");
+            if (name.equals("steady")) step.run(args[0], args[2], args[2] + ".steady", null);  // it ends with the process
+            String address = name.equals("tls") ? System.getenv("TLS_BOOTSTRAP") : args[mechanism == null ? 0 : 1];
             String fate = "works", why = "";
-            Future<?> running = pool.submit(() -> { step.run(args[mechanism == null ? 0 : 1], args[2], args[2] + "." + name, mechanism); return null; });
+            Future<?> running = pool.submit(() -> { step.run(address, args[2], args[2] + "." + name, mechanism); return null; });
             try {
                 running.get(20, TimeUnit.SECONDS);
             } catch (TimeoutException late) {
@@ -54,6 +56,9 @@ public class Basic {
                 if (!has(ConsumerConfig.class, "GROUP_PROTOCOL_CONFIG")) throw new Absent("no group.protocol");
                 share(b, t, c, Map.of("group.protocol", "consumer")); };
             case "zstd": return (b, t, c, m) -> zstd(b, t, c);
+            case "steady": return (b, t, c, m) -> steady(b, t, c);
+            case "tls": return (b, t, c, m) -> send(producer(b, c, Map.of("security.protocol", "SSL", "ssl.truststore.type", "PKCS12",
+                "ssl.truststore.location", System.getenv("TLS_STORE"), "ssl.truststore.password", "featuregate-secret")), t);
             case "sasl": return Basic::sasl;
             default: return (b, t, c, m) -> other(name).invoke(null, b, t, c);
         }
@@ -61,7 +66,8 @@ public class Basic {
 
     static Method other(String step) throws Exception {
         String home = step.equals("share") ? "Shares" : "Newer";
-        for (Method each : Class.forName(home).getMethods()) if (each.getName().equals(step)) return each;
+        String method = step.equals("kip848-describe") ? "kip848Describe" : step;
+        for (Method each : Class.forName(home).getMethods()) if (each.getName().equals(method)) return each;
         throw new Absent("no " + step);
     }
 
@@ -178,6 +184,21 @@ public class Basic {
         send(producer, topic + "-zstd");
     }
 
+    /** Copy records and commit their offsets until the process ends. The app goes on after an error. */
+    static void steady(String bootstrap, String topic, String clientId) throws Exception {
+        KafkaConsumer<byte[], byte[]> reader = consumer(bootstrap, clientId, Map.of("metadata.max.age.ms", 1000));
+        KafkaProducer<byte[], byte[]> producer = producer(bootstrap, clientId, Map.of());
+        reader.subscribe(List.of(topic));
+        while (true) {
+            try {
+                for (ConsumerRecord<byte[], byte[]> each : poll(reader)) {
+                    producer.send(new ProducerRecord<>(topic + "-out", each.value())).get(WAIT, TimeUnit.MILLISECONDS);
+                    reader.commitSync();
+                }
+            } catch (Exception error) { System.err.println(error); }
+        }
+    }
+
     static void sasl(String bootstrap, String topic, String clientId, String mechanism) throws Exception {
         if (mechanism.startsWith("SCRAM")) {
             try { Class.forName("org.apache.kafka.common.security.scram.ScramLoginModule"); }
@@ -188,6 +209,14 @@ public class Basic {
             catch (ClassNotFoundException none) { throw new Absent("no OAUTHBEARER"); }
             String token = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub=\"featuregate\";";
             send(producer(bootstrap, clientId, Map.of("security.protocol", "SASL_PLAINTEXT", "sasl.mechanism", mechanism, "sasl.jaas.config", token)), topic + "-sasl");
+            return;
+        }
+        if (mechanism.equals("GSSAPI")) {
+            System.setProperty("java.security.krb5.conf", System.getenv("KRB5_CONFIG"));
+            String keys = "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true keyTab=\"" + System.getenv("KERBEROS_KEYTAB")
+                + "\" principal=\"" + System.getenv("KERBEROS_PRINCIPAL") + "\";";
+            send(producer(bootstrap, clientId, Map.of("security.protocol", "SASL_PLAINTEXT", "sasl.mechanism", mechanism,
+                "sasl.kerberos.service.name", "kafka", "sasl.jaas.config", keys)), topic + "-sasl");
             return;
         }
         String module = mechanism.equals("PLAIN") ? "plain.PlainLoginModule" : "scram.ScramLoginModule";

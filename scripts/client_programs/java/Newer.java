@@ -19,6 +19,22 @@ public class Newer {
         }
     }
 
+    /** Describe a group of the new protocol: the description says which kind of group it is. */
+    public static void kip848Describe(String bootstrap, String topic, String clientId) throws Exception {
+        if (!Basic.has(ConsumerConfig.class, "GROUP_PROTOCOL_CONFIG")) throw new Basic.Absent("no group.protocol");
+        try (KafkaConsumer<byte[], byte[]> member = Basic.consumer(bootstrap, clientId, Map.of("group.protocol", "consumer"));
+                AdminClient client = AdminClient.create(Basic.config(bootstrap, clientId, Map.of()))) {
+            member.subscribe(List.of(topic));
+            for (long end = System.currentTimeMillis() + Basic.WAIT; member.assignment().isEmpty() && System.currentTimeMillis() < end; ) Basic.poll(member);
+            ConsumerGroupDescription found = client.describeConsumerGroups(List.of(clientId)).all().get(10, TimeUnit.SECONDS).get(clientId);
+            Object type;
+            try { type = ConsumerGroupDescription.class.getMethod("type").invoke(found); }
+            catch (NoSuchMethodException old) { throw new Basic.Absent("the description of a group has no type"); }
+            if (!type.toString().equals("Consumer") || found.members().size() != 1)
+                throw new Exception("a group of type " + type + " with " + found.members().size() + " members");
+        }
+    }
+
     /** Wait for a call; repeat it while the broker has not heard of the new topic yet. */
     static void done(Callable<?> asked) throws Exception {
         for (long end = System.currentTimeMillis() + 5000; ; Thread.sleep(100)) {

@@ -1,4 +1,5 @@
 // The steps with kafka-node, which is found by NODE_PATH.
+const fs = require("fs");
 const { Admin, ConsumerGroup, KafkaClient, Offset, Producer } = require("kafka-node");
 const { promisify } = require("util");
 const { run } = require("./steps.js");
@@ -47,6 +48,21 @@ run({
     const offset = await ready(new Offset(client(b, c)));
     const found = await promisify(offset.fetch.bind(offset))([{ topic: t, partition: 0, time: -1, maxNum: 1 }]);
     if (found[t][0][0] < 3) throw new Error(`offsets ${JSON.stringify(found)}`);
+  },
+  // Copy records and commit their offsets until the process ends.
+  steady: async (b, t, c) => {
+    const producer = await ready(new Producer(client(b, c), { requireAcks: -1 }));
+    const options = { ...settings(b), id: c, groupId: c, fromOffset: "earliest", sessionTimeout: 6000, heartbeatInterval: 500, autoCommitIntervalMs: 500 };
+    const member = new ConsumerGroup(options, [t]);
+    member.on("message", ({ value }) => producer.send([{ topic: `${t}-out`, messages: [value] }], (error) => { if (error) console.error(error); }));
+    member.on("error", console.error);
+    producer.on("error", console.error);
+    await new Promise(() => {});
+  },
+  tls: async (b, t, c) => {
+    const trusted = { ...settings(b), clientId: c, sslOptions: { ca: [fs.readFileSync(process.env.TLS_CA, "utf8")] } };
+    const producer = await ready(new Producer(new KafkaClient(trusted), { requireAcks: -1 }));
+    await promisify(producer.send.bind(producer))([{ topic: t, messages: ["v"] }]);
   },
   admin: async (b, t, c) => {
     const admin = await ready(new Admin(client(b, c)));

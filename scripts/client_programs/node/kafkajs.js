@@ -1,4 +1,5 @@
 // The steps with kafkajs, which is found by NODE_PATH.
+const fs = require("fs");
 const { Kafka, logLevel, CompressionTypes } = require("kafkajs");
 const { run } = require("./steps.js");
 
@@ -98,6 +99,19 @@ run({
     await transaction.commit();
     await producer.disconnect();
   },
+  // Copy records and commit their offsets until the process ends.
+  steady: async (b, t, c) => {
+    const kafka = client(b, c, { retry: { retries: 100, maxRetryTime: 1000 } });
+    const producer = kafka.producer({ allowAutoTopicCreation: false });
+    await producer.connect();
+    const consumer = kafka.consumer({ groupId: c, sessionTimeout: 6000, rebalanceTimeout: 8000, heartbeatInterval: 500, metadataMaxAge: 1000 });
+    await consumer.connect();
+    await consumer.subscribe({ topic: t, fromBeginning: true });
+    const eachMessage = async ({ message }) => { await producer.send({ topic: `${t}-out`, messages: [{ value: message.value }] }); };
+    await consumer.run({ autoCommitThreshold: 1, eachMessage });
+    await new Promise(() => setInterval(() => {}, 1000));
+  },
+  tls: (b, t, c) => send(client(b, c, { ssl: { ca: [fs.readFileSync(process.env.TLS_CA, "utf8")] } }), t),
   sasl: (b, t, c, mechanism) =>
     send(client(b, c, { sasl: login(mechanism) }), `${t}-sasl`),
 });

@@ -16,8 +16,9 @@ from featuregate.catalog.clients import client_of_software, client_rows, measure
 
 PATH = Path(featuregate.catalog.__file__).parent / "data" / "clients.json"
 STEPS = {
-    *("produce", "consume", "commit", "offsets", "rebalance", "admin", "zstd", "transactions", "kip848", "share"),
-    *("sasl-PLAIN", "sasl-SCRAM-SHA-256", "sasl-SCRAM-SHA-512", "sasl-OAUTHBEARER"),
+    *("produce", "consume", "commit", "offsets", "rebalance", "admin", "zstd", "transactions"),
+    *("kip848", "kip848-describe", "share", "tls"),
+    *("sasl-PLAIN", "sasl-SCRAM-SHA-256", "sasl-SCRAM-SHA-512", "sasl-OAUTHBEARER", "sasl-GSSAPI"),
 }
 ROWS = [row for client in measured_clients() for row in client_rows(client)]
 
@@ -34,8 +35,9 @@ def test_each_row_says_how_and_when_it_was_seen(row):
     assert re.fullmatch(r"20\d\d-\d\d-\d\d", row.seen)
     assert row.how
     assert row.brokers or row.bundles
-    for release, found in row.brokers.items():
-        assert captured_as(release) is not None
+    assert all(captured_as(release) is not None for release in row.brokers)
+    assert row.offers.keys() <= {"newest", "oldest", "none"}
+    for found in (*row.brokers.values(), *row.offers.values()):
         assert found.steps.keys() <= STEPS
         assert found.sends.keys() <= API_NAMES.keys()
         assert {step.fate for step in found.steps.values()} <= {"works", "fails", "absent"}

@@ -17,7 +17,7 @@ from featuregate.clients.declared import client
         ("2.6.0", "4.2", None, []),
         ("2.6.0", "4.2", "PLAIN", []),
         ("2.6.0", "4.2", "SCRAM-SHA-512", ["client-breaks"]),
-        ("2.6.0", "4.2", "OAUTHBEARER", ["client-lacks"]),
+        ("2.6.0", "4.2", "OAUTHBEARER", []),
         ("2.16.1", "4.2", "SCRAM-SHA-512", []),
         ("99.0", "4.2", None, []),
     ],
@@ -39,6 +39,29 @@ def test_a_client_is_too_old_for_a_preset_that_the_cluster_has(version: str, lev
     found = list(client_findings(view("4.2", share_version=level), [client("confluent-kafka", version)], None))
     assert [finding.code for finding in found] == codes
     assert all(finding.advice.startswith("install confluent-kafka 2.15.1 or newer") for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("version", "problem", "advised"),
+    [
+        ("4.0.0", "does not do all of it", "4.2.0"),
+        ("4.1.1", "has a preview of it", "4.2.0"),
+        ("4.2.0", None, None),
+    ],
+)
+def test_a_preview_is_not_what_was_measured(version: str, problem: str | None, advised: str | None):
+    """Share groups work from kafka-clients 4.1 on, and their makers call them ready in 4.2."""
+    found = list(client_findings(view("4.2", share_version=1), [client("kafka-clients", version)], None))
+    assert [(each.problem, each.advice) for each in found if each.code == "client-too-old"] == (
+        [
+            (
+                f"The cluster has kip932, and this release of the client {problem}.",
+                f"install kafka-clients {advised} or newer before an app uses it",
+            )
+        ]
+        if problem
+        else []
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from featuregate.catalog import clients as table
 from featuregate.catalog.clients import ClientRow, OnBroker, Step
 from featuregate.clients import Client, Finding, Fit, fit_of
 from featuregate.clients.declared import client
-from featuregate.clients.fit import step_of, upgrade_for
+from featuregate.clients.fit import step_of, tried_around, upgrade_for
 from featuregate.clients.neighbours import neighbours
 from featuregate.clients.pins import lowest_pin
 from featuregate.errors import ConfigError
@@ -43,7 +43,8 @@ def steps(fit: Fit) -> set[str]:
         ("2.6.0", "3.9", "SCRAM-SHA-512", "works"),
         ("2.6.1", "4.2", "SCRAM-SHA-512", "works"),
         ("2.6.0", "4.2", "OAUTHBEARER", "works"),
-        ("2.5.3", "4.2", "OAUTHBEARER", "unknown"),
+        ("2.5.3", "4.2", "OAUTHBEARER", "works"),
+        ("2.6.0", "4.2", "KEYS", "unknown"),
         ("99.0", "4.2", None, "unknown"),
         ("", "4.2", None, "unknown"),
     ],
@@ -78,6 +79,37 @@ def test_a_release_between_two_that_agree_says_so():
     assert confluent("1.5.2").verdict == "breaks"
     assert "as measured of" not in str(confluent("1.5.0"))
     assert confluent("2.16.9").verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "works_from"),
+    [("sarama", "1.45.2", "sarama 1.46.3"), ("franz-go", "1.19.5", "franz-go 1.20.7")],
+)
+def test_old_clients_in_go_cannot_log_in_with_gssapi_from_4_0_on(name: str, version: str, works_from: str):
+    """They log in on 3.9, and their newer releases on both."""
+    assert fit_of(client(name, version), "3.9", sasl="GSSAPI").verdict == "works"
+    (found,) = fit_of(client(name, version), "4.2", sasl="GSSAPI").findings
+    assert (found.step, found.works_from) == ("sasl-GSSAPI", works_from)
+
+
+def test_a_step_has_neighbours_of_its_own():
+    """Some mechanisms were tried with some releases and brokers alone, and those around them stand for the others."""
+    assert str(confluent("2.5.3", sasl="OAUTHBEARER")).endswith(
+        "works on 4.2 (as measured of confluent-kafka 2.3.0 and "
+        "confluent-kafka 2.5.3 and confluent-kafka 2.6.0, around it)"
+    )
+    rows = [row("1.0", "works"), row("1.1", "works"), row("1.2", "works")]
+    tried = [replace(each, brokers={"4.2.0": OnBroker({}, {"tls": Step("fails", "why")})}) for each in rows[::2]]
+    assert tried_around([tried[0], rows[1], tried[1]], [rows[1]], "tls") == tuple(tried)
+    assert tried_around(rows, [rows[1]], "tls") == ()
+    assert tried_around([*tried[:1], *rows[1:]], [rows[1]], "tls") == ()  # nothing stands for what is beyond the last
+    on = {
+        "3.9.2": OnBroker({}, {"tls": Step("works")}),
+        "4.0.0": OnBroker({}, {}),
+        "4.2.0": OnBroker({}, {"tls": Step("works")}),
+    }
+    assert step_of([replace(rows[0], brokers=on)], "tls", "4.0").fate == "works"
+    assert step_of([replace(rows[0], brokers=on)], "tls", "4.3").fate == "unknown"
 
 
 def row(version: str, fate: str, release: str = "4.2.0") -> ClientRow:

@@ -6,7 +6,7 @@ import pytest
 
 import featuregate as fg
 from featuregate.catalog import captured_as
-from featuregate.catalog.clients import client_rows, measured_clients
+from featuregate.catalog.clients import client_rows, measured_clients, version_numbers
 from featuregate.errors import ConfigError
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements.client_calls import requirement_of, works
@@ -67,8 +67,20 @@ def test_a_release_that_was_not_measured_is_an_error(name: str, version: str | N
 
 
 def test_a_preset_names_the_clients_that_use_it():
-    """By the oldest release from which on all measured ones do, and no preview; one without a measure names none."""
-    assert dict(fg.presets.kip848.clients) == {"confluent-kafka": "2.12.0", "kafka-clients": "4.0.0"}
-    assert dict(fg.presets.kip932.clients) == {"confluent-kafka": "2.15.1", "kafka-clients": "4.2.0"}
+    """By the oldest release from which on all measured ones do all steps; a preset without a measure names none.
+
+    confluent-kafka before 2.10 and kafka-clients before 3.8 join a group of the new protocol, and their admin clients
+    do not know what it is.
+    """
+    assert dict(fg.presets.kip848.clients) == {"confluent-kafka": "2.10.1", "kafka-clients": "3.8.1"}
+    assert dict(fg.presets.kip932.clients) == {"confluent-kafka": "2.15.1", "kafka-clients": "4.1.1"}
     assert dict(fg.presets.zstd.clients)["confluent-kafka"] == "1.0.1"
     assert fg.presets.kip447.clients == {}
+
+
+def test_a_preset_names_the_clients_that_are_ready():
+    """What their makers say is another thing than what was measured, and newer."""
+    for preset in fg.presets.all():
+        for client, ready in preset.ready.items():
+            assert version_numbers(ready) > version_numbers(preset.clients[client])
+    assert fg.presets.kip848.ready["confluent-kafka"] == "2.12.0"

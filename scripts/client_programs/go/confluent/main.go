@@ -111,6 +111,36 @@ var steps = map[string]step{
 		}
 		return err
 	},
+	"steady": func(b, t, c, _ string) error { // copy records and commit their offsets until the process ends
+		made := config(b, c)
+		for name, value := range map[string]kafka.ConfigValue{"group.id": c, "auto.offset.reset": "earliest",
+			"enable.auto.commit": false, "topic.metadata.refresh.interval.ms": 1000} {
+			_ = made.SetKey(name, value)
+		}
+		found, err := kafka.NewConsumer(made)
+		if err != nil {
+			return err
+		}
+		if err := found.SubscribeTopics([]string{t}, nil); err != nil {
+			return err
+		}
+		producer, err := kafka.NewProducer(config(b, c))
+		if err != nil {
+			return err
+		}
+		for to := t + "-out"; ; {
+			message, ok := found.Poll(500).(*kafka.Message)
+			if !ok {
+				continue
+			}
+			copied := &kafka.Message{TopicPartition: kafka.TopicPartition{Topic: &to, Partition: kafka.PartitionAny}, Value: message.Value}
+			delivered := make(chan kafka.Event, 1)
+			complain(producer.Produce(copied, delivered))
+			complain((<-delivered).(*kafka.Message).TopicPartition.Error)
+			_, err = found.CommitMessage(message)
+			complain(err)
+		}
+	},
 	"sasl": func(b, t, c, mechanism string) error {
 		made := config(b, c)
 		for name, value := range map[string]string{

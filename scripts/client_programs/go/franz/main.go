@@ -208,7 +208,22 @@ var steps = map[string]step{
 		}
 		return err
 	},
+	"steady": func(b, t, c, _ string) error { // copy records and commit their offsets until the process ends
+		cl, _, _ := client(b, c, append(group(c, t), kgo.MetadataMaxAge(time.Second), kgo.MetadataMinAge(500*time.Millisecond))...)
+		for ctx := context.Background(); ; {
+			fetches := cl.PollFetches(ctx)
+			complain(fetches.Err())
+			for _, each := range fetches.Records() {
+				complain(cl.ProduceSync(ctx, &kgo.Record{Topic: t + "-out", Value: each.Value}).FirstErr())
+				complain(cl.CommitRecords(ctx, each))
+			}
+		}
+	},
+	"tls": func(b, t, c, _ string) error { return send(b, t, c, kgo.DialTLSConfig(trusted())) },
 	"sasl": func(b, t, c, mechanism string) error {
+		if mechanism == "GSSAPI" {
+			return send(b, t+"-sasl", c, kerberosLogin())
+		}
 		login := scram.Auth{User: user, Pass: password}
 		how := map[string]kgo.Opt{
 			"PLAIN":         kgo.SASL(plain.Auth{User: user, Pass: password}.AsMechanism()),

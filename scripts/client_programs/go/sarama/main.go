@@ -5,6 +5,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -108,6 +110,24 @@ func consuming(bootstrap, topic, clientID string, members int, enough func(recor
 	return fmt.Errorf("%d records, the members have %v partitions", len(records), assigned)
 }
 
+// An app that copies what it reads, and marks it then: marks are committed once a second.
+type copier struct {
+	producer sarama.SyncProducer
+	topic    string
+}
+
+func (copier) Setup(sarama.ConsumerGroupSession) error   { return nil }
+func (copier) Cleanup(sarama.ConsumerGroupSession) error { return nil }
+func (own copier) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
+	for each := range claim.Messages() {
+		if _, _, err := own.producer.SendMessage(&sarama.ProducerMessage{Topic: own.topic, Value: sarama.ByteEncoder(each.Value)}); err != nil {
+			return err
+		}
+		session.MarkMessage(each, "")
+	}
+	return nil
+}
+
 type provider struct{}
 
 func (provider) Token() (*sarama.AccessToken, error) { return &sarama.AccessToken{Token: token()}, nil }
@@ -187,8 +207,33 @@ var steps = map[string]step{
 		}
 		return client.DeleteTopic(name)
 	},
+	"steady": func(b, t, c, _ string) error { // copy records and commit their offsets until the process ends
+		made := config(c)
+		made.Metadata.RefreshFrequency = time.Second
+		found, err := sarama.NewConsumerGroup([]string{b}, c, made)
+		if err != nil {
+			return err
+		}
+		producer, err := sarama.NewSyncProducer([]string{b}, config(c))
+		if err != nil {
+			return err
+		}
+		for {
+			complain(found.Consume(context.Background(), []string{t}, copier{producer, t + "-out"}))
+		}
+	},
+	"tls": func(b, t, c, _ string) error {
+		made := config(c)
+		made.Net.TLS.Enable, made.Net.TLS.Config = true, trusted()
+		return send(b, t, made)
+	},
 	"sasl": func(b, t, c, mechanism string) error {
 		made := config(c)
+		_, realm, _ := strings.Cut(os.Getenv("KERBEROS_PRINCIPAL"), "@")
+		made.Net.SASL.GSSAPI = sarama.GSSAPIConfig{
+			AuthType: sarama.KRB5_KEYTAB_AUTH, KeyTabPath: os.Getenv("KERBEROS_KEYTAB"), KerberosConfigPath: os.Getenv("KRB5_CONFIG"),
+			ServiceName: "kafka", Username: "app", Realm: realm, DisablePAFXFAST: true,
+		}
 		made.Net.SASL.Enable, made.Net.SASL.User, made.Net.SASL.Password = true, user, password
 		made.Net.SASL.Mechanism = sarama.SASLMechanism(mechanism)
 		made.Net.SASL.TokenProvider = provider{}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"time"
 
@@ -18,11 +19,15 @@ func client(bootstrap, clientID string) *kafka.Client {
 }
 
 func send(bootstrap, topic, clientID string, mechanism sasl.Mechanism, compression kafka.Compression) error {
+	return sendBy(bootstrap, topic, clientID, mechanism, compression, nil)
+}
+
+func sendBy(bootstrap, topic, clientID string, mechanism sasl.Mechanism, compression kafka.Compression, by *tls.Config) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
 	writer := &kafka.Writer{
 		Addr: kafka.TCP(bootstrap), Topic: topic, RequiredAcks: kafka.RequireAll, MaxAttempts: 3, BatchTimeout: 10 * time.Millisecond,
-		Compression: compression, Transport: &kafka.Transport{ClientID: clientID, SASL: mechanism},
+		Compression: compression, Transport: &kafka.Transport{ClientID: clientID, SASL: mechanism, TLS: by},
 	}
 	defer writer.Close()
 	return writer.WriteMessages(ctx, kafka.Message{Value: make([]byte, 100)}, kafka.Message{Value: []byte("v")})
@@ -32,6 +37,7 @@ func reader(bootstrap, topic, clientID string) *kafka.Reader {
 	return kafka.NewReader(kafka.ReaderConfig{
 		Brokers: []string{bootstrap}, Topic: topic, GroupID: clientID, StartOffset: kafka.FirstOffset, MaxWait: 200 * time.Millisecond,
 		SessionTimeout: 6 * time.Second, HeartbeatInterval: 500 * time.Millisecond,
+		WatchPartitionChanges: true, PartitionWatchInterval: time.Second,
 		Dialer: &kafka.Dialer{ClientID: clientID, Timeout: 8 * time.Second},
 	})
 }
@@ -121,6 +127,22 @@ var steps = map[string]step{
 		_, err = cl.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{name}})
 		return err
 	},
+	"steady": func(b, t, c, _ string) error { // copy records and commit their offsets until the process ends
+		found, ctx := reader(b, t, c), context.Background()
+		writer := &kafka.Writer{Addr: kafka.TCP(b), Topic: t + "-out", RequiredAcks: kafka.RequireAll, BatchTimeout: 10 * time.Millisecond,
+			Transport: &kafka.Transport{ClientID: c}}
+		for {
+			message, err := found.FetchMessage(ctx)
+			if err == nil {
+				err = writer.WriteMessages(ctx, kafka.Message{Value: message.Value})
+			}
+			if err == nil {
+				err = found.CommitMessages(ctx, message)
+			}
+			complain(err)
+		}
+	},
+	"tls": func(b, t, c, _ string) error { return sendBy(b, t, c, nil, 0, trusted()) },
 	"sasl": func(b, t, c, mechanism string) error {
 		if mechanism == "PLAIN" {
 			return send(b, t+"-sasl", c, plain.Mechanism{Username: user, Password: password}, 0)
