@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     import argparse
 
 DESCRIPTION: Final = """\
-List the tables that exist, each with its version, the number of rows of the cluster, and its name for Spark's SQL.\
+List the tables that exist, each with its version, the number of its rows, and its name for Spark's SQL. With --cluster,
+the rows are those of one cluster.\
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``tables``."""
     add_output(parser, "a table, or one JSON object for each table")
-    add_tables_options(parser)
+    add_tables_options(parser, of_all="; count the rows of all clusters without it")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
             {
                 "table": name,
                 "version": tables.version(name),
-                "rows": tables.read(name).count(),
+                "rows": (tables.read(name) if args.cluster else tables.read_all(name)).count(),
                 "name": tables.name_for_sql(name),
             }
             for name in tables.names()

@@ -65,6 +65,11 @@ class DeltaTables(Tables):
         """Return how Spark's SQL names a table."""
         return self._named.of(table)
 
+    def read_all(self, table: str) -> DataFrame:
+        """Return the rows of all clusters, of a table that exists, as they are."""
+        pin = {} if self._pins is None else {"versionAsOf": self.version(table)}
+        return self._named.read(self._spark.read.options(**pin), table)
+
     def append(self, table: str, rows: DataFrame, batch: BatchId) -> None:
         """Append the rows of a micro-batch, once: a batch that is run again writes nothing.
 
@@ -104,9 +109,7 @@ class DeltaTables(Tables):
         self._named.write(writer, table)
 
     def _rows(self, table: str) -> DataFrame:
-        pin = {} if self._pins is None else {"versionAsOf": self.version(table)}
-        rows = self._named.read(self._spark.read.options(**pin), table)
-        return rows.where(f.col("cluster") == self._cluster)
+        return self.read_all(table).where(f.col("cluster") == self._cluster)
 
 
 def _require_delta_lake(spark: SparkSession) -> None:

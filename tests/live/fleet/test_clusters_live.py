@@ -70,7 +70,7 @@ def test_a_cluster_that_fails_stops_no_other(tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.usefixtures("jvm")
-def test_clusters_write_the_same_tables_side_by_side(tmp_path: Path) -> None:
+def test_clusters_write_the_same_tables_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No commit of one makes that of another one fail, also not the first ones, which make the tables."""
     names = [f"c{number}" for number in range(6)]
     for name in names:
@@ -84,3 +84,9 @@ def test_clusters_write_the_same_tables_side_by_side(tmp_path: Path) -> None:
     with local_session() as spark:
         for number, name in enumerate(names):
             assert read_line_counts(DeltaTables(spark, tmp_path / "tables", name)).rows == 2 * (10 + number)
+    capsys.readouterr()
+    ask = ["fleet", "tables", "--tables", str(tmp_path / "tables"), "--output", "json"]
+    for cluster, files in (([], 12), (["--cluster", "c1"], 2)):
+        assert main([*ask, *cluster]) == 0
+        listed = {each["table"]: each["rows"] for each in map(json.loads, capsys.readouterr().out.splitlines())}
+        assert listed["evidence_files"] == files

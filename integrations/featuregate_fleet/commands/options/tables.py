@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 _CLUSTER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 
 
-def add_tables_options(parser: argparse.ArgumentParser, *, or_config: bool = False) -> None:
-    """Add ``--tables``, ``--jars`` and ``--cluster``; with ``or_config`` also ``--config``, a file that has these."""
+def add_tables_options(parser: argparse.ArgumentParser, *, or_config: bool = False, of_all: str | None = None) -> None:
+    """Add ``--tables``, ``--jars`` and ``--cluster``; with ``or_config`` also ``--config``, a file that has these.
+
+    ``of_all`` says what a command does without ``--cluster``, where it can do without.
+    """
     if or_config:
         parser.add_argument(
             "--config", metavar="FILE", type=local_path_argument, help="a TOML file that names several clusters"
@@ -35,12 +38,12 @@ def add_tables_options(parser: argparse.ArgumentParser, *, or_config: bool = Fal
         type=local_path_argument,
         help="the folder with the jars of Delta Lake and of Spark's Kafka connector, where they cannot be downloaded",
     )
-    only = "; with --config, read this one alone" if or_config else ""
+    only = "; with --config, read this one alone" if or_config else of_all or ""
     parser.add_argument(
         "--cluster",
         metavar="NAME",
         type=cluster_name,
-        required=not or_config,
+        required=not or_config and of_all is None,
         help=f"your name of the cluster in the tables{only}",
     )
 
@@ -98,7 +101,7 @@ def open_tables(spark: SparkSession, args: argparse.Namespace, names: Pseudonyms
     from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - Spark
 
     schema = str(args.tables) if args.checkpoints else None
-    return DeltaTables(spark, args.checkpoints or args.tables, args.cluster, names, schema)
+    return DeltaTables(spark, args.checkpoints or args.tables, args.cluster or "", names, schema)
 
 
 def counts(found: LineCounts) -> str:
