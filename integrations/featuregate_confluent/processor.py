@@ -205,7 +205,8 @@ class ExactlyOnceProcessor:
         ``status`` is ``starting``, ``ok``, ``waiting`` (nothing may be committed for now, or no input topic exists:
         see ``why``), ``aborting`` (transaction after transaction is aborted, and none is committed: the log says why),
         ``stalled`` (partitions of the group have not moved for longer than ``max.poll.interval.ms``, as ``stalled``
-        lists them), ``rejoining``, ``stopping``, ``stopped`` or ``failed`` (see ``error``). The rest is as
+        lists them), ``rejoining`` (the member is replaced, or was again and again: see ``why``), ``stopping``,
+        ``stopped`` or ``failed`` (see ``error``). The rest is as
         :meth:`ProducerSwitch.health <featuregate_confluent.ProducerSwitch.health>` says.
         """
         found = self._switch.health()
@@ -217,6 +218,8 @@ class ExactlyOnceProcessor:
             status = "aborting"
         elif status == "ok" and any(each["seconds"] > self._switch.rounds.limits.poll for each in found["stalled"]):
             status = "stalled"
+        if status == "rejoining":
+            found["why"] = rounds.why
         return {"status": status, "error": rounds.error, "rejoins": rounds.rejoins, **found}
 
     def _require_new(self) -> None:

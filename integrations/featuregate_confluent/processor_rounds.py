@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import AbstractContextManager, suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 Ahead: TypeAlias = "Callable[[Iterator[Transaction]], AbstractContextManager[Iterator[Transaction]]]"
 """Yields transactions in turn, and may begin the transforms of those that follow."""
 
+RESTLESS_SECONDS: Final = 180.0
+"""A member that was replaced twice without a commit, the last time not longer ago, is not in order."""
 BACKOFF_SECONDS: Final = (0.1, 10.0)
 """Before joining again: the first time, and at the most."""
 
@@ -49,11 +52,21 @@ class ProcessorRounds:
         """What ended it before it was stopped."""
         self.rejoins = 0
         """How often in a row the member was replaced, without a commit in between."""
+        self._rejoined_at = 0.0
+        self.why: str | None = None
+        """Why the member was replaced last."""
 
     @property
     def state(self) -> str:
         """``starting``, ``ok``, ``rejoining``, ``stopping``, ``stopped`` or ``failed``."""
-        return "stopping" if self._state == "ok" and self._stopping else self._state
+        if self._state == "ok" and self._stopping:
+            return "stopping"
+        return "rejoining" if self._state == "ok" and self._restless else self._state
+
+    @property
+    def _restless(self) -> bool:
+        """Whether the member is replaced again and again: each new one is in order until it fails as the last one."""
+        return self.rejoins > 1 and time.monotonic() - self._rejoined_at < RESTLESS_SECONDS
 
     def stop(self) -> None:
         """End after the transaction that is open; from any thread and any signal handler."""
@@ -137,6 +150,7 @@ class ProcessorRounds:
     def _wait_to_rejoin(self, why: MustRejoin) -> None:
         self._state = "rejoining"
         self.rejoins += 1
+        self._rejoined_at, self.why = time.monotonic(), str(why)
         self._switch.emit(Rejoining(why=str(why), attempt=self.rejoins))
         first, most = BACKOFF_SECONDS
         with suppress(Empty):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from queue import SimpleQueue
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 from waiting import eventually
 
 from featuregate.testing import StaticFeatures
-from featuregate_confluent import ExactlyOnceProcessor, SwitchFatal
+from featuregate_confluent import ExactlyOnceProcessor, MustRejoin, SwitchFatal, processor_rounds
+from featuregate_confluent.processor_rounds import ProcessorRounds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,9 +41,25 @@ def test_a_property_that_the_client_refuses_is_named() -> None:
     assert "nonsense" in health["error"]
 
 
+def test_a_member_that_is_replaced_again_and_again_is_not_ok(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each new member is in order until it fails as the last one: a transactional id was never free again on 4.2.0."""
+    lost: SimpleQueue[str] = SimpleQueue()
+    monkeypatch.setattr(processor_rounds, "BACKOFF_SECONDS", (0.0, 0.0))
+    switch = SimpleNamespace(emit=lambda event: lost.put(event.why))
+    rounds = ProcessorRounds(switch, producer={}, batch_size=1, linger=0.0)  # type: ignore[arg-type]
+    for attempt, restless in ((1, "ok"), (2, "rejoining"), (3, "rejoining")):
+        rounds._wait_to_rejoin(MustRejoin(f"attempt {attempt}"))
+        assert rounds.state == "rejoining"
+        rounds._state = "ok"  # as consume() leaves it, which then waits for the producer
+        assert (rounds.state, rounds.why, lost.get()) == (restless, f"attempt {attempt}", f"attempt {attempt}")
+    monkeypatch.setattr(processor_rounds, "RESTLESS_SECONDS", 0.0)
+    assert rounds.state == "ok"
+
+
 FORKED = """
 import multiprocessing, sys
-from featuregate_confluent import ExactlyOnceProcessor, SwitchFatal
+from featuregate_confluent import ExactlyOnceProcessor, MustRejoin, SwitchFatal, processor_rounds
+from featuregate_confluent.processor_rounds import ProcessorRounds
 
 nowhere = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
 processor = ExactlyOnceProcessor(
