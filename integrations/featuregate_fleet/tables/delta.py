@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JJavaError
@@ -10,6 +11,7 @@ from pyspark.sql import functions as f
 
 from featuregate_fleet.errors import WrongSpark
 from featuregate_fleet.tables.folder import BatchId, Tables
+from featuregate_fleet.tables.locks import making_table
 from featuregate_fleet.tables.table_names import InFolder, TableNames, in_catalog
 
 if TYPE_CHECKING:
@@ -78,7 +80,8 @@ class DeltaTables(Tables):
         """
         whole = self._whole_rows(table, rows, batch).coalesce(1)
         once = {"txnAppId": batch.query_id, "txnVersion": str(batch.batch_id), **_WRITING}
-        self._named.write(whole.write.format("delta").mode("append").options(**once), table)
+        with self._making(table):
+            self._named.write(whole.write.format("delta").mode("append").options(**once), table)
 
     def append_anew(self, table: str, rows: DataFrame, batch: BatchId) -> None:
         """Append the rows of a query that has one batch, in place of those that a killed run of it has appended."""
@@ -104,9 +107,14 @@ class DeltaTables(Tables):
 
     def _overwrite(self, table: str, rows: DataFrame, and_only: str = "") -> None:
         where = {"replaceWhere": f"cluster = '{self._cluster}'{and_only}"}
-        only = where if self.version(table) is not None else {}
-        writer = rows.coalesce(1).write.format("delta").mode("overwrite").options(**only, **_WRITING)
-        self._named.write(writer, table)
+        with self._making(table):
+            only = where if self._named.exists(self._spark, table) else {}
+            writer = rows.coalesce(1).write.format("delta").mode("overwrite").options(**only, **_WRITING)
+            self._named.write(writer, table)
+
+    def _making(self, table: str) -> AbstractContextManager[None]:
+        """Hold the turn to make a table, where it does not exist."""
+        return nullcontext() if self._named.exists(self._spark, table) else making_table(self._folder, table)
 
     def _rows(self, table: str) -> DataFrame:
         return self.read_all(table).where(f.col("cluster") == self._cluster)

@@ -24,6 +24,8 @@ _OTHER_DRIVER: Final = (
     "its end, or read all clusters in one process"
 )
 _REPORT_SECONDS: Final = 60.0
+_MAKING_SECONDS: Final = 600.0
+"""Once for each table; the first rows are parsed in this time, too."""
 
 
 def one_writer(tables: Path, cluster: str) -> AbstractContextManager[None]:
@@ -38,6 +40,12 @@ def adding_report(tables: Path) -> AbstractContextManager[None]:
     """Let one process at a time add a report; a run may go on meanwhile, and retain, forget and compact may not."""
     busy = f"the report was not kept: another process has been writing the table readiness for {_REPORT_SECONDS:g} s"
     return _turn(tables, _REPORTS, busy, _REPORT_SECONDS)
+
+
+def making_table(tables: Path, table: str) -> AbstractContextManager[None]:
+    """Let one cluster at a time write the first rows of a table: two first commits would contradict each other."""
+    busy = f"another process has been making the table {table} for {_MAKING_SECONDS:g} s"
+    return _turn(tables, f"{table} table", busy, _MAKING_SECONDS)
 
 
 @contextmanager

@@ -20,6 +20,9 @@ _SCHEMA: Final = re.compile(r"[\w-]+(\.[\w-]+)?", re.ASCII)
 class TableNames(Protocol):
     """Where Spark finds the tables."""
 
+    def exists(self, spark: SparkSession, table: str) -> bool:
+        """Return whether there is a table."""
+
     def newest(self, spark: SparkSession, table: str) -> int | None:
         """Return the newest version of a table; None where it does not exist."""
 
@@ -38,6 +41,10 @@ class InFolder:
     """A folder has one of each table."""
 
     folder: Path
+
+    def exists(self, spark: SparkSession, table: str) -> bool:
+        """See `TableNames`."""
+        return self.newest(spark, table) is not None
 
     def newest(self, spark: SparkSession, table: str) -> int | None:  # noqa: ARG002 - its log says it
         """See `TableNames`."""
@@ -64,9 +71,13 @@ class InCatalog:
     schema: str
     """``schema`` or ``catalog.schema``, which exists."""
 
+    def exists(self, spark: SparkSession, table: str) -> bool:
+        """See `TableNames`."""
+        return spark.catalog.tableExists(self.of(table))
+
     def newest(self, spark: SparkSession, table: str) -> int | None:
         """See `TableNames`."""
-        if not spark.catalog.tableExists(self.of(table)):
+        if not self.exists(spark, table):
             return None
         return int(spark.sql(f"DESCRIBE HISTORY {self.of(table)} LIMIT 1").collect()[0]["version"])
 
