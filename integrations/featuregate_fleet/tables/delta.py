@@ -53,6 +53,7 @@ class DeltaTables(Tables):
     ) -> None:
         _require_delta_lake(spark)
         super().__init__(spark, folder, cluster, pseudonyms)
+        self._made: set[str] = set()
         self._named: TableNames = InFolder(self._folder) if schema is None else in_catalog(spark, schema)
 
     def version(self, table: str) -> int | None:
@@ -108,13 +109,19 @@ class DeltaTables(Tables):
     def _overwrite(self, table: str, rows: DataFrame, and_only: str = "") -> None:
         where = {"replaceWhere": f"cluster = '{self._cluster}'{and_only}"}
         with self._making(table):
-            only = where if self._named.exists(self._spark, table) else {}
+            only = where if self._exists(table) else {}
             writer = rows.coalesce(1).write.format("delta").mode("overwrite").options(**only, **_WRITING)
             self._named.write(writer, table)
 
     def _making(self, table: str) -> AbstractContextManager[None]:
         """Hold the turn to make a table, where it does not exist."""
-        return nullcontext() if self._named.exists(self._spark, table) else making_table(self._folder, table)
+        return nullcontext() if self._exists(table) else making_table(self._folder, table)
+
+    def _exists(self, table: str) -> bool:
+        """Return whether there is a table; one that was there is not looked for again, because its log grows."""
+        if table not in self._made and self._named.exists(self._spark, table):
+            self._made.add(table)
+        return table in self._made
 
     def _rows(self, table: str) -> DataFrame:
         return self.read_all(table).where(f.col("cluster") == self._cluster)
