@@ -13,6 +13,7 @@ from featuregate.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from typing import BinaryIO
 
 LOCK_SECONDS: Final = 3.0
 """How long a process waits for its turn."""
@@ -61,9 +62,16 @@ def read_file(path: Path, most: int = MOST_FILE_BYTES) -> bytes:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(mode):
             raise OSError(errno.EINVAL, "it is a pipe or a device, and not a regular file", str(path))
-        content = file.read(most + 1)
+        return read_at_most(file, most)
+
+
+def read_at_most(file: BinaryIO, most: int) -> bytes:
+    """Read an open file, or a pipe, to its end. Raises OSError where it has more than ``most`` bytes."""
+    import errno  # noqa: PLC0415 - most apps read no files
+
+    content = file.read(most + 1)
     if len(content) > most:
-        raise OSError(errno.EFBIG, f"it has more than {most} bytes", str(path))
+        raise OSError(errno.EFBIG, f"it has more than {most} bytes")
     return content
 
 

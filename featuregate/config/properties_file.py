@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import codecs
-import errno
 import re
 from typing import TYPE_CHECKING, Final
 
 from featuregate.budgets import MOST_PROPERTIES_BYTES
 from featuregate.config.secrets import is_path
 from featuregate.errors import ConfigError
-from featuregate.files import local_path, read_file
+from featuregate.files import local_path, read_at_most, read_file
 
 if TYPE_CHECKING:
     import os
@@ -52,10 +51,7 @@ def _content(file: Path) -> bytes:
     if not str(file).startswith(_OPENED_BY_THE_SHELL):
         return read_file(file, MOST_PROPERTIES_BYTES)
     with file.open("rb") as pipe:
-        content = pipe.read(MOST_PROPERTIES_BYTES + 1)
-    if len(content) > MOST_PROPERTIES_BYTES:
-        raise OSError(errno.EFBIG, f"it has more than {MOST_PROPERTIES_BYTES} bytes", str(file))
-    return content
+        return read_at_most(pipe, MOST_PROPERTIES_BYTES)
 
 
 class _NoTextError(Exception):

@@ -142,19 +142,24 @@ def _latch_state(place: Path, cluster_id: str) -> LatchState | None:
     Raises `CommandError` for a place that does not exist, `LatchStoreError` for a file that cannot be read.
     """
     try:
-        if place.is_dir() and (pin := newest_pin(place)) is not None:
-            return latches_in(pin, cluster_id)
-        if place.is_dir() and not any(file.suffix in {".json", ".source"} for file in place.iterdir()):
-            raise LatchStoreError(place, _NO_LATCHES)
-        file = FileLatchStore(place).path(cluster_id) if place.is_dir() else place
-        state = read_latch_file(file)
+        return _in_folder(place, cluster_id) if place.is_dir() else read_latch_file(place)
     except FileNotFoundError as error:
         if error.filename == str(place):
             raise CommandError(f"argument --latches: {place}: {error.strerror}") from error
         return None
     except OSError as error:
         raise LatchStoreError(place, error.strerror or str(error)) from error
-    if file != place and state.cluster_id != cluster_id:
+
+
+def _in_folder(folder: Path, cluster_id: str) -> LatchState | None:
+    """Read the newest pin of a checkpoint, or the file of this cluster in the folder of a latch store."""
+    if (pin := newest_pin(folder)) is not None:
+        return latches_in(pin, cluster_id)
+    if not any(file.suffix in {".json", ".source"} for file in folder.iterdir()):
+        raise LatchStoreError(folder, _NO_LATCHES)
+    file = FileLatchStore(folder).path(cluster_id)
+    state = read_latch_file(file)
+    if state.cluster_id != cluster_id:
         raise LatchStoreError(file, f"belongs to cluster {state.cluster_id}, not to {cluster_id}")
     return state
 
