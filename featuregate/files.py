@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from featuregate.budgets import MOST_FILE_BYTES
 from featuregate.errors import ConfigError
@@ -13,7 +13,6 @@ from featuregate.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from typing import BinaryIO
 
 LOCK_SECONDS: Final = 3.0
 """How long a process waits for its turn."""
