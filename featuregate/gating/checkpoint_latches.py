@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import LatchStoreError
-from featuregate.files import read_file
-from featuregate.gating.latch_store import latch_state_from
-from featuregate.json_values import check_schema, parse_json
+from featuregate.gating.latch_store import latch_file, latch_state_from
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,9 +40,7 @@ def latches_in(pin: Path, cluster_id: str) -> LatchState | None:
         The pin cannot be read, or was written by a newer featuregate.
     """
     try:
-        document = parse_json(read_file(pin), "pin")
-        check_schema(document, newest=SCHEMA_VERSION)
-        states = [latch_state_from(each) for each in document.field("latch_states").items()]
+        states = [latch_state_from(each) for each in latch_file(pin, SCHEMA_VERSION).field("latch_states").items()]
     except ValueError as error:
         raise LatchStoreError(pin, f"damaged ({error})") from error
     except OSError as error:

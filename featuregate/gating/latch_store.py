@@ -196,14 +196,28 @@ def _read(path: Path, cluster_id: str) -> LatchState:
     return state
 
 
+def latch_file(path: Path, newest: int) -> JsonValue:
+    """Return the document of a file that holds latches, in a schema that is not newer than ``newest``.
+
+    Raises
+    ------
+    LatchStoreError
+        It was written by a newer featuregate.
+    ValueError
+        It is no such document.
+    OSError
+        It cannot be read.
+    """
+    document = parse_json(read_file(path), "latches")
+    version = document.field("schema_version").integer()
+    if version > newest:
+        raise LatchStoreError(path, f"written by a newer featuregate (schema version {version}); upgrade this one")
+    return document
+
+
 def _parse(path: Path) -> LatchState:
-    data = read_file(path)
     try:
-        document = parse_json(data, "latches")
-        version = document.field("schema_version").integer()
-        if version > SCHEMA_VERSION:
-            raise LatchStoreError(path, f"written by a newer featuregate (schema version {version}); upgrade this one")
-        return latch_state_from(document)
+        return latch_state_from(latch_file(path, SCHEMA_VERSION))
     except ValueError as error:
         raise _Corrupt(str(error)) from error
 

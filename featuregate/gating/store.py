@@ -127,14 +127,14 @@ class Store:
     def troubles(self) -> list[str]:
         """Return what is wrong with latches and with gates, in sentences.
 
-        A gate that only its latch holds open, though all brokers answer, is one: the app goes on with what the cluster
-        has no more.
+        A gate that only its latch holds open, though all brokers answer, is one: the app relies on what the cluster
+        no longer has.
         """
         troubles = [
             text for text in (self.latch_store_error, self._taken_back, self._started_from()) if text is not None
         ]
         troubles += [
-            f"gate {gate.name} is {gate.decision.held}: the cluster has no more what the app goes on with"
+            f"gate {gate.name} is {gate.decision.held}: the cluster no longer has what the app relies on"
             for gate in self.gates()
             if gate.decision.held is not None and gate.decision.verdict == "closed"
         ]

@@ -123,6 +123,9 @@ def test_the_newest_pin_of_a_checkpoint_has_the_latches_of_a_spark_query(on: Run
     ended = on(*DISABLE, "--latches", str(tmp_path / place))
     assert ended.code == 2
     assert f"unread    {folder / 'pin-11'}: damaged" in ended.out
+    (folder / "pin-11").write_text(json.dumps({"schema_version": 9, "latch_states": []}))
+    newer = f"unread    {folder / 'pin-11'}: written by a newer featuregate (schema version 9); upgrade this one"
+    assert newer in on(*DISABLE, "--latches", str(tmp_path / place)).out
 
 
 def test_a_folder_without_latches_makes_the_plan_unknown(on: Run, tmp_path: Path) -> None:

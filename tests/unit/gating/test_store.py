@@ -186,7 +186,9 @@ def test_a_gate_that_its_latch_alone_holds_open_is_a_trouble() -> None:
     assert store.troubles() == []
     store.update(view(broker(epoch=20, transaction_version=1)))
     (trouble,) = store.troubles()
-    assert re.search(r"held open: finalized level fell to 1 .*: the cluster has no more what the app", trouble)
+    assert re.search(
+        r"held open: finalized level fell to 1 .*: the cluster no longer has what the app relies on", trouble
+    )
     store.update(view(broker(epoch=30, transaction_version=2)))
     assert store.troubles() == []
 
