@@ -30,7 +30,8 @@ def start_at_the_beginning(config: Mapping[str, Any], group: str) -> None:
     to_set = {"incremental_operation": AlterConfigOpType.SET}
     earliest = ConfigEntry("share.auto.offset.reset", "earliest", **to_set)
     change = ConfigResource(ResourceType.GROUP, group, incremental_configs=[earliest])
-    admin = AdminClient({"bootstrap.servers": config["bootstrap.servers"]})
+    of_brokers = {name: config[name] for name in config if name != "group.id"}
+    admin = AdminClient(of_brokers)
     for done in admin.incremental_alter_configs([change]).values():
         done.result(SECONDS)
 
