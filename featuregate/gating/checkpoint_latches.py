@@ -31,8 +31,8 @@ def newest_pin(folder: Path) -> Path | None:
     return pins[max(pins)] if pins else None
 
 
-def latches_in(pin: Path, cluster_id: str) -> LatchState | None:
-    """Return what a query has latched in a cluster: the newest pin holds the latches of older ones.
+def latches_in(pin: Path) -> list[LatchState]:
+    """Return what a query has latched, for each cluster: the newest pin holds the latches of older ones.
 
     Raises
     ------
@@ -40,9 +40,8 @@ def latches_in(pin: Path, cluster_id: str) -> LatchState | None:
         The pin cannot be read, or was written by a newer featuregate.
     """
     try:
-        states = [latch_state_from(each) for each in latch_file(pin, SCHEMA_VERSION).field("latch_states").items()]
+        return [latch_state_from(each) for each in latch_file(pin, SCHEMA_VERSION).field("latch_states").items()]
     except ValueError as error:
         raise LatchStoreError(pin, f"damaged ({error})") from error
     except OSError as error:
         raise LatchStoreError(pin, error.strerror or str(error)) from error
-    return next((state for state in states if state.cluster_id == cluster_id), None)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from featuregate.cli.exit_codes import OK
 from featuregate.cli.tables import aligned
+from featuregate.gating.checkpoint_latches import latches_in, newest_pin
 from featuregate.gating.holds import ALL_GATES
 from featuregate.gating.latch_store import read_latch_file
 from featuregate.polling.hold_sources import HOLD, HOLD_FILE, HoldSources
@@ -15,6 +16,8 @@ from featuregate.printable import printable, some
 if TYPE_CHECKING:
     import argparse
     from pathlib import Path
+
+    from featuregate.gating.latches import LatchState
 
 
 def run(args: argparse.Namespace) -> int:
@@ -28,13 +31,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _latched(folder: Path | None) -> dict[str, list[str]]:
-    """Return the clusters of a latch store in which each gate has latched, by the name of the gate."""
+    """Return the clusters of a latch store, or of a Spark query, in which each gate has latched, by its name."""
     found: dict[str, list[str]] = {}
-    for file in sorted(folder.glob("*.json")) if folder else ():
-        state = read_latch_file(file)
+    for state in _states(folder) if folder else ():
         for gate in {key.gate for key in state.gates}:
             found.setdefault(gate, []).append(str(state.cluster_id))
     return found
+
+
+def _states(folder: Path) -> list[LatchState]:
+    pin = newest_pin(folder) if folder.is_dir() else None
+    return [read_latch_file(file) for file in sorted(folder.glob("*.json"))] if pin is None else latches_in(pin)
 
 
 def _too_late(gate: str, latched: dict[str, list[str]]) -> str:

@@ -154,7 +154,7 @@ def _latch_state(place: Path, cluster_id: str) -> LatchState | None:
 def _in_folder(folder: Path, cluster_id: str) -> LatchState | None:
     """Read the newest pin of a checkpoint, or the file of this cluster in the folder of a latch store."""
     if (pin := newest_pin(folder)) is not None:
-        return latches_in(pin, cluster_id)
+        return next((state for state in latches_in(pin) if state.cluster_id == cluster_id), None)
     if not any(file.suffix in {".json", ".source"} for file in folder.iterdir()):
         raise LatchStoreError(folder, _NO_LATCHES)
     file = FileLatchStore(folder).path(cluster_id)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
-from featuregate.gating.latch_store import FileLatchStore
+from featuregate.gating.latch_store import FileLatchStore, latch_document
 from featuregate.gating.latches import LatchedGate, LatchState
 
 if TYPE_CHECKING:
@@ -45,3 +46,16 @@ def test_a_file_that_cannot_be_read_holds_every_gate(run: Run, tmp_path: Path) -
     assert "the file cannot be read (No such file or directory), so every gate is held" in out
     assert "too late for eos-v2, which have latched" in out
     assert "too late" not in run("hold", "list", "--file", str(tmp_path / "none")).out
+
+
+def test_what_a_spark_query_has_latched_is_in_its_checkpoint(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for a plan: a hold comes too late for it as well."""
+    latched = LatchedGate(gate="eos-v2", requirement="Fetch>=1", opened_at=0.0, epoch=1)
+    states = [latch_document(LatchState(cluster_id="c", gates={latched.key: latched}))]
+    (pins := tmp_path / "checkpoint" / "featuregate").mkdir(parents=True)
+    (pins / "pin-7").write_text(json.dumps({"schema_version": 1, "latch_states": states}))
+    monkeypatch.setenv("FEATUREGATE_HOLD", "eos-v2")
+    code, out, _ = run("hold", "list", "--latches", str(tmp_path / "checkpoint"))
+    assert (code, "too late: latched in cluster c" in out) == (0, True)
