@@ -205,7 +205,7 @@ class Evidence:
     view: View | None = None
     """What the brokers answered when they were asked last; None if they never were."""
     levels_unchanged: bool | None = None
-    """Whether brokers have the levels that they had when the records were read; None if they were not asked now."""
+    """Whether brokers have the levels that they had when the records were read; None where that is not known."""
     records: tuple[RecordUse, ...] = ()
     records_read: datetime | None = None
     """When the records of coordinators were read to their end; None if they never were."""
@@ -242,5 +242,7 @@ def confirmed(evidence: Evidence, now: View) -> Evidence:
         LevelAt(name, now.finalized.get(name, 0) if now.epoch >= 0 else None, at) for name in sorted(features)
     )
     before = evidence.view
-    unchanged = before is not None and before.epoch >= 0 <= now.epoch and dict(before.finalized) == dict(now.finalized)
+    unchanged = None
+    if before is not None and before.epoch >= 0 <= now.epoch:
+        unchanged = dict(before.finalized) == dict(now.finalized)
     return replace(evidence, view=now, levels=evidence.levels + levels, levels_unchanged=unchanged)

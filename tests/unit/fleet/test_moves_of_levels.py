@@ -214,6 +214,15 @@ def test_records_of_a_minute_ago_say_nothing_of_levels_that_were_raised_since(mo
         assert all("were read before the levels of the cluster changed" in row.why for row in rows)
 
 
+def test_levels_that_no_broker_reports_have_not_changed():
+    """Brokers before 2.7 have none: records count for an hour, as without a look at the brokers."""
+    older, read = replace(view(seen=NOW), epoch=-1, finalized={}), NOW - timedelta(minutes=1)
+    seen = Evidence(brokers={"1": LOG}, expected=frozenset({"1"}), rows=1, read=1, records_read=read, view=older)
+    for before in (seen, replace(seen, view=None)):
+        rows = assess(confirmed(before, older), down("2.8"), NOW, WEEK).rows
+        assert [row.verdict for row in rows if row.check == "coordinator-records"] == [Verdict.OK]
+
+
 def test_levels_that_are_confirmed_go_on_from_those_of_the_tables():
     """A level that was lowered since the last run may be in the metadata log."""
     levels = (LevelAt("group.version", 1, NOW - WEEK), LevelAt("metadata.version", 21, NOW - WEEK))
