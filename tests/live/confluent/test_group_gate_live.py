@@ -88,11 +88,12 @@ def test_a_group_of_three_opens_when_the_last_of_them_has_featuregate(
     """A member without it keeps the group closed; the one in its place, and one that starts later, are open."""
     group = f"group-gate-{protocol}"
     create(kafka, group)
+    plain = Member(kafka, group, at_end, protocol=protocol, gated=False)
+    name = eventually(lambda: plain.name, "the name of the member without featuregate")
+    # Only now: two who are alone in the group are all of it, and open before a slow third one is a member.
     one, other = (Member(kafka, group, at_end, protocol=protocol) for _ in range(2))
     assert one.gate is not None
     assert other.gate is not None
-    plain = Member(kafka, group, at_end, protocol=protocol, gated=False)
-    name = eventually(lambda: plain.name, "the name of the third member")
     for gate in (one.gate, other.gate):
         eventually(lambda gate=gate: gate.side == "old" and "no word of this gate" in gate.decision.summary)
         assert name in gate.decision.summary
