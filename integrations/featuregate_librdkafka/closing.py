@@ -7,13 +7,12 @@ import time
 import warnings
 from contextlib import suppress
 from threading import Lock
-from typing import Final
 
 from confluent_kafka import KafkaException, Producer
 
+from featuregate_librdkafka.callbacks import serve_callbacks
 from featuregate_librdkafka.calls import call_within
 
-_POLL_SECONDS: Final = 0.1
 _filters = Lock()
 
 
@@ -38,17 +37,10 @@ def close_producer(producer: Producer, seconds: float) -> None:
 
 
 def _run_callbacks(producer: Producer, until: float) -> None:
-    """Abort, and serve all callbacks, in calls that end at the first exception.
-
-    ``Producer.close()`` does both in one call. A fatal error that arrives in that call is raised by confluent-kafka's
-    own error callback, whether or not the producer has an ``error_cb``, and the delivery reports that follow then run
-    with that exception set: they fail with ``SystemError: ... returned a result with an exception set``.
-    """
+    """Abort, and serve all callbacks, which ``Producer.close()`` does in one call: not after a fatal error."""
     with suppress(KafkaException):  # fatal, no transaction, or no transactional id: close() raises what matters
         producer.abort_transaction(max(until - time.monotonic(), 0.0))
-    while len(producer) and time.monotonic() < until:
-        with suppress(KafkaException):
-            producer.poll(_POLL_SECONDS)
+    serve_callbacks(producer, until - time.monotonic())
 
 
 def _ignore_warnings_of_this_module() -> None:

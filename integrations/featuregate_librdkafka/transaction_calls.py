@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
+from featuregate_librdkafka.callbacks import serve_callbacks
 from featuregate_librdkafka.calls import NotReturned, Within, call_within
 from featuregate_librdkafka.error_actions import ErrorAction, explain, may_arrive_later
 from featuregate_librdkafka.error_table import ErrorRow
@@ -143,8 +143,7 @@ class TransactionalProducer:
         the producer is lost: of 400 aborts within 8 ms of a commit, 220 on Kafka 4.2.0 and 155 on 3.9.2. A transaction
         that has failed has nothing to send, so this costs no time there.
         """
-        with suppress(CallFailed):  # the abort says so, too
-            self._retry(self.client.flush, min(seconds, _DELIVERY_SECONDS))
+        serve_callbacks(self.client, min(seconds, _DELIVERY_SECONDS))
         self._retry(self.client.abort_transaction, seconds)
 
     def _retry(self, call: Callable[[float], object], seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""How a producer is closed."""
+"""How a producer is closed, and its transaction aborted."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from mock_kafka import MockKafka
 
 from featuregate_librdkafka.closing import close_producer
+from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +53,16 @@ def test_a_producer_that_is_fenced_while_it_is_closed_serves_its_delivery_report
     reports: list[str] = []
     producer = fenced_while_it_writes(kafka, 0, reports)
     close_producer(producer, BOUND)
+    assert reports == ["output: INVALID_PRODUCER_EPOCH"]
+
+
+def test_an_abort_of_a_producer_that_is_fenced_says_so_and_serves_its_delivery_reports(kafka: MockKafka) -> None:
+    """``flush()`` would run them with the fatal error set, and raise SystemError in place of what happened."""
+    reports: list[str] = []
+    producer = fenced_while_it_writes(kafka, 5, reports)
+    with pytest.raises(CallFailed) as failed:
+        TransactionalProducer(producer).abort(BOUND)
+    assert failed.value.is_fenced
     assert reports == ["output: INVALID_PRODUCER_EPOCH"]
 
 
