@@ -20,6 +20,9 @@ _URI: Final = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.\-]+:)+/")
 """One slash is enough: ``dbfs:/a`` is a URI, and pathlib makes ``s3:/a`` of ``s3://a``."""
 _FILE_URI: Final = re.compile(r"\s*file:(?://(?:localhost)?)?(/(?!/).*)", re.DOTALL | re.IGNORECASE)
 
+_OPENED_BY_THE_SHELL: Final = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+"""What a shell calls the pipe of ``<(command)`` and of ``command |``."""
+
 
 def local_path(key: str, place: str | os.PathLike[str]) -> Path:
     """Return the path of a file or folder of this machine, of a path or of a URI such as ``file:///var/lib``.
@@ -45,14 +48,19 @@ def local_path(key: str, place: str | os.PathLike[str]) -> Path:
 def read_file(path: Path, most: int = MOST_FILE_BYTES) -> bytes:
     """Read a regular file of ``most`` bytes; never wait, as for the writer of a pipe.
 
+    The pipe of a command that the shell has started is read to its end, which is that of the command.
+
     Raises
     ------
     OSError
-        It is a pipe, a device or a folder, has more bytes, or cannot be read; ``strerror`` says why.
+        It is another pipe, a device or a folder, has more bytes, or cannot be read; ``strerror`` says why.
     """
     import errno  # noqa: PLC0415 - most apps read no files
     import stat  # noqa: PLC0415 - likewise
 
+    if str(path).startswith(_OPENED_BY_THE_SHELL):
+        with path.open("rb") as pipe:
+            return _read_at_most(pipe, most)
     with os.fdopen(
         os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)), "rb"
     ) as file:
@@ -61,10 +69,10 @@ def read_file(path: Path, most: int = MOST_FILE_BYTES) -> bytes:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(mode):
             raise OSError(errno.EINVAL, "it is a pipe or a device, and not a regular file", str(path))
-        return read_at_most(file, most)
+        return _read_at_most(file, most)
 
 
-def read_at_most(file: BinaryIO, most: int) -> bytes:
+def _read_at_most(file: BinaryIO, most: int) -> bytes:
     """Read an open file, or a pipe, to its end. Raises OSError where it has more than ``most`` bytes."""
     import errno  # noqa: PLC0415 - most apps read no files
 

@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING, Final
 from featuregate.budgets import MOST_PROPERTIES_BYTES
 from featuregate.config.secrets import is_path
 from featuregate.errors import ConfigError
-from featuregate.files import local_path, read_at_most, read_file
+from featuregate.files import local_path, read_file
 
 if TYPE_CHECKING:
     import os
-    from pathlib import Path
 
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROLS: Final = frozenset(range(0x20)) - frozenset(b"\t\n\v\f\r")
 """Control characters that no text has."""
 _LINE_END: Final = re.compile(r"\r\n?|\n")
 _BLANKS: Final = " \t\f"
-_OPENED_BY_THE_SHELL: Final = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
-"""What a shell calls the pipe of ``<(command)`` and of ``command |``."""
 
 
 def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -35,7 +32,7 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     named = repr(str(path)) if is_path(str(path)) else "the file"
     file = local_path("config", path)
     try:
-        return javaproperties.loads(_on_one_line_each(_decoded(_content(file))))
+        return javaproperties.loads(_on_one_line_each(_decoded(read_file(file, MOST_PROPERTIES_BYTES))))
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
     except _NoTextError as error:
@@ -44,14 +41,6 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
         problem = "is no .properties file: it has the escape \\u without four hexadecimal digits"
     # Raised here, because both errors hold text of the file, and would be the context of this one.
     raise ConfigError("config", f"{named} {problem}")
-
-
-def _content(file: Path) -> bytes:
-    """Read a file, or the pipe of a command that the shell has started, which ends when the command does."""
-    if not str(file).startswith(_OPENED_BY_THE_SHELL):
-        return read_file(file, MOST_PROPERTIES_BYTES)
-    with file.open("rb") as pipe:
-        return read_at_most(pipe, MOST_PROPERTIES_BYTES)
 
 
 class _NoTextError(Exception):

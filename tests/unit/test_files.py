@@ -197,6 +197,15 @@ def test_no_door_waits_for_the_writer_of_a_pipe(pipe: Path) -> None:
         read_health(pipe)
 
 
+def test_the_pipe_of_a_command_is_a_file_for_each_door() -> None:
+    """``fit --requirements <(pip freeze)``: the shell has started its writer, which ends."""
+    reader, writer = os.pipe()
+    with os.fdopen(reader), os.fdopen(writer, "wb") as pipe:
+        pipe.write(b"confluent-kafka==2.6.0")
+        pipe.close()
+        assert read_file(Path(f"/dev/fd/{reader}")) == b"confluent-kafka==2.6.0"
+
+
 @pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = " + "{b = " * 100_000])
 def test_capabilities_that_are_nested_deeply_are_one_error(text: str) -> None:
     """It raises no RecursionError."""
