@@ -37,7 +37,7 @@ def write_logs(logs: Path, number: int) -> None:
 
 
 def runs_at(spark: SparkSession, place: dict[str, str | None]) -> dict[str, Any]:
-    """Read the logs that are there, then more of them, then none; return what the tables have."""
+    """Read the logs that are there, then more of them, then none, and remove all usage; return what the tables have."""
     logs = place.pop("logs")
     assert logs is not None
     fleet = Fleet(spark, cluster="c", **place)  # type: ignore[arg-type]
@@ -46,11 +46,16 @@ def runs_at(spark: SparkSession, place: dict[str, str | None]) -> dict[str, Any]
     counts += [fleet.ingest(logs), fleet.ingest(logs)]
     fleet.compact()
     report = fleet.readiness(to="4.2", min_hours=0, keep=True)
-    return {
+    found = {
         "counts": [(each.read, each.rows, each.quarantined, sorted(each.missing)) for each in counts],
         "rows": {name: fleet.table(name).count() for name in fleet.tables()},
         "findings": sorted([row.check, row.verdict, row.subject, row.why] for row in report.findings),
     }
+    removal = fleet.retain(1)
+    fleet.retain(1, checksum=removal.checksum)
+    tables = fleet._tables
+    stale = {name: len(tables._files(name)) - len(tables.read(name).inputFiles()) for name in tables.names()}
+    return found | {"removed": removal.counts, "left": fleet.usage().count(), "stale": stale}
 
 
 def main(places: list[dict[str, str | None]]) -> None:

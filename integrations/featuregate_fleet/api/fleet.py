@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,19 +17,21 @@ from featuregate import discover
 from featuregate.catalog import API_NAMES
 from featuregate.errors import ConfigError
 from featuregate_fleet.api.report import FleetReport
-from featuregate_fleet.evidence.columns import KEYS
+from featuregate_fleet.evidence.columns import ALL, KEYS
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes
+from featuregate_fleet.evidence.pseudonyms import HASHED, Pseudonyms
 from featuregate_fleet.files.storage import is_below, reached, storage_path
 from featuregate_fleet.readiness import move_texts
 from featuregate_fleet.readiness.evidence import confirmed
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.stream.ingestion import Ingestion, Inputs, check_same_cluster
 from featuregate_fleet.stream.kept_reports import keep_report
+from featuregate_fleet.stream.quarantine import replay
 from featuregate_fleet.stream.session import session_beside
-from featuregate_fleet.stream.upkeep import compact
+from featuregate_fleet.stream.upkeep import Removal, RemovalPlan, compact, forgetting, removed, retention
 from featuregate_fleet.tables.delta import DeltaTables
-from featuregate_fleet.tables.kept_names import keep_names
+from featuregate_fleet.tables.kept_names import check_names, keep_names
 from featuregate_fleet.tables.locks import adding_report, no_other_writer, one_writer
 from featuregate_fleet.tables.reader import read_evidence
 
@@ -38,7 +41,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featuregate.view.cluster_view import View
-    from featuregate_fleet.evidence.pseudonyms import Pseudonyms
     from featuregate_fleet.readiness.moves import Move
 
 STALE_AFTER: Final = timedelta(days=7)
@@ -51,6 +53,7 @@ _MOVES: Final[dict[str, Callable[[str], Move]]] = {
     "deprecate": move_texts.deprecate,
     "drop_api": move_texts.drop,
 }
+_NO_LAYOUTS: Final[Mapping[str, str]] = MappingProxyType({})
 _log = logging.getLogger("featuregate.fleet")
 
 
@@ -203,12 +206,15 @@ class Fleet:
             evidence = confirmed(evidence, view)
         report = assess(evidence, asked, datetime.now(UTC), stale_after, min_hours=min_hours)
         if keep:
-            with adding_report(self.folder):
+            with adding_report(self.folder, self.cluster):
                 keep_report(self._spark, report, self._tables)
         return FleetReport(self._spark, self.cluster, report)
 
     def usage(self) -> DataFrame:
-        """Return which client used which version of which API, by broker and hour: ``api`` has the API's name."""
+        """Return which client used which version of which API, by broker and hour: ``api`` has the API's name.
+
+        Rows that are older than a week when the tables are compacted are of a day, which ``hours`` says.
+        """
         names = chain.from_iterable((f.lit(key), f.lit(name)) for key, name in API_NAMES.items())
         named: Column = f.coalesce(f.create_map(*names)[f.col("api_key")], f.concat(f.lit("api:"), f.col("api_key")))
         sums = (
@@ -216,7 +222,7 @@ class Fleet:
             f.min("first_seen").alias("first_seen"),
             f.max("last_seen").alias("last_seen"),
         )
-        rows = self.table("api_usage").groupBy(*KEYS).agg(*sums)
+        rows = self.table("api_usage").where(f.col("outcome") != ALL).groupBy(*KEYS, "hours").agg(*sums)
         return rows.withColumn("api", named)
 
     def table(self, name: str) -> DataFrame:
@@ -235,10 +241,44 @@ class Fleet:
         """Return the names of the tables that exist."""
         return self._tables.names()
 
+    def replay(self, layouts: Mapping[str, str] = _NO_LAYOUTS) -> int:
+        """Parse again what is in quarantine, as ``fleet replay`` does; return the number of lines and files tried.
+
+        ``layouts`` say how brokers write times, by node id, and ``others`` for all others. Raises as :meth:`ingest`.
+        """
+        with one_writer(self.folder, self.cluster):
+            keep_names(self.folder, self.cluster, self._names)
+            return replay(self._spark, self._tables, layouts)
+
+    def retain(self, days: int, *, checksum: str | None = None) -> RemovalPlan:
+        """Delete what was seen more than some days before today, as ``fleet retain`` does.
+
+        Without ``checksum`` nothing is changed: the result has the number of rows by table, and the checksum to give.
+
+        Raises
+        ------
+        ConfigError
+            The rows have another checksum.
+        TablesBroken, TablesBusy
+            The tables cannot be read or written, or a run writes the rows of this cluster.
+        """
+        return self._removed(retention(days, datetime.now(UTC)), checksum)
+
+    def forget(self, principal: str, *, checksum: str | None = None) -> RemovalPlan:
+        """Remove the names of one principal, as ``fleet forget`` does. ``checksum`` is that of :meth:`retain`."""
+        names = self._names
+        if not principal.startswith(HASHED):
+            check_names(self.folder, self.cluster, names)
+        return self._removed(forgetting(names.of(principal) if names else principal), checksum)
+
     def compact(self) -> None:
-        """Join the small files of the tables. No other process may write them meanwhile. Raises as :meth:`ingest`."""
+        """Join the small files of this cluster's rows, and make usage of a week ago daily. Raises as :meth:`retain`."""
         with no_other_writer(self.folder, self.cluster):
-            compact(self._tables)
+            compact(self._tables, datetime.now(UTC))
+
+    def _removed(self, removal: Removal, checksum: str | None) -> RemovalPlan:
+        with no_other_writer(self.folder, self.cluster):
+            return removed(self._tables, removal, checksum)
 
     def __repr__(self) -> str:
         return f"<Fleet of {self.cluster} in {self.folder}>"

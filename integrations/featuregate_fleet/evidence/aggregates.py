@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from featuregate_fleet.evidence.columns import API_USAGE, EVIDENCE_FILES, PARSED, QUARANTINE, parsed_rows
+from featuregate_fleet.evidence.columns import EVIDENCE_FILES, PARSED, PARSED_USAGE, QUARANTINE, parsed_rows
 from featuregate_fleet.evidence.sums import summed
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ BEGINNING: Final = '{"featuregate-fleet-counts":'
 _FIRST_LINE: Final = BEGINNING + " 1}"
 
 _OF_READER: Final = ("path", "uri", "broker", "size", "content")
-_SCHEMAS: Final = {"api_usage": API_USAGE, "quarantine": QUARANTINE, "evidence_files": EVIDENCE_FILES}
+_SCHEMAS: Final = {"api_usage": PARSED_USAGE, "quarantine": QUARANTINE, "evidence_files": EVIDENCE_FILES}
 _COLUMNS: Final = {name: tuple(n for n in schema.names if n not in _OF_READER) for name, schema in _SCHEMAS.items()}
 _TIMES: Final = ("hour", "first_seen", "last_seen", "seen_at", "not_after")
 _ADDED: Final[dict[str, dict[str, Any]]] = {

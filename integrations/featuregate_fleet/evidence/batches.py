@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from featuregate_fleet.evidence.columns import API_USAGE, EVIDENCE_FILES, parsed_rows
+from featuregate_fleet.evidence.columns import EVIDENCE_FILES, PARSED_USAGE, parsed_rows
 from featuregate_fleet.evidence.lines.cut_lines import read_head
 from featuregate_fleet.evidence.lines.envelopes import Unwrapped, unwrap
 from featuregate_fleet.evidence.lines.fast_path import FIELDS, FastLines, nothing_read, read_lines
@@ -321,4 +321,4 @@ def _counted(file: LogFile, fast: FastLines) -> pa.StructArray:
     }
     for texts, numbers in ((fast.api, counted["api"]), (fast.client, counted["client"])):
         columns |= {name: texts.of(name, numbers) for name in texts.values.type.names}
-    return pa.StructArray.from_arrays([columns[name] for name in API_USAGE.names], fields=list(API_USAGE))
+    return pa.StructArray.from_arrays([columns[name] for name in PARSED_USAGE.names], fields=list(PARSED_USAGE))

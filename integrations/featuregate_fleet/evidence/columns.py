@@ -11,7 +11,7 @@ import pyarrow as pa
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
 
-API_USAGE: Final = pa.schema(
+PARSED_USAGE: Final = pa.schema(
     [
         ("broker", pa.string()),  # the node id of the broker that logged the request
         ("hour", _TIME),  # the hour of the requests
@@ -32,10 +32,16 @@ API_USAGE: Final = pa.schema(
         ("text_log", pa.bool_()),  # the broker logs requests as text, so that a client can write whole lines; null here
     ]
 )
-"""How often one client used one version of one API: partial sums of a micro-batch, which readers add up."""
+"""How often one client used one version of one API in an hour, as the parser counts it."""
 
-KEYS: Final = tuple(name for name in API_USAGE.names if name not in ("count", "first_seen", "last_seen", "text_log"))
+API_USAGE: Final = PARSED_USAGE.append(pa.field("hours", pa.int32()))  # of the requests: 1, or 24 for a day
+"""The same in the table: partial sums of a micro-batch, which readers add up."""
+
+KEYS: Final = tuple(name for name in PARSED_USAGE.names if name not in ("count", "first_seen", "last_seen", "text_log"))
 """The columns of ``api_usage`` that are not aggregated."""
+
+ALL: Final = "all"
+"""The ``outcome`` of a row with the completed requests of one broker in one hour, whose rows by client are of a day."""
 
 QUARANTINE: Final = pa.schema(
     [
@@ -268,7 +274,7 @@ PARSED: Final = pa.schema(
     [
         (name, pa.struct(list(schema)))
         for name, schema in (
-            ("api_usage", API_USAGE),
+            ("api_usage", PARSED_USAGE),
             ("quarantine", QUARANTINE),
             ("evidence_files", EVIDENCE_FILES),
             ("log_lines", LOG_LINES),

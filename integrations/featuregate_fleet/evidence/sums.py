@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from featuregate_fleet.evidence.columns import API_USAGE, KEYS, parsed_rows
+from featuregate_fleet.evidence.columns import KEYS, PARSED_USAGE, parsed_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,8 +46,8 @@ def summed(usage: pa.Table) -> pa.Array:
     by_client = usage.group_by(list(KEYS), use_threads=False)  # a task has one core
     sums = by_client.aggregate([("count", "sum"), ("first_seen", "min"), ("last_seen", "max")])
     named = sums.rename_columns([*KEYS, "count", "first_seen", "last_seen"])
-    named = named.append_column("text_log", pa.nulls(len(named), pa.bool_())).select(API_USAGE.names)
-    return named.cast(API_USAGE).to_struct_array().combine_chunks()
+    named = named.append_column("text_log", pa.nulls(len(named), pa.bool_())).select(PARSED_USAGE.names)
+    return named.cast(PARSED_USAGE).to_struct_array().combine_chunks()
 
 
 def _table(held: list[pa.Array]) -> pa.Table:

@@ -123,7 +123,7 @@ def usage_rows(parsed: DataFrame, text_logs: Collection[str]) -> DataFrame:
     summed = usage.groupBy(*KEYS).agg(
         f.sum("count").alias("count"), f.min("first_seen").alias("first_seen"), f.max("last_seen").alias("last_seen")
     )
-    return summed.withColumn("text_log", _is_one_of("broker", text_logs))
+    return summed.withColumns({"text_log": _is_one_of("broker", text_logs), "hours": f.lit(1)})
 
 
 def quarantine_rows(parsed: DataFrame, text_logs: Collection[str]) -> DataFrame:

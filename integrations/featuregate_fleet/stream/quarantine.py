@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from featuregate_fleet.tables.delta import DeltaTables
 
 _FILES: Final = "evidence_files"
-_REPLAY: Final = "replay"
+REPLAY: Final = "replay"
+"""With this the ids of its queries begin."""
 _NO_LAYOUTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -84,7 +85,7 @@ def _replay(spark: SparkSession, tables: DeltaTables) -> int:
     lines = tried.where(~of_file).mapInArrow(ReusedWorkerTask(_parse), from_arrow_schema(PARSED))
     parsed = lines.unionByName(parse_files(spark, pieces)).unionByName(_counted_before(spark, files)).persist()
     try:
-        batch = BatchId(f"{_REPLAY} {summary['count']} {summary['hash']}", 0)
+        batch = BatchId(f"{REPLAY} {summary['count']} {summary['hash']}", 0)
         text_logs = text_logs_of(to_arrow(file_rows(parsed)))
         tables.append_anew("api_usage", usage_rows(parsed, text_logs), batch)
         tables.append_anew(_FILES, file_rows(parsed), batch)
@@ -101,7 +102,7 @@ def _file(row: Any) -> LogFile:
 
 def _unread(tables: DeltaTables) -> set[str]:
     """Return the URIs of the files of which no line was read when they were listed."""
-    first = tables.read(_FILES).where(f"query_id not like '{_REPLAY}%'").groupBy("uri").agg(f.sum("read").alias("read"))
+    first = tables.read(_FILES).where(f"query_id not like '{REPLAY}%'").groupBy("uri").agg(f.sum("read").alias("read"))
     return {row["uri"] for row in first.where("read = 1").collect()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from functools import reduce
 from hashlib import sha256
 from operator import or_
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import Column, Window
 from pyspark.sql import functions as f
 
+from featuregate.errors import ConfigError
 from featuregate_fleet.evidence.principals import pattern_of
+from featuregate_fleet.stream.daily import daily_before, sum_days
 from featuregate_fleet.tables.failures import one_line_failures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
     from featuregate_fleet.tables.delta import DeltaTables
 
@@ -55,13 +57,13 @@ class RemovalPlan(NamedTuple):
     """That of the rows and of what is done to them."""
 
 
-def retention(before: datetime) -> Removal:
-    """Delete what was seen before a time.
+def retention(days: int, now: datetime) -> Removal:
+    """Delete what was seen more than some days before today, in UTC.
 
     Records of coordinators go once they are overwritten, and topics once they were read again: the newest ones are what
     is there now.
     """
-    at = f.lit(before)
+    at = f.lit(now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=days))
     rows = {table: f.col(column) < at for table, column in _TIMES.items()}
     last = f.max("offset").over(Window.partitionBy("topic", "partition", "key"))
     rows["coordinator_records"] = (f.col("at") < at) & (f.col("offset") < last)
@@ -147,6 +149,7 @@ def remove(tables: DeltaTables, removal: Removal) -> None:
         for table, rows in removal.rows.items():
             if tables.version(table) is None:
                 continue
+            tables.partition(table)
             found, chosen = tables.read(table), f.col(_CHOSEN)
             marked = found.withColumn(_CHOSEN, f.coalesce(rows, f.expr("false")))
             if removal.values is None:
@@ -162,8 +165,30 @@ def remove(tables: DeltaTables, removal: Removal) -> None:
             tables.vacuum(table)
 
 
-def compact(tables: DeltaTables) -> None:
-    """Join the small files of each table, and delete those of earlier versions.
+def removed(tables: DeltaTables, removal: Removal, checksum: str | None) -> RemovalPlan:
+    """Return what a removal would change, and change it if that has the checksum.
+
+    Raises
+    ------
+    ConfigError
+        The rows have another checksum. Nothing was removed.
+    TablesBroken
+        A table cannot be read or written.
+    """
+    found = plan(tables, removal)
+    if checksum is not None and checksum != found.checksum:
+        raise ConfigError(
+            "checksum",
+            "the rows have changed since, or the options differ. Nothing was removed: ask without a checksum, and look "
+            "at what would be",
+        )
+    if checksum is not None:
+        remove(tables, removal)
+    return found
+
+
+def compact(tables: DeltaTables, now: datetime) -> None:
+    """Join the small files of each table, and delete those of earlier versions. Usage of a week ago becomes daily.
 
     Raises
     ------
@@ -172,5 +197,8 @@ def compact(tables: DeltaTables) -> None:
     """
     with one_line_failures("the tables cannot be compacted"):
         for table in tables.names():
+            tables.partition(table)
+            if table == "api_usage":
+                sum_days(tables, daily_before(now))
             tables.compact(table)
             tables.vacuum(table)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as f
 
+from featuregate_fleet.evidence.columns import ALL
 from featuregate_fleet.readiness.evidence import BrokerLog, LogLevel
 from featuregate_fleet.readiness.hours import ALL_REQUESTS, covered_seconds
 from featuregate_fleet.tables.times import from_micros
@@ -33,8 +34,9 @@ class LoggedRequests(NamedTuple):
 
 def logged_requests(tables: Tables) -> LoggedRequests:
     """Count the completed requests by broker and hour: those of logs with all requests, and the deprecated ones."""
-    completed = tables.read("api_usage").where("outcome = 'completed'")
-    lines = completed.where(f.col("level").isin(*ALL_REQUESTS, _DEPRECATED))
+    # Of a day that has daily rows, each hour has one of its own.
+    by_hour = tables.read("api_usage").where(f"outcome = '{ALL}' or outcome = 'completed' and hours = 1")
+    lines = by_hour.where(f.col("level").isin(*ALL_REQUESTS, _DEPRECATED))
     counted = lines.groupBy("broker", "level", f.unix_micros("hour").alias("hour")).agg(
         f.sum("count").alias("requests"),
         f.unix_micros(f.min("first_seen")).alias("first_seen"),

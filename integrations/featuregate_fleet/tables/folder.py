@@ -45,13 +45,13 @@ _TABLES: Final = {
 _CHECKPOINTS: Final = "_checkpoints"
 
 _BEFORE: Final[Mapping[str, Mapping[str, Any]]] = {
-    "api_usage": {"text_log": False},
+    "api_usage": {"text_log": False, "hours": 1},
     "quarantine": {"time_zone": "UTC", "layout": "", "whole": False, "parser": 0, "lines": 1, "text_log": False},
 }
 """What the rows of an older release mean where they lack a column; otherwise that is null."""
 
-_HOURS: Final = {"api_usage": "hour", "coverage": "taken_at"}
-"""The tables of what happened in some hours, and not of what is there now."""
+_ENDS: Final = {"api_usage": "hour + make_interval(0, 0, 0, 0, hours)", "coverage": "taken_at + interval 1 microsecond"}
+"""The tables of what happened in some hours, and not of what is there now, and when that ended."""
 
 
 class BatchId(NamedTuple):
@@ -90,7 +90,10 @@ class Tables(ABC):
         return fixed
 
     def since(self, hour: datetime) -> Self:
-        """Return the same tables with what happened from an hour on: readers see no requests from before."""
+        """Return the same tables with what happened from an hour on: readers see no requests from before.
+
+        Where the rows of that time are daily, they see the whole day: a client that was seen later must not be missed.
+        """
         later = copy(self)
         later._since = hour  # noqa: SLF001 - of this class
         return later
@@ -103,10 +106,10 @@ class Tables(ABC):
         """Return the rows of this cluster; none where the table does not exist yet."""
         if self.version(table) is None:
             return self._spark.createDataFrame([], from_arrow_schema(_whole(table))).limit(0)  # runs no job
-        rows = self._rows(table)
-        if self._since is not None and table in _HOURS:
-            rows = rows.where(f.col(_HOURS[table]) >= f.lit(self._since))
-        return _migrated(table, rows)
+        rows = _migrated(table, self._rows(table))
+        if self._since is not None and table in _ENDS:
+            rows = rows.where(f.expr(_ENDS[table]) > f.lit(self._since))
+        return rows
 
     @staticmethod
     def known() -> list[str]:

@@ -62,11 +62,6 @@ def lease(lock: Path, otherwise: str, wait: float = 0, seconds: float = SECONDS)
         )
 
 
-def leased_names(folder: Path) -> set[str]:
-    """Return the names of the locks in a folder, as ``lease`` has got them."""
-    return {path.name.rpartition(".")[0] for path in folder.glob(".*.lock.*")} if folder.exists() else set()
-
-
 class _Holder(threading.Thread):
     """Writes the object of a lock again and again until it is given up."""
 

@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.errors import TablesBroken, TablesBusy
 from featuregate_fleet.files.storage import is_local, on_s3, spark_path
-from featuregate_fleet.tables.leases import lease, leased_names
+from featuregate_fleet.tables.leases import lease
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_REPORTS: Final = "all reports"
-"""In place of a cluster, whose name has no spaces."""
 _ALL: Final = "all clusters"
-"""Likewise, on a storage where Delta Lake itself cannot keep two writers apart."""
+"""In place of a cluster, whose name has no spaces, on a storage where Delta Lake cannot keep two writers apart."""
 _OTHER_DRIVER: Final = (
     "another process writes these tables, of this cluster or of another one, and on S3 Delta Lake allows one: wait for "
     "its end, or read all clusters in one process"
 )
-_REPORT_SECONDS: Final = 60.0
+_SECONDS: Final = 60.0
 _MAKING_SECONDS: Final = 600.0
 """Once for each table; the first rows are parsed in this time, too."""
 
@@ -36,10 +34,10 @@ def one_writer(tables: Path, cluster: str) -> AbstractContextManager[None]:
     return _turn(tables, cluster, f"another run writes the tables of {cluster}: wait for its end")
 
 
-def adding_report(tables: Path) -> AbstractContextManager[None]:
+def adding_report(tables: Path, cluster: str) -> AbstractContextManager[None]:
     """Let one process at a time add a report; a run may go on meanwhile, and retain, forget and compact may not."""
-    busy = f"the report was not kept: another process has been writing the table readiness for {_REPORT_SECONDS:g} s"
-    return _turn(tables, _REPORTS, busy, _REPORT_SECONDS)
+    busy = f"the report was not kept: another process has been writing those of {cluster} for {_SECONDS:g} s"
+    return _turn(tables, _reports(cluster), busy, _SECONDS)
 
 
 def making_table(tables: Path, table: str) -> AbstractContextManager[None]:
@@ -50,17 +48,14 @@ def making_table(tables: Path, table: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def no_other_writer(tables: Path, cluster: str) -> Iterator[None]:
-    """Refuse all runs over these tables, also those of other clusters: files that they are writing would vanish."""
-    with ExitStack() as locks:
-        locks.enter_context(one_writer(tables, cluster))
-        for other in sorted((_names(tables) | {_REPORTS}) - {cluster, _ALL}):
-            locks.enter_context(one_writer(tables, other))
+    """Refuse a run over the rows of this cluster: files that it is writing would vanish. Other clusters go on."""
+    busy = f"a report of {cluster} is kept just now: wait for its end"
+    with one_writer(tables, cluster), _turn(tables, _reports(cluster), busy):
         yield
 
 
-def _names(tables: Path) -> set[str]:
-    locks = {lock.name for lock in tables.glob(".*.lock")} if is_local(tables) else leased_names(tables)
-    return {lock[1 : -len(".lock")] for lock in locks}
+def _reports(cluster: str) -> str:
+    return f"{cluster} reports"
 
 
 @contextmanager

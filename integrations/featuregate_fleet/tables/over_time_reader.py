@@ -10,14 +10,21 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
+from featuregate_fleet.evidence.columns import ALL
 from featuregate_fleet.readiness.evidence import LevelAt, Usage, UsageAt
 from featuregate_fleet.tables.times import EPOCH, from_micros
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from featuregate_fleet.tables.coverage_reader import LoggedRequests
     from featuregate_fleet.tables.folder import Tables
 
+WHO: Final = (
+    "outcome", "forwarded", "principal", "client_id", "client_host", "listener", "software_name", "software_version",
+    "api_key", "version", "text_log",
+)  # fmt: skip
+"""The columns by which usage differs for verdicts."""
 _OF_NODES: Final = ("listener", "principal", "client_id", "software_name", "api_key")
 """The columns by which requests of nodes differ from those of clients."""
 _DAYS: Final = 30
@@ -25,22 +32,33 @@ _DAYS_IN_HOURS: Final = 4
 """Evidence of up to this many days is counted by the hour, and by the day otherwise."""
 
 
-def usage_over_time(tables: Tables, nodes: Collection[Usage] = ()) -> tuple[UsageAt, ...]:
+def usage_by_time(tables: Tables, logged: LoggedRequests) -> DataFrame:
+    """Add up the rows of ``api_usage`` by client and version, and by the day or hour ``at`` of the last 30 days.
+
+    Of the days before, ``at`` is null. What is read of clients is made from this: the table may have millions of rows.
+    """
+    rows = tables.read("api_usage").where(f"outcome <> '{ALL}'")
+    hours = [hour for of_level in (logged.hourly, logged.deprecated) for seen in of_level.values() for hour in seen]
+    first, step = EPOCH, "day"
+    if hours:
+        first = max(min(hours), max(hours) - timedelta(days=_DAYS))
+        step = "hour" if max(hours) - first <= timedelta(days=_DAYS_IN_HOURS) else "day"
+    recent = f.col("hour") >= f.date_trunc(step, f.lit(first))
+    timed = rows.withColumn("at", f.when(recent, f.date_trunc(step, "hour")))
+    return timed.groupBy(*WHO, "at").agg(
+        f.sum("count").alias("count"), f.min("first_seen").alias("first_seen"), f.max("last_seen").alias("last_seen")
+    )
+
+
+def usage_over_time(by_time: DataFrame, nodes: Collection[Usage] = ()) -> tuple[UsageAt, ...]:
     """Count the requests of the last 30 days of evidence by software, API version and hour or day.
 
     Those of brokers and controllers, ``nodes``, are left out.
     """
-    whole = tables.read("api_usage")
-    lines = _without(nodes, whole.where("outcome = 'completed' and not coalesce(forwarded, false)"))
-    span = lines.agg(f.unix_micros(f.min("hour")).alias("first"), f.unix_micros(f.max("hour")).alias("last")).head()
-    if span is None or span["last"] is None:
-        return ()
-    newest = from_micros(span["last"])
-    first = max(from_micros(span["first"]), newest - timedelta(days=_DAYS))
-    step = "hour" if newest - first <= timedelta(days=_DAYS_IN_HOURS) else "day"
+    clients = by_time.where("outcome = 'completed' and not coalesce(forwarded, false) and at is not null")
     counted = (
-        _named(lines.where(f.col("hour") >= f.timestamp_micros(f.lit((first - EPOCH) // timedelta(microseconds=1)))))
-        .groupBy("software", "api_key", "version", f.unix_micros(f.date_trunc(step, "hour")).alias("at"))
+        _named(_without(nodes, clients))
+        .groupBy("software", "api_key", "version", f.unix_micros("at").alias("at"))
         .agg(f.sum("count").alias("count"))
     )
     return tuple(

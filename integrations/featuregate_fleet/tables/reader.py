@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from featuregate_fleet.evidence.lines.request import lasting
@@ -11,9 +12,9 @@ from featuregate_fleet.evidence.reasons import OF_REPORTS
 from featuregate_fleet.evidence.unread import UnreadFile
 from featuregate_fleet.readiness.evidence import Evidence, Usage
 from featuregate_fleet.readiness.inter_broker import of_nodes
-from featuregate_fleet.tables.coverage_reader import log_levels, logged_requests
+from featuregate_fleet.tables.coverage_reader import LoggedRequests, log_levels, logged_requests
 from featuregate_fleet.tables.failures import one_line_failures
-from featuregate_fleet.tables.over_time_reader import levels_over_time, usage_over_time
+from featuregate_fleet.tables.over_time_reader import WHO, levels_over_time, usage_by_time, usage_over_time
 from featuregate_fleet.tables.record_reader import last_view, record_uses, records_read
 from featuregate_fleet.tables.refusal_reader import refused_clients
 from featuregate_fleet.tables.times import from_micros
@@ -29,11 +30,6 @@ _READ: Final = (
     "usage_topics",
 )  # fmt: skip
 
-_WHO: Final = (
-    "outcome", "forwarded", "principal", "client_id", "client_host", "listener", "software_name", "software_version",
-    "api_key", "version", "text_log",
-)  # fmt: skip
-
 
 def read_evidence(tables: Tables) -> Evidence:
     """Add up the rows of all hours, brokers and micro-batches, of the tables as they are now.
@@ -44,7 +40,13 @@ def read_evidence(tables: Tables) -> Evidence:
         A table cannot be read.
     """
     with one_line_failures("the tables cannot be read"):
-        return _read(tables.pinned())
+        pinned = tables.pinned()
+        logged = logged_requests(pinned)
+        by_time = usage_by_time(pinned, logged).persist()
+        try:
+            return _read(pinned, logged, by_time)
+        finally:
+            by_time.unpersist()
 
 
 def _cut_requests(tables: Tables) -> tuple[Usage, ...]:
@@ -71,24 +73,23 @@ def _cut_requests(tables: Tables) -> tuple[Usage, ...]:
     )
 
 
-def _read(tables: Tables) -> Evidence:
-    usage, files = tables.read("api_usage"), tables.read("evidence_files")
+def _read(tables: Tables, logged: LoggedRequests, by_time: DataFrame) -> Evidence:
+    files = tables.read("evidence_files")
     times = (
         f.unix_micros(f.min("first_seen")).alias("first_seen"),
         f.unix_micros(f.max("last_seen")).alias("last_seen"),
     )
-    used = usage.groupBy(*_WHO).agg(f.sum("count").alias("count"), *times).collect()
-    logged = logged_requests(tables)
+    used = by_time.groupBy(*WHO).agg(f.sum("count").alias("count"), *times).collect()
     usages = tuple(
         Usage(
-            **{name: row[name] for name in (*_WHO, "count")}
+            **{name: row[name] for name in (*WHO, "count")}
             | {"principal": row["principal"] and lasting(row["principal"])},  # an older release kept the whole name
             first_seen=from_micros(row["first_seen"]),
             last_seen=from_micros(row["last_seen"]),
         )
         for row in used
     )
-    text_logs = usage.where("text_log").select("broker").distinct().collect()
+    text_logs = tables.read("api_usage").where("text_log").select("broker").distinct().collect()
     expected = frozenset(row["broker"] for row in tables.read("brokers").collect())
     unread = tables.read("unread_files").select(*UnreadFile._fields)
     nodes = of_nodes(usages, expected | logged.brokers.keys())
@@ -101,7 +102,7 @@ def _read(tables: Tables) -> Evidence:
         **logged._asdict(),
         text_logs=frozenset(row["broker"] for row in text_logs),
         log_levels=log_levels(tables),
-        over_time=usage_over_time(tables, nodes),
+        over_time=usage_over_time(by_time, nodes),
         levels=levels_over_time(tables),
         expected=expected,
         unread_files=tuple(UnreadFile(*row) for row in unread.collect()),

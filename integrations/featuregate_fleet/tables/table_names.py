@@ -26,6 +26,9 @@ class TableNames(Protocol):
     def newest(self, spark: SparkSession, table: str) -> int | None:
         """Return the newest version of a table; None where it does not exist."""
 
+    def location(self, spark: SparkSession, table: str) -> str:
+        """Return the path or URI of the folder with the files of a table that exists, for Hadoop."""
+
     def read(self, reader: DataFrameReader, table: str) -> DataFrame:
         """Return the rows of a table."""
 
@@ -51,17 +54,24 @@ class InFolder:
         commits = [path.stem for path in (self.folder / table / "_delta_log").glob("*.json") if path.stem.isdecimal()]
         return max(map(int, commits), default=None)
 
+    def location(self, spark: SparkSession, table: str) -> str:  # noqa: ARG002 - it is in the folder
+        """See `TableNames`."""
+        return self._path(table)
+
     def read(self, reader: DataFrameReader, table: str) -> DataFrame:
         """See `TableNames`."""
-        return reader.format("delta").load(spark_path(self.folder / table))
+        return reader.format("delta").load(self._path(table))
 
     def write(self, writer: DataFrameWriter, table: str) -> None:
         """See `TableNames`."""
-        writer.save(spark_path(self.folder / table))
+        writer.save(self._path(table))
 
     def of(self, table: str) -> str:
         """See `TableNames`."""
-        return f"delta.{_quoted(spark_path(self.folder / table))}"
+        return f"delta.{_quoted(self._path(table))}"
+
+    def _path(self, table: str) -> str:
+        return spark_path(self.folder / table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +90,10 @@ class InCatalog:
         if not self.exists(spark, table):
             return None
         return int(spark.sql(f"DESCRIBE HISTORY {self.of(table)} LIMIT 1").collect()[0]["version"])
+
+    def location(self, spark: SparkSession, table: str) -> str:
+        """See `TableNames`."""
+        return str(spark.sql(f"DESCRIBE DETAIL {self.of(table)}").collect()[0]["location"])
 
     def read(self, reader: DataFrameReader, table: str) -> DataFrame:
         """See `TableNames`."""

@@ -6,7 +6,7 @@ import json
 import shutil
 from collections import Counter, defaultdict
 from dataclasses import fields
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -107,7 +107,7 @@ def test_neither_a_lost_commit_nor_a_lost_checkpoint_changes_a_count(
         assert counted(again) == counted(first)
         assert not [row.group for row in again if (row.group or "").startswith("spark-")], "reading leaves no group"
 
-        overwritten = retention(datetime.now(UTC) + timedelta(days=1)).rows["coordinator_records"]
+        overwritten = retention(-1, datetime.now(UTC)).rows["coordinator_records"]
         remove(tables, Removal({"coordinator_records": overwritten}, None))
         newest: dict[tuple[Any, ...], int] = {}
         for row in again:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,10 +10,11 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate.cli import main
-from featuregate_fleet.evidence.columns import EVIDENCE_FILES, ORIGIN, QUARANTINE
+from featuregate_fleet.evidence.columns import BROKERS, EVIDENCE_FILES, ORIGIN, QUARANTINE
 from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.stream.upkeep import compact
 from featuregate_fleet.tables.delta import DeltaTables
 
 if TYPE_CHECKING:
@@ -53,3 +55,24 @@ def test_an_older_quarantine_is_read_and_replayed(tmp_path: Path, broker_log: Pa
         assert (left.raw, left.time_zone, left.parser > 0) == ("garbage", "UTC", True)
         sums = [f.sum(name).alias(name) for name in ("read", "rows", "quarantined")]
         assert tuple(tables.read("evidence_files").agg(*sums).collect()[0]) == (2, 1, 1)
+
+
+@pytest.mark.usefixtures("jvm")
+def test_an_older_table_gets_partitions_when_it_is_compacted(tmp_path: Path) -> None:
+    """The last release had statistics of the column of clusters, which Delta Lake refuses for a partition."""
+    place = tmp_path / "brokers"
+    with local_session() as spark:
+        schema = from_arrow_schema(BROKERS)
+        for field in from_arrow_schema(ORIGIN):
+            schema = schema.add(field)
+        for cluster in ("a", "b"):
+            row = {"broker": "1", "source": "folder", "cluster": cluster, "query_id": "", "batch_id": -1}
+            written = spark.createDataFrame([dict.fromkeys(schema.names) | row], schema).write.format("delta")
+            written.mode("append").option("delta.dataSkippingStatsColumns", "cluster").save(str(place))
+        tables = {cluster: DeltaTables(spark, tmp_path, cluster) for cluster in ("a", "b")}
+        compact(tables["a"], datetime.now(UTC))
+        (detail,) = spark.sql(f"DESCRIBE DETAIL {tables['a'].name_for_sql('brokers')}").collect()
+        assert detail["partitionColumns"] == ["cluster"]
+        assert detail["properties"]["delta.dataSkippingStatsColumns"] == "written_at"
+        assert {name: each.read("brokers").count() for name, each in tables.items()} == {"a": 1, "b": 1}
+        assert not list(place.glob("*.parquet")), "the files of the older table are deleted"

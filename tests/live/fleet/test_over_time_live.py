@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.evidence.columns import API_USAGE, COVERAGE, FEATURE_LEVELS
-from featuregate_fleet.readiness.evidence import LevelAt
+from featuregate_fleet.readiness.evidence import LevelAt, UsageAt
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.coverage_reader import log_levels, logged_requests
 from featuregate_fleet.tables.delta import DeltaTables
 from featuregate_fleet.tables.folder import BatchId
-from featuregate_fleet.tables.over_time_reader import levels_over_time, usage_over_time
+from featuregate_fleet.tables.over_time_reader import levels_over_time, usage_by_time, usage_over_time
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,13 +63,16 @@ def test_what_changes_is_read_and_what_stays_is_left_out(tmp_path: Path) -> None
         def append(table: str, rows: list[Any], schema: pa.Schema) -> None:
             tables.append(table, spark.createDataFrame(rows, from_arrow_schema(schema)), BatchId("test", 0))
 
-        assert (usage_over_time(tables), levels_over_time(tables), log_levels(tables)) == ((), (), ())
+        def over_time_of_now() -> tuple[UsageAt, ...]:
+            return usage_over_time(usage_by_time(tables, logged_requests(tables)))
+
+        assert (over_time_of_now(), levels_over_time(tables), log_levels(tables)) == ((), (), ())
         append("api_usage", [{name: row.get(name) for name in API_USAGE.names} for row in usage], API_USAGE)
         append("coverage", told, COVERAGE)
         append(
             "feature_levels", [{name: row.get(name) for name in FEATURE_LEVELS.names} for row in seen], FEATURE_LEVELS
         )
-        over_time, levels, answers = usage_over_time(tables), levels_over_time(tables), log_levels(tables)
+        over_time, levels, answers = over_time_of_now(), levels_over_time(tables), log_levels(tables)
         logged = logged_requests(tables)
     today = TEN.replace(hour=0)
     assert {(one.software, one.version, one.at): one.requests for one in over_time} == {

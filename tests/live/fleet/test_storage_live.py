@@ -86,6 +86,7 @@ def test_a_storage_has_what_a_disk_has(tmp_path: Path, monkeypatch: pytest.Monke
         killed(store, commits, "--logs", f"{store.root}/logs", "--tables", f"{store.root}/tables", "--cluster", "c")
         on_disk, stored = runs(store, here, there)
     assert stored == on_disk
+    assert (on_disk["left"], {*on_disk["stale"].values()}) == (0, {0}), "no file of an earlier version is left"
     assert on_disk["rows"].keys() >= {"api_usage", "quarantine", "evidence_files", "brokers", "readiness"}
     *again, named = on_disk["counts"][2]  # a damaged file is named by the run that reads it
     assert (on_disk["counts"][1][:-1], named) == (again, []), "the last run reads nothing"
@@ -93,7 +94,10 @@ def test_a_storage_has_what_a_disk_has(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_tables_in_a_catalog_have_what_a_folder_has(tmp_path: Path) -> None:
-    """They are read, appended to, replaced, joined and vacuumed by name; the folder has checkpoints and locks alone."""
+    """They are read, appended to, replaced, joined, shortened and vacuumed by name.
+
+    The folder has checkpoints and locks alone.
+    """
     here, named = (
         place(str(tmp_path / "logs"), str(tmp_path / "tables")),
         place(str(tmp_path / "more"), "spark_catalog.kafka", str(tmp_path / "state")),
@@ -102,4 +106,5 @@ def test_tables_in_a_catalog_have_what_a_folder_has(tmp_path: Path) -> None:
         storage_runs.write_logs(storage_path("", each["logs"] or ""), 0)
     in_folder, in_catalog = runs(Store("", {}), here, named)
     assert in_catalog == in_folder
+    assert (in_catalog["left"], {*in_catalog["stale"].values()}) == (0, {0}), "no file of an earlier version is left"
     assert [path.name for path in (tmp_path / "state").iterdir() if not path.name.startswith(".")] == ["_checkpoints"]

@@ -17,7 +17,7 @@ from featuregate_fleet.commands.options.cluster_evidence import cluster_view
 from featuregate_fleet.commands.options.log_times import log_times
 from featuregate_fleet.errors import TablesBusy
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
-from featuregate_fleet.tables.locks import adding_report
+from featuregate_fleet.tables.locks import adding_report, no_other_writer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -226,22 +226,21 @@ def test_a_second_run_at_the_same_time_is_refused(tmp_path: Path, logs: Path):
         command.run(args)
 
 
-def test_no_file_is_deleted_while_another_cluster_is_written(tmp_path: Path):
-    """It may be one that the run has written, and not committed."""
+def test_no_file_is_deleted_while_its_cluster_is_written(tmp_path: Path):
+    """It may be one that the run has written, and not committed. Those of another cluster are in another folder."""
     pytest.importorskip("pyspark")
     args = parse("retain", "--days", "90", "--tables", str(tmp_path), "--cluster", "c")
-    with (
-        FileLock(tmp_path / ".other.lock"),
-        pytest.raises(TablesBusy, match="another run writes the tables of other"),
-    ):
+    with FileLock(tmp_path / ".c.lock"), pytest.raises(TablesBusy, match="another run writes the tables of c"):
         command.run(args)
+    with FileLock(tmp_path / ".other.lock"), adding_report(tmp_path, "other"), no_other_writer(tmp_path, "c"):
+        pass
 
 
 def test_no_file_is_deleted_while_a_report_is_kept(tmp_path: Path):
     """A report is kept beside a run of its cluster, so that it has a lock of its own."""
     pytest.importorskip("pyspark")
     args = parse("compact", "--tables", str(tmp_path), "--cluster", "c")
-    with adding_report(tmp_path), pytest.raises(TablesBusy, match="another run writes the tables of all reports"):
+    with adding_report(tmp_path, "c"), pytest.raises(TablesBusy, match="a report of c is kept just now"):
         command.run(args)
 
 

@@ -24,7 +24,7 @@ from featuregate_fleet.files.pieces import content_of, pieces_of, read_piece
 from featuregate_fleet.files.storage import is_below, path_at, path_in_uri, reached, spark_path, storage_path, uri_of
 from featuregate_fleet.tables import locks
 from featuregate_fleet.tables.kept_names import check_names, keep_names
-from featuregate_fleet.tables.leases import lease, leased_names
+from featuregate_fleet.tables.leases import lease
 from featuregate_fleet.tables.locks import adding_report, no_other_writer, one_writer
 
 if TYPE_CHECKING:
@@ -162,6 +162,11 @@ def test_a_file_that_is_gone_is_not_a_storage_that_failed(lake: Path, monkeypatc
             read(file)
 
 
+def leased_names(folder: Path) -> set[str]:
+    """Return the names of the locks in a folder, as ``lease`` has got them."""
+    return {path.name.rpartition(".")[0] for path in folder.glob(".*.lock.*")} if folder.exists() else set()
+
+
 def test_one_process_has_a_lease(lake: Path) -> None:
     """Another one is refused while the first one lives, and gets it at once after the end of the first one."""
     lock = lake / ".orders.lock"
@@ -223,14 +228,16 @@ def test_a_storage_without_conditions_is_refused(lake: Path, monkeypatch: pytest
 def test_on_s3_one_process_writes_the_tables_of_all_clusters(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Delta Lake may lose what one of two drivers commits there; one driver writes any number of clusters."""
     monkeypatch.setattr(locks, "lease", lambda *asked: lease(*asked[:3], seconds=SECONDS))
-    monkeypatch.setattr(locks, "_REPORT_SECONDS", 0.1)
-    with one_writer(lake, "orders"), one_writer(lake, "payments"), adding_report(lake):
+    monkeypatch.setattr(locks, "_SECONDS", 0.1)
+    with one_writer(lake, "orders"), one_writer(lake, "payments"), adding_report(lake, "orders"):
         with pytest.raises(TablesBusy, match="the tables of orders"), one_writer(lake, "orders"):
             pytest.fail("two runs of one cluster")
-        with pytest.raises(TablesBusy, match="the tables of"), no_other_writer(lake, "others"):
+        with pytest.raises(TablesBusy, match="the tables of"), no_other_writer(lake, "payments"):
             pytest.fail("files that are written would vanish")
+        with no_other_writer(lake, "billing"):
+            pass
         monkeypatch.setattr(locks, "_DRIVER", locks._Driver())  # that of another process
-        for another in (one_writer(lake, "others"), adding_report(lake)):
+        for another in (one_writer(lake, "others"), adding_report(lake, "others")):
             with pytest.raises(TablesBusy, match="on S3 Delta Lake allows one"), another:
                 pytest.fail("two drivers")
     with no_other_writer(lake, "others"):

@@ -23,6 +23,18 @@ def test_the_parts_of_a_name_are_quoted() -> None:
     assert InFolder(Path("/t/a`b")).of("api_usage") == "delta.`/t/a``b/api_usage`"
 
 
+def test_a_table_in_a_folder_is_where_it_is_named(tmp_path: Path) -> None:
+    """No quotes: Hadoop takes the text as it is. A table exists once it has a commit."""
+    spark: Any = None
+    folder = InFolder(tmp_path / "a`b")
+    assert folder.location(spark, "api_usage") == str(tmp_path / "a`b" / "api_usage")
+    log = tmp_path / "a`b" / "api_usage" / "_delta_log"
+    log.mkdir(parents=True)
+    assert (folder.exists(spark, "api_usage"), folder.newest(spark, "api_usage")) == (False, None)
+    (log / "00000000000000000003.json").touch()
+    assert (folder.exists(spark, "api_usage"), folder.newest(spark, "api_usage")) == (True, 3)
+
+
 @pytest.mark.parametrize("schema", ["a.b.c", "/lake/kafka", "s3:/lake/t", "a b", ".", ""])
 def test_what_is_no_schema_is_refused(schema: str) -> None:
     """Before Spark is asked."""

@@ -13,7 +13,7 @@ from featuregate_fleet.evidence import columns  # noqa: E402 - after the check f
 
 PAGE = Path(__file__).parents[3] / "docs/reference/fleet-tables.md"
 COLUMN = re.compile(r"^\| `(\w+)` \| ([\w ]+) \|", re.MULTILINE)
-NO_TABLES = {"LINES", "MEMBER", "ORIGIN", "PARSED"}
+NO_TABLES = {"LINES", "MEMBER", "ORIGIN", "PARSED", "PARSED_USAGE"}
 
 
 def type_of(kind: pa.DataType) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import OK
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     import argparse
 
 DESCRIPTION: Final = """\
-Join the files of each table, of which every micro-batch writes one, and delete the files of earlier versions.\
+Join the files of each table, of which every micro-batch writes one, and delete the files of earlier versions. Usage of
+more than a week before today becomes daily: verdicts stay the same, and there are up to 24 times fewer rows.\
 """
 
 
@@ -29,5 +31,5 @@ def run(args: argparse.Namespace) -> int:
     from featuregate_fleet.stream.upkeep import compact  # noqa: PLC0415 - Spark
 
     with no_other_writer(folder, args.cluster), local_session(args.jars, topics=False, s3=on_s3(folder)) as spark:
-        compact(open_tables(spark, args))
+        compact(open_tables(spark, args), datetime.now(UTC))
     return OK

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from featuregate.cli.plugin import OK, CommandError
+from featuregate.errors import ConfigError
 from featuregate_fleet.commands.options.tables import add_tables_options, open_tables, tables_folder
 from featuregate_fleet.files.storage import on_s3
 from featuregate_fleet.tables.locks import no_other_writer
@@ -30,18 +31,14 @@ def run_removal(args: argparse.Namespace, made: Callable[[], Removal]) -> int:
     """Print what would be removed and its checksum, or remove it if that is the checksum that was given."""
     folder = tables_folder(args)
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
-    from featuregate_fleet.stream.upkeep import plan, remove  # noqa: PLC0415 - Spark
+    from featuregate_fleet.stream.upkeep import removed  # noqa: PLC0415 - Spark
 
     with no_other_writer(folder, args.cluster), local_session(args.jars, topics=False, s3=on_s3(folder)) as spark:
         tables, removal = open_tables(spark, args), made()
-        found = plan(tables, removal)
-        if args.checksum is not None and args.checksum != found.checksum:
-            raise CommandError(
-                f"--checksum {args.checksum}: the rows have changed since, or the options differ. Nothing was removed: "
-                "run the command without --checksum, and look at what it says"
-            )
-        if args.checksum is not None:
-            remove(tables, removal)
+        try:
+            found = removed(tables, removal, args.checksum)
+        except ConfigError as error:
+            raise CommandError(f"--checksum {args.checksum}: {error.problem}") from error
     for table, count in found.counts.items():
         print(f"{args.cluster}: {table}: {count} rows")
     if args.checksum is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.commands.upkeep.dry_run import add_removal_options, run_removal
@@ -39,5 +39,4 @@ def run(args: argparse.Namespace) -> int:
 def _removal(days: int) -> Removal:
     from featuregate_fleet.stream.upkeep import retention  # noqa: PLC0415 - Spark
 
-    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    return retention(today - timedelta(days=days))
+    return retention(days, datetime.now(UTC))
