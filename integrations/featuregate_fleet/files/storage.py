@@ -149,7 +149,9 @@ def rename_over_none(path: Path, target: Path) -> None:
 def stamps_below(folder: Path) -> Callable[[str], tuple[int, object] | None]:
     """Return what says the size of a file below a folder, and when it was written; None for one that is gone.
 
-    A storage is asked for all of them at once: a request for each would take hours.
+    The time is a number, in nanoseconds since 1970, where a file that is renamed counts as written.
+
+    A storage is asked for all files at once: a request for each would take hours.
     """
     return (lambda path: _stamp(folder / path)) if is_local(folder) else listing(folder).get
 
@@ -166,15 +168,20 @@ def _stamp(path: Path) -> tuple[int, object] | None:
         about = path.stat()
     except OSError:
         return None
-    return (about.st_size, about.st_mtime_ns) if stat.S_ISREG(about.st_mode) else None
+    return (about.st_size, max(about.st_mtime_ns, about.st_ctime_ns)) if stat.S_ISREG(about.st_mode) else None
 
 
 def _stamp_of(about: Any) -> tuple[int, object]:
-    """Return the stamp of one entry of a listing. Each backend names the time in its own way."""
-    return about["size"], next((about[name] for name in _WRITTEN if name in about), None)
+    """Return the stamp of one entry of a listing. Each backend names the time in its own way.
+
+    On S3 it is a number, as on this machine: an object that is renamed is written. A file of HDFS keeps its time.
+    """
+    if (written := about.get("LastModified")) is not None:
+        return about["size"], int(written.timestamp()) * 10**9
+    return about["size"], str(next((about[name] for name in _WRITTEN if name in about), None))
 
 
-_WRITTEN: Final = ("LastModified", "updated", "last_modified", "modificationTime", "mtime")
+_WRITTEN: Final = ("updated", "last_modified", "modificationTime", "modification_time", "mtime")
 
 
 def reached(key: str, path: Path) -> Path:

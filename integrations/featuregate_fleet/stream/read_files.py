@@ -4,71 +4,114 @@ from __future__ import annotations
 
 import json
 import os
-from collections import defaultdict, deque
-from itertools import takewhile
+from contextlib import contextmanager
 from pathlib import Path
+from sqlite3 import connect
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
+from weakref import finalize
+
+from pyspark.sql import functions as f
 
 from featuregate_fleet.evidence.paths import LogFile, LogTimes, broker_of, log_file
 from featuregate_fleet.evidence.unread import LINKED, UNLISTED
 from featuregate_fleet.files.pieces import COMPRESSED, SHORT, content_of, has_grown_from
 from featuregate_fleet.files.segments import PROGRESS
-from featuregate_fleet.files.storage import is_local, listing, path_in_uri, stamps_below, uri_of
+from featuregate_fleet.files.storage import is_local, listing, path_in_uri, replace_text, stamps_below, uri_of
 from featuregate_fleet.tables.folder import BatchId, Tables
-from featuregate_spark.arrow_tables import to_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _IN_A_TURN: Final = 10_000
 _WHOLE: Final = 2**62
 """Bytes of a compressed text, which was read as a whole."""
+_CLOCKS: Final = 300 * 10**9
+"""Nanoseconds by which the clock of a file system may differ from that of Spark."""
+_MARK: Final = "files_accounted_for"
+_BATCH: Final = '"batchId":'
+"""The last field of an entry in Spark's list of files (FileStreamSource.FileEntry)."""
+_SCHEMA: Final = """
+pragma journal_mode = off;
+pragma synchronous = off;
+pragma cache_size = -16384;
+create table files (
+    number integer primary key, path text unique, size integer, content text, time integer, looked_at text
+);
+create table uris (uri text, query_id text, plain text, primary key (uri, query_id)) without rowid;
+create index plain_uris on uris (plain);
+create table texts (text text, broker text, path text, up_to integer, primary key (text, broker, path)) without rowid;
+"""
+_ADD: Final = """
+insert into files (path, size, content, time) values (?, ?, ?, ?) on conflict (path) do update
+set size = excluded.size, content = coalesce(excluded.content, content), time = excluded.time
+"""
+_ADD_TEXT: Final = """
+insert into texts values (?, ?, ?, ?) on conflict (text, broker, path) do update
+set up_to = max(up_to, excluded.up_to)
+"""
+_OF_TEXT: Final = "select path, up_to from texts where text = ? and broker = ?"
+_CONTENTS: Final = """
+select path, content, size, looked_at, time from files where content is not null and path > ? order by path limit 1000
+"""
+_TURN: Final = "select number, path, size from files where number > ? and number <= ? order by number limit ?"
 
 
 class ReadFiles:
-    """The files of a cluster that were read, and the micro-batches that did."""
+    """The files of a cluster that were read, and the micro-batches that did.
+
+    They are in a temporary file of this process, and not in its memory: there may be millions.
+    """
 
     def __init__(self, read: Iterable[tuple[Any, ...]] = ()) -> None:
-        """Begin with query id, batch id, URI, path, size, and content where it is known, of files as they were read."""
+        """Begin with query id, batch id, URI, path, size, and content and time where they are known, as they were read.
+
+        ``time`` is when the row was written, in microseconds since 1970.
+        """
+        self._files = connect("", check_same_thread=False, isolation_level=None)  # SQLite deletes it at its end
+        finalize(self, self._files.close)  # Python 3.13 warns of a connection that is left open
+        self._files.executescript(_SCHEMA)
         self._batches: set[BatchId] = set()
-        self._uris: defaultdict[str, set[str]] = defaultdict(set)
-        self._sizes: dict[str, int] = {}
-        self._contents: dict[str, str] = {}
-        self._looked_at: dict[str, tuple[int, object]] = {}
-        self._up_to: dict[tuple[str | None, str], int] = {}
-        self._paths: defaultdict[tuple[str | None, str], set[str]] = defaultdict(set)
-        self._to_look_at: deque[str] = deque()
-        self._unseen = 0
-        self._listed = -1
-        for query_id, batch_id, uri, path, size, *content in read:
-            self.add(BatchId(query_id, batch_id), uri, path, size, *content)
+        self._number = self._turn = self._seen = 0
+        self._listed: int | None = None
+        with self._at_once():
+            for query_id, batch_id, uri, path, size, *known in read:
+                self.add(BatchId(query_id, batch_id), uri, path, size, *known)
+
+    @contextmanager
+    def _at_once(self) -> Iterator[None]:
+        """Write to the temporary file once."""
+        self._files.execute("begin")
+        yield
+        self._files.execute("commit")
 
     @classmethod
     def of(cls, tables: Tables) -> ReadFiles:
         """Return those that the tables have."""
-        files = tables.read("evidence_files").where("uri not like 'kafka:%'")
-        in_order = files.orderBy("written_at", "batch_id")
-        columns = to_arrow(in_order.select("query_id", "batch_id", "uri", "path", "size", "content")).columns
-        return cls(zip(*(column.to_pylist() for column in columns), strict=True))
+        columns = ("query_id", "batch_id", "uri", "path", "size", "content")
+        files = tables.read("evidence_files").where("uri not like 'kafka:%'").orderBy("written_at", "batch_id")
+        found = cls()
+        with found._at_once():
+            for row in files.select(*columns, f.unix_micros("written_at").alias("time")).toLocalIterator():
+                found.add(BatchId(row["query_id"], row["batch_id"]), *row[2:])
+        return found
 
-    def add(self, batch: BatchId, uri: str, path: str, size: int, content: str | None = None) -> None:
+    def add(
+        self, batch: BatchId, uri: str, path: str, size: int, content: str | None = None, time: int | None = None
+    ) -> None:
         """Add a file that a micro-batch has read, when it had this size and content."""
         self._batches.add(batch)
-        self._uris[batch.query_id].add(uri)
-        if path not in self._sizes:
-            self._to_look_at.appendleft(path)
-            self._unseen += 1
-        before = self._contents.get(path)
-        if content is not None:
-            self._contents[path] = content
+        known = self._files.execute("select size, content from files where path = ?", (path,)).fetchone()
+        self._number += known is None
+        before, known_content = known or (0, None)
+        is_another = None not in {known_content, content} and known_content != content
+        row = path, size if is_another else max(size, before), content, time
+        self._files.execute(_ADD, row)
+        self._files.execute("insert or ignore into uris values (?, ?, ?)", (uri, batch.query_id, _plain(uri)))
         if content is not None and SHORT not in content:
             text, compressed, _ = content.partition(COMPRESSED)
-            known = broker_of(path), text
-            self._paths[known].add(path)
-            self._up_to[known] = max(_WHOLE if compressed else size, self._up_to.get(known, 0))
-        is_another = None not in {before, content} and before != content
-        self._sizes[path] = size if is_another else max(size, self._sizes.get(path, 0))
+            up_to = _WHOLE if compressed else size
+            self._files.execute(_ADD_TEXT, (text, broker_of(path) or "", path, up_to))
 
     def add_all(self, batch: BatchId, files: Iterable[LogFile]) -> None:
         """Add the files that a micro-batch has read."""
@@ -78,35 +121,46 @@ class ReadFiles:
     @property
     def number(self) -> int:
         """How many files were read."""
-        return len(self._sizes)
+        return self._number  # a thread that shows it asks, which must not use the connection
 
     def read_up_to(self, file: LogFile, logs: Path) -> int:
         """Return up to which byte the text of a file was read under a name that it has no more; otherwise 0.
 
         Where the other name still has this text, the file is a copy, and counts as another one.
         """
-        known = file.broker, (file.content or "").removesuffix(COMPRESSED)
-        if any(_has_content(logs / path, path, known[1]) for path in self._paths[known] - {file.path}):
+        text = (file.content or "").removesuffix(COMPRESSED)
+        known = self._files.execute(_OF_TEXT, (text, file.broker or "")).fetchall()
+        if any(_has_content(logs / path, path, text) for path, _ in known if path != file.path):
             return 0
-        return self._up_to.get(known, 0)
+        return max((up_to for _, up_to in known), default=0)
 
     def replaced(self, logs: Path, times: Mapping[str, LogTimes]) -> list[LogFile]:
         """Return the files that have the name of one that was read, and another content, or one that is damaged."""
-        found = []
         stamps = stamps_below(logs)
-        for path, before in self._contents.items():
-            looked_at = stamps(path)
-            if looked_at is not None and looked_at != self._looked_at.get(path):
-                self._looked_at[path] = looked_at
-                file = log_file(path_in_uri(logs), uri_of(logs / path), looked_at[0], times)
-                file = file._replace(content=content_of(file))
-                if file.content is None:  # damaged, or empty, or renamed just now
-                    is_another = looked_at[0] > 0 and stamps(path) == looked_at
-                else:
-                    is_another = not has_grown_from(before, file)
-                if is_another:
-                    found.append(file)
-        return sorted(found)
+        return sorted(
+            file
+            for path, content, size, looked_at, time in self._known_contents()
+            if (stamp := stamps(path)) is not None and self._is_new(path, size, looked_at, time, stamp)
+            if (file := _another(logs, path, content, stamp, stamps, times)) is not None
+        )
+
+    def _known_contents(self) -> Iterator[tuple[str, str, int, str | None, int | None]]:
+        last = ""
+        while rows := self._files.execute(_CONTENTS, (last,)).fetchall():
+            yield from rows
+            last = rows[-1][0]
+
+    def _is_new(self, path: str, size: int, looked_at: str | None, time: int | None, stamp: tuple[int, object]) -> bool:
+        """Return whether a file may have another content than before, by its stamp; keep the stamp.
+
+        One that has its size, and was neither written nor renamed since its row was written, is the same.
+        """
+        if looked_at == repr(stamp):
+            return False
+        self._files.execute("update files set looked_at = ? where path = ?", (repr(stamp), path))
+        changed = stamp[1]
+        same = size == stamp[0] and time is not None and isinstance(changed, int) and changed < time * 1000 - _CLOCKS
+        return looked_at is not None or not same
 
     def has_batch(self, batch: BatchId) -> bool:
         """Return whether a micro-batch is in the tables."""
@@ -114,26 +168,45 @@ class ReadFiles:
 
     def has_of_others(self, uri: str, query_id: str) -> bool:
         """Return whether another query has read a file."""
-        return any(uri in uris for query, uris in self._uris.items() if query != query_id)
+        found = self._files.execute("select 1 from uris where uri = ? and query_id <> ?", (uri, query_id))
+        return found.fetchone() is not None
 
-    def missed(self, checkpoint: Path, just_read: Iterable[str]) -> list[str]:
-        """Return the files that Spark has listed since the last call, and that are not read.
+    def missed(self, checkpoint: Path) -> list[str]:
+        """Return the files that Spark has listed since the last call, or run, and that are not read.
 
         Spark leaves out those that vanished, and says nothing.
         """
-        listed = list(_listed(checkpoint, self._listed))
-        self._listed = max((number for number, _ in listed), default=self._listed)
-        just = set(map(_plain, just_read))
-        left = [uri for _, uri in listed if _plain(uri) not in just]
-        read = {_plain(uri) for uris in self._uris.values() for uri in uris} if left else set()
-        return sorted({uri for uri in left if _plain(uri) not in read})
+        if self._listed is None:
+            self._listed = self._accounted_for(checkpoint)
+        missed, last = set(), self._listed
+        for number, uri in _listed(checkpoint, self._listed):
+            last = max(last, number)
+            known = self._files.execute("select 1 from uris where plain = ?", (_plain(uri),)).fetchone()
+            if known is None:
+                missed.add(uri)
+        self._listed = last
+        return sorted(missed)
+
+    def account_for(self, checkpoint: Path) -> None:
+        """Keep that all files which `missed` has looked at are in the tables, for later runs."""
+        if self._listed is not None and self._listed >= 0:
+            replace_text(checkpoint / _MARK, str(self._listed))
+
+    @staticmethod
+    def _accounted_for(checkpoint: Path) -> int:
+        """Return the newest number in Spark's list of files up to which all are in the tables."""
+        mark = checkpoint / _MARK
+        return int(mark.read_text(encoding="utf-8")) if mark.exists() else -1  # an older release kept none
 
     def unlisted(self, logs: Path) -> dict[str, str]:
         """Return the files that Spark leaves out of its lists without a word, and links, where they are not read.
 
         Each has its reason: a name that begins with ``_`` or ``.``, or a link, also one to a folder.
         """
-        return dict(sorted((path, reason) for path, reason in _left_out(logs) if path not in self._sizes))
+        return dict(sorted((path, reason) for path, reason in _left_out(logs) if not self._has_path(path)))
+
+    def _has_path(self, path: str) -> bool:
+        return self._files.execute("select 1 from files where path = ?", (path,)).fetchone() is not None
 
     def changed(self, logs: Path) -> list[str]:
         """Return the files of another size than when they were read: what is new in them is not read.
@@ -142,24 +215,58 @@ class ReadFiles:
 
         At first all files are looked at, then the new ones, and some of the others in each turn.
         """
-        count = min(max(self._unseen, _IN_A_TURN), len(self._to_look_at))
-        turn = [self._to_look_at.popleft() for _ in range(count)]
-        self._to_look_at.extend(turn)
-        self._unseen = 0
         stamps = stamps_below(logs)
-        return sorted(path for path in turn if (now := stamps(path)) is not None and now[0] != self._sizes[path])
+        return sorted(path for path, size in self._next() if (now := stamps(path)) is not None and now[0] != size)
+
+    def _next(self) -> Iterator[tuple[str, int]]:
+        """Yield the files that are new, and some of the others."""
+        (last,) = self._files.execute("select coalesce(max(number), 0) from files").fetchone()
+        seen, self._seen = self._seen, last
+        yield from self._files.execute("select path, size from files where number > ?", (seen,))
+        others = max(0, _IN_A_TURN - (last - seen))
+        turn = self._files.execute(_TURN, (self._turn, seen, others)).fetchall()
+        turn += self._files.execute(_TURN, (0, min(seen, self._turn), others - len(turn))).fetchall()
+        self._turn = turn[-1][0] if turn else self._turn
+        yield from ((path, size) for _, path, size in turn)
+
+
+def _another(
+    logs: Path,
+    path: str,
+    before: str,
+    stamp: tuple[int, object],
+    stamps: Callable[[str], tuple[int, object] | None],
+    times: Mapping[str, LogTimes],
+) -> LogFile | None:
+    """Return the file that has the name of another one; None where it is the same, or has grown."""
+    file = log_file(path_in_uri(logs), uri_of(logs / path), stamp[0], times)
+    file = file._replace(content=content_of(file))
+    if file.content is None:  # damaged, or empty, or renamed just now
+        return file if stamp[0] > 0 and stamps(path) == stamp else None
+    return None if has_grown_from(before, file) else file
 
 
 def _listed(checkpoint: Path, after: int) -> Iterator[tuple[int, str]]:
     """Yield number and file of the entries in Spark's list of files that are newer than one of its numbers.
 
-    Each number has a file. Each tenth one also has the entries of those before, in the same order.
+    Each number has a file. Each tenth one also has the entries of those before.
     """
-    for log in (checkpoint / "sources" / "0").glob("[0-9]*"):
-        if int(log.name.partition(".")[0]) > after:
-            entries = map(json.loads, reversed(log.read_text().splitlines()[1:]))
-            for entry in takewhile(lambda entry: entry["batchId"] > after, entries):
-                yield entry["batchId"], entry["path"]
+    for log in _logs(checkpoint):
+        if _number(log) > after:
+            with log.open(encoding="utf-8") as lines:
+                next(lines, None)  # the version of the format
+                for line in lines:
+                    if int(line.rpartition(_BATCH)[2].rstrip("}\n")) > after:
+                        entry = json.loads(line)
+                        yield entry["batchId"], entry["path"]
+
+
+def _logs(checkpoint: Path) -> Iterator[Path]:
+    return (checkpoint / "sources" / "0").glob("[0-9]*")
+
+
+def _number(log: Path) -> int:
+    return int(log.name.partition(".")[0])
 
 
 def _plain(uri: str) -> str:

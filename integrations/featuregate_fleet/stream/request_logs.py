@@ -68,7 +68,6 @@ def drain(
     checkpoint = tables.checkpoint("request_logs")
 
     stopped = threading.Event()
-    just_read: list[str] = []
 
     def parse(found: Sequence[LogFile], pieces: Sequence[Piece], batch: BatchId) -> None:
         nothing_read = write_parsed(parse_files(spark, pieces, kept), tables, batch, kept)
@@ -83,17 +82,17 @@ def drain(
         if read.has_batch(batch):
             return  # it runs again because its commit was lost, and its files may be gone by now
         listed = [log_file(root, row.uri, row["size"], times) for row in rows.collect()]
-        just_read.extend(file.uri for file in listed)
         new = _new_files(listed, logs, read, batch)
         parse(new, _unread(new, read, logs), batch)
 
     try:
         read = ReadFiles.of(tables) if files is None else files
         write_batches(_files(spark, spark_path(logs)), checkpoint, write)
-        if missed := read.missed(checkpoint, just_read):
-            gone = _gone_files(missed, logs, times)
+        missed = read.missed(checkpoint)
+        if gone := _gone_files(missed, logs, times):
             batch = BatchId(f"missed {sha256(chr(0).join(missed).encode()).hexdigest()}", 0)
             parse(gone, [Piece(file) for file in gone], batch)  # one of them may be back
+        read.account_for(checkpoint)
         for file in read.replaced(logs, times):
             parse([file], *_of_replaced(file, read.read_up_to(file, logs)))
     except PySparkException as error:

@@ -42,7 +42,7 @@ def lists(checkpoint: Path, log: str, *entries: tuple[int, str]) -> None:
 def test_a_file_that_was_listed_and_not_read_is_missed(tmp_path: Path):
     """Both ways in which Spark spells a name count as that file."""
     lists(tmp_path, "0", (0, "a"), (0, "b%2520c"), (0, "gone"))
-    assert read("a", "b%20c").missed(tmp_path, []) == [uri_of("gone")]
+    assert read("a", "b%20c").missed(tmp_path) == [uri_of("gone")]
 
 
 def test_a_later_call_looks_at_what_was_listed_since(tmp_path: Path):
@@ -50,12 +50,52 @@ def test_a_later_call_looks_at_what_was_listed_since(tmp_path: Path):
     files = read("a")
     lists(tmp_path, "0", (0, "a"))
     lists(tmp_path, "1", (1, "gone"))
-    assert files.missed(tmp_path, []) == [uri_of("gone")]
+    assert files.missed(tmp_path) == [uri_of("gone")]
     for log in (tmp_path / "sources" / "0").iterdir():
         log.write_text("v1\nno JSON")
     lists(tmp_path, "2.compact", (0, "a"), (1, "gone"), (2, "new"), (2, "also gone"))
-    assert files.missed(tmp_path, [uri_of("new")]) == [uri_of("also gone")]
-    assert files.missed(tmp_path, []) == []
+    files.add(BatchId("query", 2), uri_of("new"), "1/new", 4)
+    assert files.missed(tmp_path) == [uri_of("also gone")]
+    assert files.missed(tmp_path) == []
+
+
+def test_a_later_run_looks_at_what_was_listed_since(tmp_path: Path):
+    """A number is beside Spark's list, and goes with it."""
+    lists(tmp_path, "0", (0, "a"), (0, "b"))
+    files = read("a", "b")
+    files.account_for(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["sources"], "nothing was looked at"
+    assert files.missed(tmp_path) == []
+    files.account_for(tmp_path)
+    lists(tmp_path, "1", (1, "gone"))
+    assert read("a").missed(tmp_path) == [uri_of("gone")]
+
+
+@pytest.mark.parametrize(("later", "size", "opened"), [(3600, 0, 0), (0, 0, 1), (3600, 1, 1)])
+def test_a_file_is_opened_where_it_may_have_changed_since_its_row_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: int, size: int, opened: int
+):
+    """A run each hour would otherwise open all files that were ever read. Clocks may differ by some minutes."""
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "log").write_text(LONG)
+    file = of_broker_1(tmp_path, "log")
+    written = (tmp_path / "1" / "log").stat().st_ctime_ns // 1000 + later * 10**6
+    files = ReadFiles([("query", 0, file.uri, file.path, file.size + size, file.content, written)])
+    looked_at: list[LogFile] = []
+    monkeypatch.setattr(module, "content_of", lambda file: looked_at.append(file) or content_of(file))
+    assert files.replaced(tmp_path, IN_UTC) == []
+    assert len(looked_at) == opened
+    looked_at.clear()
+    assert files.replaced(tmp_path, IN_UTC) == []
+    assert not looked_at, "it is the same as a moment ago"
+
+
+def test_the_number_of_files_is_counted_by_name():
+    """The thread that shows progress asks for it, while another one adds files."""
+    files = read("a", "b")
+    files.add(BatchId("query", 1), uri_of("a"), "1/a", 9)
+    files.add(BatchId("query", 1), uri_of("c"), "1/c", 9)
+    assert files.number == 3
 
 
 def test_a_file_that_another_query_has_read_is_known():

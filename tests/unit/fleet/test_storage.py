@@ -144,6 +144,15 @@ def test_a_log_of_a_storage_is_read_like_one_of_a_disk(lake: Path, tmp_path: Pat
     assert found[0] == found[1]
 
 
+def test_the_time_of_a_file_is_a_number_where_a_new_name_changes_it(lake: Path) -> None:
+    """HDFS keeps it: a file of that size and an older time may be another one, and is opened."""
+    path = lake / "1" / "a.log"
+    path.write_bytes(b"abc")
+    assert storage.stamps_below(lake)("1/a.log") == (3, int(path.stat().st_mtime) * 10**9)
+    for name in ("modificationTime", "modification_time"):
+        assert storage._stamp_of({"size": 3, name: 1_800_000_000_000}) == (3, "1800000000000")
+
+
 def test_a_file_that_is_gone_is_not_a_storage_that_failed(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file goes to the quarantine; the storage ends the run, and the next one reads the file."""
     file = log_file(path_in_uri(lake), uri_of(lake / "1" / "gone.log"), 9)
