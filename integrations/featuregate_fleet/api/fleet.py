@@ -250,35 +250,39 @@ class Fleet:
             keep_names(self.folder, self.cluster, self._names)
             return replay(self._spark, self._tables, layouts)
 
-    def retain(self, days: int, *, checksum: str | None = None) -> RemovalPlan:
+    def retain(
+        self, days: int, *, logs: str | os.PathLike[str] | None = None, checksum: str | None = None
+    ) -> RemovalPlan:
         """Delete what was seen more than some days before today, as ``fleet retain`` does.
 
+        With ``logs``, those of :meth:`ingest`, files that are not there any more leave the list of files.
         Without ``checksum`` nothing is changed: the result has the number of rows by table, and the checksum to give.
 
         Raises
         ------
         ConfigError
-            The rows have another checksum.
+            The rows have another checksum, or ``logs`` were not read into these tables.
         TablesBroken, TablesBusy
             The tables cannot be read or written, or a run writes the rows of this cluster.
         """
-        return self._removed(retention(days, datetime.now(UTC)), checksum)
+        there = None if logs is None else _logs(logs, self.folder)
+        return self._removed(lambda: retention(self._tables, days, datetime.now(UTC), there), checksum)
 
     def forget(self, principal: str, *, checksum: str | None = None) -> RemovalPlan:
         """Remove the names of one principal, as ``fleet forget`` does. ``checksum`` is that of :meth:`retain`."""
         names = self._names
         if not principal.startswith(HASHED):
             check_names(self.folder, self.cluster, names)
-        return self._removed(forgetting(names.of(principal) if names else principal), checksum)
+        return self._removed(lambda: forgetting(names.of(principal) if names else principal), checksum)
 
     def compact(self) -> None:
         """Join the small files of this cluster's rows, and make usage of a week ago daily. Raises as :meth:`retain`."""
         with no_other_writer(self.folder, self.cluster):
             compact(self._tables, datetime.now(UTC))
 
-    def _removed(self, removal: Removal, checksum: str | None) -> RemovalPlan:
+    def _removed(self, made: Callable[[], Removal], checksum: str | None) -> RemovalPlan:
         with no_other_writer(self.folder, self.cluster):
-            return removed(self._tables, removal, checksum)
+            return removed(self._tables, made(), checksum)
 
     def __repr__(self) -> str:
         return f"<Fleet of {self.cluster} in {self.folder}>"

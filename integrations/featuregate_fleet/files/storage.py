@@ -163,6 +163,18 @@ def listing(folder: Path) -> dict[str, tuple[int, object]]:
     return {name.removeprefix(root): _stamp_of(about) for name, about in found.items()}
 
 
+def sizes_below(folder: Path) -> dict[str, int]:
+    """Return the size of each file below a folder, by its path there. Links of this machine are left out."""
+    if not is_local(folder):
+        return {path: size for path, (size, _) in listing(folder).items()}
+    found = {}
+    for place, _, names in os.walk(folder):
+        for path in (Path(place, name) for name in names):
+            if not path.is_symlink() and (stamp := _stamp(path)) is not None:
+                found[path.relative_to(folder).as_posix()] = stamp[0]
+    return found
+
+
 def _stamp(path: Path) -> tuple[int, object] | None:
     try:
         about = path.stat()

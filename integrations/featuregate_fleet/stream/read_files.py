@@ -23,6 +23,8 @@ from featuregate_fleet.tables.folder import BatchId, Tables
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+FORGOTTEN: Final = ""
+"""In place of the URI: the row has the counts of the files that `fleet retain` has taken from the list."""
 _IN_A_TURN: Final = 10_000
 _WHOLE: Final = 2**62
 """Bytes of a compressed text, which was read as a whole."""
@@ -40,6 +42,7 @@ create table files (
 );
 create table uris (uri text, query_id text, plain text, primary key (uri, query_id)) without rowid;
 create index plain_uris on uris (plain);
+create table forgotten (plain text primary key, uri text) without rowid;
 create table texts (text text, broker text, path text, up_to integer, primary key (text, broker, path)) without rowid;
 """
 _ADD: Final = """
@@ -54,6 +57,7 @@ _OF_TEXT: Final = "select path, up_to from texts where text = ? and broker = ?"
 _CONTENTS: Final = """
 select path, content, size, looked_at, time from files where content is not null and path > ? order by path limit 1000
 """
+_COME_BACK: Final = "select uri from forgotten where plain not in (select plain from uris)"
 _TURN: Final = "select number, path, size from files where number > ? and number <= ? order by number limit ?"
 
 
@@ -74,6 +78,8 @@ class ReadFiles:
         self._batches: set[BatchId] = set()
         self._number = self._turn = self._seen = 0
         self._listed: int | None = None
+        self.shortened: int | None = None
+        """When files were taken from the list, in microseconds since 1970."""
         with self._at_once():
             for query_id, batch_id, uri, path, size, *known in read:
                 self.add(BatchId(query_id, batch_id), uri, path, size, *known)
@@ -93,7 +99,10 @@ class ReadFiles:
         found = cls()
         with found._at_once():
             for row in files.select(*columns, f.unix_micros("written_at").alias("time")).toLocalIterator():
-                found.add(BatchId(row["query_id"], row["batch_id"]), *row[2:])
+                if row["uri"] == FORGOTTEN:
+                    found.shortened = row["time"]
+                else:
+                    found.add(BatchId(row["query_id"], row["batch_id"]), *row[2:])
         return found
 
     def add(
@@ -107,7 +116,7 @@ class ReadFiles:
         is_another = None not in {known_content, content} and known_content != content
         row = path, size if is_another else max(size, before), content, time
         self._files.execute(_ADD, row)
-        self._files.execute("insert or ignore into uris values (?, ?, ?)", (uri, batch.query_id, _plain(uri)))
+        self._files.execute("insert or ignore into uris values (?, ?, ?)", (uri, batch.query_id, path_of_uri(uri)))
         if content is not None and SHORT not in content:
             text, compressed, _ = content.partition(COMPRESSED)
             up_to = _WHOLE if compressed else size
@@ -128,21 +137,29 @@ class ReadFiles:
 
         Where the other name still has this text, the file is a copy, and counts as another one.
         """
-        text = (file.content or "").removesuffix(COMPRESSED)
+        text = text_of(file.content) or ""
         known = self._files.execute(_OF_TEXT, (text, file.broker or "")).fetchall()
         if any(_has_content(logs / path, path, text) for path, _ in known if path != file.path):
             return 0
         return max((up_to for _, up_to in known), default=0)
 
     def replaced(self, logs: Path, times: Mapping[str, LogTimes]) -> list[LogFile]:
-        """Return the files that have the name of one that was read, and another content, or one that is damaged."""
+        """Return the files that have the name of one that was read, and another content, or one that is damaged.
+
+        Also those with the name of one that was forgotten: Spark takes them for the files that it has listed before.
+        """
         stamps = stamps_below(logs)
-        return sorted(
+        found = [
             file
             for path, content, size, looked_at, time in self._known_contents()
             if (stamp := stamps(path)) is not None and self._is_new(path, size, looked_at, time, stamp)
             if (file := _another(logs, path, content, stamp, stamps, times)) is not None
-        )
+        ]
+        for (uri,) in self._files.execute(_COME_BACK).fetchall():
+            path = log_file(path_in_uri(logs), uri, 0).path
+            if (stamp := stamps(path)) is not None and (file := _another(logs, path, None, stamp, stamps, times)):
+                found.append(file)
+        return sorted(found)
 
     def _known_contents(self) -> Iterator[tuple[str, str, int, str | None, int | None]]:
         last = ""
@@ -177,35 +194,41 @@ class ReadFiles:
         Spark leaves out those that vanished, and says nothing.
         """
         if self._listed is None:
-            self._listed = self._accounted_for(checkpoint)
+            self._listed = -1 if (done := accounted_for(checkpoint)) is None else done
+            if self.shortened is not None:
+                self._remember(uri for number, uri in _listed(checkpoint, -1) if number <= self._listed)
         missed, last = set(), self._listed
         for number, uri in _listed(checkpoint, self._listed):
             last = max(last, number)
-            known = self._files.execute("select 1 from uris where plain = ?", (_plain(uri),)).fetchone()
-            if known is None:
+            if not self._has_uri(uri):
                 missed.add(uri)
         self._listed = last
         return sorted(missed)
+
+    def _remember(self, listed: Iterable[str]) -> None:
+        """Keep the files that Spark will not list again, and that are not in the tables any more."""
+        with self._at_once():
+            for uri in listed:
+                if not self._has_uri(uri):
+                    self._files.execute("insert or ignore into forgotten values (?, ?)", (path_of_uri(uri), uri))
+
+    def _has_uri(self, uri: str) -> bool:
+        return self._files.execute("select 1 from uris where plain = ?", (path_of_uri(uri),)).fetchone() is not None
 
     def account_for(self, checkpoint: Path) -> None:
         """Keep that all files which `missed` has looked at are in the tables, for later runs."""
         if self._listed is not None and self._listed >= 0:
             replace_text(checkpoint / _MARK, str(self._listed))
 
-    @staticmethod
-    def _accounted_for(checkpoint: Path) -> int:
-        """Return the newest number in Spark's list of files up to which all are in the tables."""
-        mark = checkpoint / _MARK
-        return int(mark.read_text(encoding="utf-8")) if mark.exists() else -1  # an older release kept none
-
     def unlisted(self, logs: Path) -> dict[str, str]:
         """Return the files that Spark leaves out of its lists without a word, and links, where they are not read.
 
         Each has its reason: a name that begins with ``_`` or ``.``, or a link, also one to a folder.
         """
-        return dict(sorted((path, reason) for path, reason in _left_out(logs) if not self._has_path(path)))
+        return dict(sorted((path, reason) for path, reason in _left_out(logs) if not self.has_path(path)))
 
-    def _has_path(self, path: str) -> bool:
+    def has_path(self, path: str) -> bool:
+        """Return whether a file with this name was read."""
         return self._files.execute("select 1 from files where path = ?", (path,)).fetchone() is not None
 
     def changed(self, logs: Path) -> list[str]:
@@ -230,20 +253,34 @@ class ReadFiles:
         yield from ((path, size) for _, path, size in turn)
 
 
+def accounted_for(checkpoint: Path) -> int | None:
+    """Return the newest number in Spark's list of files up to which all were in the tables.
+
+    None before the first run, and of an older release, which kept no number.
+    """
+    mark = checkpoint / _MARK
+    return int(mark.read_text(encoding="utf-8")) if mark.exists() else None
+
+
+def text_of(content: str | None) -> str | None:
+    """Return what of the content of a file stays when it is compressed."""
+    return content and content.removesuffix(COMPRESSED)
+
+
 def _another(
     logs: Path,
     path: str,
-    before: str,
+    before: str | None,
     stamp: tuple[int, object],
     stamps: Callable[[str], tuple[int, object] | None],
     times: Mapping[str, LogTimes],
 ) -> LogFile | None:
-    """Return the file that has the name of another one; None where it is the same, or has grown."""
+    """Return the file that has the name of another or a forgotten one; None where it is the same, or has grown."""
     file = log_file(path_in_uri(logs), uri_of(logs / path), stamp[0], times)
     file = file._replace(content=content_of(file))
     if file.content is None:  # damaged, or empty, or renamed just now
         return file if stamp[0] > 0 and stamps(path) == stamp else None
-    return None if has_grown_from(before, file) else file
+    return None if before is not None and has_grown_from(before, file) else file
 
 
 def _listed(checkpoint: Path, after: int) -> Iterator[tuple[int, str]]:
@@ -269,7 +306,7 @@ def _number(log: Path) -> int:
     return int(log.name.partition(".")[0])
 
 
-def _plain(uri: str) -> str:
+def path_of_uri(uri: str) -> str:
     """Return the path of a file for comparisons: Spark's own log spells it in another way than the rows."""
     path = urlsplit(uri).path
     while (decoded := unquote(path)) != path:
@@ -280,7 +317,7 @@ def _plain(uri: str) -> str:
 def _has_content(place: Path, path: str, text: str) -> bool:
     """Return whether the text of a file begins with that of another one."""
     content = content_of(LogFile(uri_of(place), path, None, 0)) if place.is_file() else None
-    return (content or "").removesuffix(COMPRESSED) == text
+    return text_of(content) == text
 
 
 def _left_out(logs: Path) -> Iterator[tuple[str, str]]:

@@ -90,11 +90,11 @@ def drain(
         write_batches(_files(spark, spark_path(logs)), checkpoint, write)
         missed = read.missed(checkpoint)
         if gone := _gone_files(missed, logs, times):
-            batch = BatchId(f"missed {sha256(chr(0).join(missed).encode()).hexdigest()}", 0)
-            parse(gone, [Piece(file) for file in gone], batch)  # one of them may be back
+            parse(gone, [Piece(file) for file in gone], _batch_of("missed", missed, read))  # one of them may be back
         read.account_for(checkpoint)
         for file in read.replaced(logs, times):
-            parse([file], *_of_replaced(file, read.read_up_to(file, logs)))
+            at = read.read_up_to(file, logs)
+            parse([file], pieces_behind(file, at), _batch_of("replaced", [file.path, str(file.content), str(at)], read))
     except PySparkException as error:
         if stopped.is_set():
             return
@@ -116,10 +116,13 @@ def _gone_files(uris: Sequence[str], logs: Path, times: Mapping[str, LogTimes]) 
     return [file for file in gone if not is_behind_link(logs, file.path)]
 
 
-def _of_replaced(file: LogFile, at: int) -> tuple[list[Piece], BatchId]:
-    """Return the pieces of a file that has got the name of another one, from a byte on, and a batch of its own."""
-    mark = sha256(f"{file.path}\0{file.content}\0{at}".encode()).hexdigest()
-    return pieces_behind(file, at), BatchId(f"replaced {mark}", 0)
+def _batch_of(kind: str, what: Sequence[str], read: ReadFiles) -> BatchId:
+    """Return the batch of a query that has one.
+
+    A file that was forgotten since has another one: Delta Lake would take its rows for written.
+    """
+    since = [] if read.shortened is None else [str(read.shortened)]
+    return BatchId(f"{kind} {sha256(chr(0).join([*what, *since]).encode()).hexdigest()}", 0)
 
 
 def _unread(files: Sequence[LogFile], read: ReadFiles, logs: Path) -> list[Piece]:

@@ -6,18 +6,22 @@ from datetime import datetime, timedelta
 from functools import reduce
 from hashlib import sha256
 from operator import or_
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pyspark.sql import Column, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from featuregate.errors import ConfigError
 from featuregate_fleet.evidence.principals import pattern_of
 from featuregate_fleet.stream.daily import daily_before, sum_days
+from featuregate_fleet.stream.read_files import FORGOTTEN
+from featuregate_fleet.stream.shortening import gone_files, old_parts
 from featuregate_fleet.tables.failures import one_line_failures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from featuregate_fleet.tables.delta import DeltaTables
 
@@ -34,6 +38,8 @@ _TIMES: Final = {
 """The tables of what was seen at a time. A line without a request has no time but that of its writing, and the time of
 a usage report may be that of its app, whose clock may be wrong."""
 
+_FILES: Final = "evidence_files"
+_COUNTS: Final = ("read", "rows", "quarantined")
 _CHOSEN: Final = "chosen"
 
 _CONNECTION: Final = r"(?:Closing socket for|Exception while processing request from) (\S+)"
@@ -46,6 +52,8 @@ class Removal(NamedTuple):
     rows: Mapping[str, Column]
     """Which rows, by table."""
     values: Mapping[str, Mapping[str, object]] | None
+    sums: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    """The columns whose sums over deleted rows stay, in one row, by table."""
 
 
 class RemovalPlan(NamedTuple):
@@ -57,11 +65,17 @@ class RemovalPlan(NamedTuple):
     """That of the rows and of what is done to them."""
 
 
-def retention(days: int, now: datetime) -> Removal:
+def retention(tables: DeltaTables, days: int, now: datetime, logs: Path | None = None) -> Removal:
     """Delete what was seen more than some days before today, in UTC.
 
     Records of coordinators go once they are overwritten, and topics once they were read again: the newest ones are what
-    is there now.
+    is there now. Files leave the list, and their counts stay, if they are not below ``logs`` any more; without it, all
+    of them stay.
+
+    Raises
+    ------
+    ConfigError
+        As `featuregate_fleet.stream.shortening.gone_files`, for ``logs``.
     """
     at = f.lit(now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=days))
     rows = {table: f.col(column) < at for table, column in _TIMES.items()}
@@ -69,7 +83,9 @@ def retention(days: int, now: datetime) -> Removal:
     rows["coordinator_records"] = (f.col("at") < at) & (f.col("offset") < last)
     newest = f.max("taken_at").over(Window.partitionBy("topic"))
     rows["coordinator_topics"] = (f.col("taken_at") < at) & (f.col("taken_at") < newest)
-    return Removal(rows, None)
+    gone = old_parts() if logs is None else old_parts() | gone_files(tables, logs)
+    rows[_FILES] = (f.col("written_at") < at) & (f.col("uri") != FORGOTTEN) & gone
+    return Removal(rows, None, {_FILES: _COUNTS})
 
 
 def forgetting(principal: str) -> Removal:
@@ -152,7 +168,9 @@ def remove(tables: DeltaTables, removal: Removal) -> None:
             tables.partition(table)
             found, chosen = tables.read(table), f.col(_CHOSEN)
             marked = found.withColumn(_CHOSEN, f.coalesce(rows, f.expr("false")))
-            if removal.values is None:
+            if table in removal.sums:
+                _shorten(tables, table, marked, removal.sums[table])
+            elif removal.values is None:
                 tables.rewrite(table, marked.where(~chosen).drop(_CHOSEN))
             else:
                 kinds = {field.name: field.dataType for field in found.schema}
@@ -163,6 +181,22 @@ def remove(tables: DeltaTables, removal: Removal) -> None:
                 # All at once: the condition has to see the row as it was.
                 tables.rewrite(table, marked.select([changed.get(name, f.col(name)).alias(name) for name in kinds]))
             tables.vacuum(table)
+
+
+def _shorten(tables: DeltaTables, table: str, marked: DataFrame, sums: tuple[str, ...]) -> None:
+    """Replace the chosen rows of files by one with their sums, and with those of such a row of before."""
+    if marked.where(_CHOSEN).isEmpty():
+        return
+    gone = f.col(_CHOSEN) | (f.col("uri") == FORGOTTEN)
+    total = marked.where(gone).agg(*(f.sum(name).alias(name) for name in sums), f.max("cluster").alias("cluster"))
+    fixed = {"path": f.lit(FORGOTTEN), "uri": f.lit(FORGOTTEN), "query_id": f.lit(""), "batch_id": f.lit(-1)}
+    fixed |= {"size": f.lit(0), "written_at": f.current_timestamp()}
+    named = {name: f.col(name) for name in (*sums, "cluster")} | fixed
+    columns = [
+        named.get(field.name, f.lit(None)).cast(field.dataType).alias(field.name)
+        for field in marked.drop(_CHOSEN).schema
+    ]
+    tables.rewrite(table, marked.where(~gone).drop(_CHOSEN).unionByName(total.select(columns)))
 
 
 def removed(tables: DeltaTables, removal: Removal, checksum: str | None) -> RemovalPlan:

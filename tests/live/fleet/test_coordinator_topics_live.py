@@ -107,7 +107,7 @@ def test_neither_a_lost_commit_nor_a_lost_checkpoint_changes_a_count(
         assert counted(again) == counted(first)
         assert not [row.group for row in again if (row.group or "").startswith("spark-")], "reading leaves no group"
 
-        overwritten = retention(-1, datetime.now(UTC)).rows["coordinator_records"]
+        overwritten = retention(tables, -1, datetime.now(UTC)).rows["coordinator_records"]
         remove(tables, Removal({"coordinator_records": overwritten}, None))
         newest: dict[tuple[Any, ...], int] = {}
         for row in again:

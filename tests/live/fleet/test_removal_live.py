@@ -89,7 +89,7 @@ def test_what_is_removed_was_shown_before(broker_log: Path, tmp_path: Path, caps
         found = DeltaTables(spark, tables, "c")
         assert min(row.last_seen for row in found.read("api_usage").collect()).year > 2020
         in_quarantine = forget(found)
-        old = Removal({"quarantine": retention(-1, datetime.now(UTC)).rows["quarantine"]}, None)
+        old = Removal({"quarantine": retention(found, -1, datetime.now(UTC)).rows["quarantine"]}, None)
         assert plan(found, old).counts == {"quarantine": found.read("quarantine").count()}
         remove(found, old)
         assert found.read("quarantine").count() == 0
@@ -97,6 +97,61 @@ def test_what_is_removed_was_shown_before(broker_log: Path, tmp_path: Path, caps
         compact(found, datetime.now(UTC))
         once = dict.fromkeys(found.names(), 1) | {"quarantine": 0}
         assert {name: len(data_files(tables, name)) for name in found.names()} == once
+
+
+def shorten(tables: DeltaTables, logs: Path) -> None:
+    """Take from the list what is older than tomorrow."""
+    all_old = retention(tables, -1, datetime.now(UTC), logs)
+    remove(tables, Removal({"evidence_files": all_old.rows["evidence_files"]}, None, all_old.sums))
+
+
+def listed(tables: DeltaTables) -> set[tuple[str, int]]:
+    """Return the files of the list, each with its lines."""
+    return {(row.path, row.read) for row in tables.read("evidence_files").collect()}
+
+
+@pytest.mark.usefixtures("jvm")
+def test_the_list_of_files_is_shortened_and_nothing_is_lost(tmp_path: Path) -> None:
+    """A file leaves the list once it is gone, and the counts of its lines stay.
+
+    Another file with its name is read, although Spark takes it for the first one, and so is one that comes back.
+    A file that has another name now is not read again, and neither is one that is still there.
+    """
+    logs, place = tmp_path / "logs" / "1", ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
+    logs.mkdir(parents=True)
+    run = ["fleet", "run", "--once", "--logs", str(logs.parent), *place]
+    texts = {name: long_text(name, lines) for name, lines in (("gone", 20), ("there", 21), ("renamed", 22))}
+    for name, text in texts.items():
+        (logs / name).write_text(text)
+        assert main(run) == 0
+    (logs / "last").write_text(long_text("last", 23))
+    assert main(run) == 0
+    for name in ("gone", "last"):
+        (logs / name).unlink()
+    (logs / "renamed").rename(logs / "new-name")
+    with local_session() as spark:
+        found = DeltaTables(spark, tmp_path / "tables", "c")
+        for _ in range(2):
+            shorten(found, logs.parent)
+            assert listed(found) == {("", 20), ("1/there", 21), ("1/renamed", 22), ("1/last", 23)}
+        assert main(run) == 0
+        assert read_line_counts(found).rows == 86
+        (logs / "gone").write_text(long_text("another one", 24))
+        assert main(run) == 0
+        assert read_line_counts(found).rows == 110
+        (logs / "gone").unlink()
+        shorten(found, logs.parent)
+        assert listed(found) == {("", 89), ("1/there", 21), ("1/new-name", 0)}
+        (logs / "gone").write_text(long_text("another one", 25))
+        assert main(run) == 0
+        assert main(run) == 0
+        assert read_line_counts(found).rows == 135, "its beginning was read before, under this name"
+        assert sum(row["count"] for row in found.read("api_usage").collect()) == 135
+
+
+def long_text(client: str, lines: int) -> str:
+    """Return requests of a client: more text than tells files apart."""
+    return "".join(f"{line_of(document(clientId=client, correlationId=each))}\n" for each in range(lines))
 
 
 def lines_of(principal: str, host: str) -> list[str]:

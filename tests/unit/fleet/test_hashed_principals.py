@@ -151,7 +151,7 @@ def test_a_name_is_not_forgotten_without_the_key(tmp_path: Path):
 def test_a_principal_is_forgotten_by_its_name_or_its_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The rows have its hash alone, which the command takes without a key."""
     monkeypatch.setenv("FLEET_KEY", "0123456789abcdef")
-    monkeypatch.setattr(forget, "run_removal", lambda _, made: made())
+    monkeypatch.setattr(forget, "run_removal", lambda _, made: made(None))
     monkeypatch.setattr(forget, "_removal", str)
     keep_names(tmp_path, "c", NAMES)
     by_name = ("--principal", "User:billing", "--hash-principals", "env:FLEET_KEY")

@@ -71,6 +71,27 @@ def test_a_later_run_looks_at_what_was_listed_since(tmp_path: Path):
     assert read("a").missed(tmp_path) == [uri_of("gone")]
 
 
+@pytest.mark.parametrize("shortened", [True, False])
+def test_a_file_with_a_forgotten_name_is_found(tmp_path: Path, shortened: bool):  # noqa: FBT001
+    """Spark lists it no more, because it has listed one with this name. The run reads it, once."""
+    logs, checkpoint = tmp_path / "logs", tmp_path / "checkpoint"
+    (logs / "1").mkdir(parents=True)
+    folder = checkpoint / "sources" / "0"
+    folder.mkdir(parents=True)
+    entry = {"path": (logs / "1" / "forgotten").as_uri(), "timestamp": 1, "batchId": 0}
+    (folder / "0").write_text(f"v1\n{json.dumps(entry)}")
+    (checkpoint / "files_accounted_for").write_text("0")
+    files = ReadFiles()
+    files.shortened = 1 if shortened else None
+    assert files.missed(checkpoint) == []
+    assert files.replaced(logs, IN_UTC) == []
+    (logs / "1" / "forgotten").write_text(LONG)
+    found = files.replaced(logs, IN_UTC)
+    assert [file.path for file in found] == ["1/forgotten"] * shortened
+    files.add_all(BatchId("replaced", 0), found)
+    assert files.replaced(logs, IN_UTC) == []
+
+
 @pytest.mark.parametrize(("later", "size", "opened"), [(3600, 0, 0), (0, 0, 1), (3600, 1, 1)])
 def test_a_file_is_opened_where_it_may_have_changed_since_its_row_was_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: int, size: int, opened: int

@@ -15,8 +15,10 @@ from featuregate_fleet.tables.locks import no_other_writer
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
+    from pathlib import Path
 
     from featuregate_fleet.stream.upkeep import Removal
+    from featuregate_fleet.tables.delta import DeltaTables
 
 
 def add_removal_options(parser: argparse.ArgumentParser) -> None:
@@ -27,14 +29,19 @@ def add_removal_options(parser: argparse.ArgumentParser) -> None:
     add_tables_options(parser)
 
 
-def run_removal(args: argparse.Namespace, made: Callable[[], Removal]) -> int:
-    """Print what would be removed and its checksum, or remove it if that is the checksum that was given."""
+def run_removal(args: argparse.Namespace, made: Callable[[DeltaTables], Removal], *reads: Path) -> int:
+    """Print what would be removed and its checksum, or remove it if that is the checksum that was given.
+
+    ``reads`` are folders that ``made`` looks at.
+    """
     folder = tables_folder(args)
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
     from featuregate_fleet.stream.upkeep import removed  # noqa: PLC0415 - Spark
 
-    with no_other_writer(folder, args.cluster), local_session(args.jars, topics=False, s3=on_s3(folder)) as spark:
-        tables, removal = open_tables(spark, args), made()
+    s3 = on_s3(folder, *reads)
+    with no_other_writer(folder, args.cluster), local_session(args.jars, topics=False, s3=s3) as spark:
+        tables = open_tables(spark, args)
+        removal = made(tables)
         try:
             found = removed(tables, removal, args.checksum)
         except ConfigError as error:

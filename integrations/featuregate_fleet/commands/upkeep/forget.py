@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     names = pseudonyms(args)
     if not args.principal.startswith(HASHED):
         check_names(tables_folder(args), args.cluster, names)
-    return run_removal(args, lambda: _removal(names.of(args.principal) if names else args.principal))
+    return run_removal(args, lambda _: _removal(names.of(args.principal) if names else args.principal))
 
 
 def _removal(principal: str) -> Removal:
