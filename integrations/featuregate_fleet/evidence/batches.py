@@ -7,6 +7,7 @@ of the lines about a refused request.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -40,7 +41,7 @@ from featuregate_fleet.evidence.text import LINES, LONGEST, Unreadable, lines_be
 from featuregate_fleet.evidence.wall_times import placed, to_utc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 _SEEN: Final = pa.struct([*FIELDS, ("outcome", pa.string()), ("in_utc", pa.bool_())])
 _OF_LINE: Final = ("client_id", "client_host")
@@ -208,11 +209,12 @@ class _Parser:
 
     def _read_others(self, lines: pa.RecordBatch, numbers: list[int]) -> _Found:
         """Read the lines with these numbers, which the fast path has left."""
-        found, values = _Found(), lines["value"]
-        for number in numbers:
-            line, at, length = (lines[name][number].as_py() for name in LINES.names)
+        found, values, layout = _Found(), lines["value"], self._layout
+        texts, ats, lengths = lines.take(pa.array(numbers, pa.int64())).columns
+        for number, text, at, length in zip(numbers, texts, ats.to_pylist(), lengths.to_pylist(), strict=True):
+            line = text.as_py()  # one at a time: they may be long
             part = Part(at, length, line)
-            unwrapped = unwrap(line[:_HEAD] if length > LONGEST else line, self._layout)
+            unwrapped = unwrap(line[:_HEAD] if length > LONGEST else line, layout)
             self.text_log = self.text_log or is_of_text_log(unwrapped.text)
             if length > LONGEST:
                 self._lost(Joined(unwrapped, (part,)), TOO_LONG, found)
@@ -220,8 +222,7 @@ class _Parser:
             whole, lost = self.partial.add(unwrapped, part) if self.file.broker else (Joined(unwrapped), None)
             if lost:
                 self._lost(lost, CUT, found)
-            previous = values[number - 1].as_py() if number else self.previous
-            match _understand(whole.line, previous) if whole else None:
+            match _understand(whole.line, partial(self._before, values, number)) if whole else None:
                 case LoggedRequest() | Refusal() | None if self.file.broker is None:
                     found.quarantined.append(self._quarantined(part, UNKNOWN_BROKER))
                 case LoggedRequest() as request:
@@ -233,6 +234,9 @@ class _Parser:
                 case str() as reason if whole:
                     self._lost(Joined(whole.line, (*whole.parts, part)), reason, found)
         return found
+
+    def _before(self, values: pa.StringArray, number: int) -> str:
+        return str(values[number - 1].as_py()) if number else self.previous
 
     def _lost(self, line: Joined, reason: str, found: _Found) -> None:
         """Put a line into quarantine, with its parts, and keep what its head says."""
@@ -261,7 +265,7 @@ class _Parser:
         }
 
 
-def _understand(line: Unwrapped, previous: str) -> LoggedRequest | Refusal | str | None:
+def _understand(line: Unwrapped, previous: Callable[[], str]) -> LoggedRequest | Refusal | str | None:
     """Return what a line says, the reason why it is for the quarantine, or None for a line of a refusal."""
     found = read_unwrapped(line)
     if found != NO_REQUEST:
@@ -272,7 +276,7 @@ def _understand(line: Unwrapped, previous: str) -> LoggedRequest | Refusal | str
         if is_header(one.text):
             before, understood = one, None
         elif is_reason(one.text):
-            before = before or unwrap(previous, line.layout)
+            before = before or unwrap(previous(), line.layout)
             if (refusal := refusal_of(one.text, before)) is not None:
                 return refusal
             # Where a file or a micro-batch begins with a reason, the line before it with the time is not here.
