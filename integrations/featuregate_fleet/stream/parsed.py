@@ -19,7 +19,7 @@ from featuregate_spark.arrow_tables import from_arrow, to_arrow
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -50,6 +50,7 @@ def write_parsed(
     Then it does not know that it had this batch: do not call this for one that ``evidence_files`` has.
     """
     parsed = parsed.persist()
+    missing: list[MissingRequests] = []
     try:
         files = to_arrow(file_rows(parsed))  # a row for each file, and the lines are parsed here
         text_logs = text_logs_of(files)
@@ -58,12 +59,15 @@ def write_parsed(
             written["quarantine"] = quarantine_rows(parsed, text_logs)
         if kept is not KeptLines.NONE:
             written["log_lines"] = parsed.where("log_lines is not null").select("log_lines.*")
-        _append_to_all(tables, written, batch)
+        _at_once(
+            lambda: missing.extend(_missing_requests(parsed, files.to_pylist())),
+            *(partial(tables.append, table, rows, batch) for table, rows in written.items()),
+        )
         done = from_arrow(parsed.sparkSession, files)
         tables.append("evidence_files", done, batch)  # last, because it says that the files are done
-        return _missing_requests(parsed, files.to_pylist())
     finally:
         parsed.unpersist()
+    return missing
 
 
 def _missing_requests(parsed: DataFrame, files: Sequence[Mapping[str, Any]]) -> list[MissingRequests]:
@@ -89,17 +93,17 @@ def _missing_requests(parsed: DataFrame, files: Sequence[Mapping[str, Any]]) -> 
     ]
 
 
-def _append_to_all(tables: Tables, written: Mapping[str, DataFrame], batch: BatchId) -> None:
-    """Append to several tables at once: most of a transaction runs on one core, or waits for the file system."""
+def _at_once(*steps: Callable[[], None]) -> None:
+    """Take several steps at once: most of a transaction runs on one core, or waits for the file system."""
     failures: list[Exception] = []
 
-    def append(table: str, rows: DataFrame) -> None:
+    def take(step: Callable[[], None]) -> None:
         try:
-            tables.append(table, rows, batch)
+            step()
         except Exception as error:  # noqa: BLE001 - raised again in the thread that waits
             failures.append(error)
 
-    threads = [InheritableThread(target=append, args=of_table) for of_table in written.items()]
+    threads = [InheritableThread(target=take, args=(step,)) for step in steps]
     for thread in threads:
         thread.start()
     for thread in threads:
