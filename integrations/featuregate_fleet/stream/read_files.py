@@ -78,6 +78,7 @@ class ReadFiles:
         self._batches: set[BatchId] = set()
         self._number = self._turn = self._seen = 0
         self._listed: int | None = None
+        self._left_out: list[str] = []
         self.shortened: int | None = None
         """When files were taken from the list, in microseconds since 1970."""
         with self._at_once():
@@ -194,10 +195,10 @@ class ReadFiles:
         Spark leaves out those that vanished, and says nothing.
         """
         if self._listed is None:
-            self._listed = -1 if (done := accounted_for(checkpoint)) is None else done
+            self._listed, self._left_out = _mark(checkpoint) or (-1, [])
             if self.shortened is not None:
                 self._remember(uri for number, uri in _listed(checkpoint, -1) if number <= self._listed)
-        missed, last = set(), self._listed
+        missed, last = {uri for uri in self._left_out if not self._has_uri(uri)}, self._listed
         for number, uri in _listed(checkpoint, self._listed):
             last = max(last, number)
             if not self._has_uri(uri):
@@ -215,10 +216,14 @@ class ReadFiles:
     def _has_uri(self, uri: str) -> bool:
         return self._files.execute("select 1 from uris where plain = ?", (path_of_uri(uri),)).fetchone() is not None
 
-    def account_for(self, checkpoint: Path) -> None:
-        """Keep that all files which `missed` has looked at are in the tables, for later runs."""
+    def account_for(self, checkpoint: Path, left_out: Iterable[str]) -> None:
+        """Keep that all files which `missed` has looked at are in the tables, for later runs, but those left out.
+
+        These are behind links: a file may get the name later, and Spark will not list it again.
+        """
+        self._left_out = list(left_out)
         if self._listed is not None and self._listed >= 0:
-            replace_text(checkpoint / _MARK, str(self._listed))
+            replace_text(checkpoint / _MARK, "\n".join([str(self._listed), *self._left_out]))
 
     def unlisted(self, logs: Path) -> dict[str, str]:
         """Return the files that Spark leaves out of its lists without a word, and links, where they are not read.
@@ -253,13 +258,21 @@ class ReadFiles:
         yield from ((path, size) for _, path, size in turn)
 
 
-def accounted_for(checkpoint: Path) -> int | None:
-    """Return the newest number in Spark's list of files up to which all were in the tables.
+def is_accounted_for(checkpoint: Path) -> bool:
+    """Return whether a run of this release has compared Spark's list of files with the tables."""
+    return _mark(checkpoint) is not None
+
+
+def _mark(checkpoint: Path) -> tuple[int, list[str]] | None:
+    """Return the newest number in Spark's list of files up to which all were in the tables, and the files left out.
 
     None before the first run, and of an older release, which kept no number.
     """
     mark = checkpoint / _MARK
-    return int(mark.read_text(encoding="utf-8")) if mark.exists() else None
+    if not mark.exists():
+        return None
+    number, *left_out = mark.read_text(encoding="utf-8").splitlines()
+    return int(number), left_out
 
 
 def text_of(content: str | None) -> str | None:

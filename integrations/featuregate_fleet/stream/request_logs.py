@@ -91,7 +91,7 @@ def drain(
         missed = read.missed(checkpoint)
         if gone := _gone_files(missed, logs, times):
             parse(gone, [Piece(file) for file in gone], _batch_of("missed", missed, read))  # one of them may be back
-        read.account_for(checkpoint)
+        read.account_for(checkpoint, sorted(set(missed) - {file.uri for file in gone}))
         for file in read.replaced(logs, times):
             at = read.read_up_to(file, logs)
             parse([file], pieces_behind(file, at), _batch_of("replaced", [file.path, str(file.content), str(at)], read))

@@ -13,7 +13,7 @@ from featuregate_fleet.evidence.paths import log_file
 from featuregate_fleet.evidence.reasons import OF_FILES
 from featuregate_fleet.files.pieces import content_of
 from featuregate_fleet.files.storage import is_local, path_in_uri, sizes_below, uri_of
-from featuregate_fleet.stream.read_files import ReadFiles, accounted_for, path_of_uri, text_of
+from featuregate_fleet.stream.read_files import ReadFiles, is_accounted_for, path_of_uri, text_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +53,7 @@ def gone_files(tables: Tables, logs: Path) -> Column:
     """
     if is_local(logs) and not logs.is_dir():
         raise ConfigError("logs", f"{logs} is not a folder, so that all files would count as gone")
-    if accounted_for(tables.checkpoint("request_logs")) is None:
+    if not is_accounted_for(tables.checkpoint("request_logs")):
         raise ConfigError(
             "logs", "no run of this release has read files into these tables: run 'fleet run --once' first"
         )

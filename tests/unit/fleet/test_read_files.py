@@ -63,12 +63,23 @@ def test_a_later_run_looks_at_what_was_listed_since(tmp_path: Path):
     """A number is beside Spark's list, and goes with it."""
     lists(tmp_path, "0", (0, "a"), (0, "b"))
     files = read("a", "b")
-    files.account_for(tmp_path)
+    files.account_for(tmp_path, [])
     assert [path.name for path in tmp_path.iterdir()] == ["sources"], "nothing was looked at"
     assert files.missed(tmp_path) == []
-    files.account_for(tmp_path)
+    files.account_for(tmp_path, [])
     lists(tmp_path, "1", (1, "gone"))
     assert read("a").missed(tmp_path) == [uri_of("gone")]
+
+
+def test_a_file_that_was_left_out_is_looked_at_again(tmp_path: Path):
+    """It was behind a link: a file that gets its name later is listed no more."""
+    lists(tmp_path, "0", (0, "a"), (0, "linked"), (0, "also linked"))
+    files = read("a")
+    left_out = files.missed(tmp_path)
+    files.account_for(tmp_path, left_out)
+    assert files.missed(tmp_path) == left_out, "in the same run"
+    later = read("a", "linked")
+    assert later.missed(tmp_path) == [uri_of("also linked")]
 
 
 @pytest.mark.parametrize("shortened", [True, False])
