@@ -7,7 +7,7 @@ import os
 from contextlib import contextmanager
 from pathlib import Path
 from sqlite3 import connect
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 from weakref import finalize
 
@@ -61,6 +61,15 @@ _COME_BACK: Final = "select uri from forgotten where plain not in (select plain 
 _TURN: Final = "select number, path, size from files where number > ? and number <= ? order by number limit ?"
 
 
+class _Accounted(NamedTuple):
+    """How far Spark's list of files was compared with the tables."""
+
+    number: int
+    """The newest one in the list."""
+    left_out: list[str]
+    """The files up to there that are in no table: those behind links."""
+
+
 class ReadFiles:
     """The files of a cluster that were read, and the micro-batches that did.
 
@@ -78,7 +87,7 @@ class ReadFiles:
         self._batches: set[BatchId] = set()
         self._number = self._turn = self._seen = 0
         self._listed: int | None = None
-        self._left_out: list[str] = []
+        self._accounted = _Accounted(-1, [])
         self.shortened: int | None = None
         """When files were taken from the list, in microseconds since 1970."""
         with self._at_once():
@@ -195,10 +204,11 @@ class ReadFiles:
         Spark leaves out those that vanished, and says nothing.
         """
         if self._listed is None:
-            self._listed, self._left_out = _mark(checkpoint) or (-1, [])
+            self._accounted = _mark(checkpoint) or self._accounted
+            self._listed = self._accounted.number
             if self.shortened is not None:
                 self._remember(uri for number, uri in _listed(checkpoint, -1) if number <= self._listed)
-        missed, last = {uri for uri in self._left_out if not self._has_uri(uri)}, self._listed
+        missed, last = {uri for uri in self._accounted.left_out if not self._has_uri(uri)}, self._listed
         for number, uri in _listed(checkpoint, self._listed):
             last = max(last, number)
             if not self._has_uri(uri):
@@ -221,9 +231,10 @@ class ReadFiles:
 
         These are behind links: a file may get the name later, and Spark will not list it again.
         """
-        self._left_out = list(left_out)
-        if self._listed is not None and self._listed >= 0:
-            replace_text(checkpoint / _MARK, "\n".join([str(self._listed), *self._left_out]))
+        accounted = self._accounted if self._listed is None else _Accounted(self._listed, list(left_out))
+        if accounted != self._accounted:
+            replace_text(checkpoint / _MARK, json.dumps(accounted._asdict()))
+            self._accounted = accounted
 
     def unlisted(self, logs: Path) -> dict[str, str]:
         """Return the files that Spark leaves out of its lists without a word, and links, where they are not read.
@@ -233,8 +244,9 @@ class ReadFiles:
         return dict(sorted((path, reason) for path, reason in _left_out(logs) if not self.has_path(path)))
 
     def has_path(self, path: str) -> bool:
-        """Return whether a file with this name was read."""
-        return self._files.execute("select 1 from files where path = ?", (path,)).fetchone() is not None
+        """Return whether a file with this name was read. One of which the name is no text is in no table."""
+        found = self._files.execute("select 1 from files where path = cast(? as text)", (os.fsencode(path),))
+        return found.fetchone() is not None
 
     def changed(self, logs: Path) -> list[str]:
         """Return the files of another size than when they were read: what is new in them is not read.
@@ -263,16 +275,10 @@ def is_accounted_for(checkpoint: Path) -> bool:
     return _mark(checkpoint) is not None
 
 
-def _mark(checkpoint: Path) -> tuple[int, list[str]] | None:
-    """Return the newest number in Spark's list of files up to which all were in the tables, and the files left out.
-
-    None before the first run, and of an older release, which kept no number.
-    """
+def _mark(checkpoint: Path) -> _Accounted | None:
+    """Return what a run has kept. None before the first run, and of an older release, which kept nothing."""
     mark = checkpoint / _MARK
-    if not mark.exists():
-        return None
-    number, *left_out = mark.read_text(encoding="utf-8").splitlines()
-    return int(number), left_out
+    return _Accounted(**json.loads(mark.read_text(encoding="utf-8"))) if mark.exists() else None
 
 
 def text_of(content: str | None) -> str | None:
@@ -301,22 +307,14 @@ def _listed(checkpoint: Path, after: int) -> Iterator[tuple[int, str]]:
 
     Each number has a file. Each tenth one also has the entries of those before.
     """
-    for log in _logs(checkpoint):
-        if _number(log) > after:
+    for log in (checkpoint / "sources" / "0").glob("[0-9]*"):
+        if int(log.name.partition(".")[0]) > after:
             with log.open(encoding="utf-8") as lines:
                 next(lines, None)  # the version of the format
                 for line in lines:
                     if int(line.rpartition(_BATCH)[2].rstrip("}\n")) > after:
                         entry = json.loads(line)
                         yield entry["batchId"], entry["path"]
-
-
-def _logs(checkpoint: Path) -> Iterator[Path]:
-    return (checkpoint / "sources" / "0").glob("[0-9]*")
-
-
-def _number(log: Path) -> int:
-    return int(log.name.partition(".")[0])
 
 
 def path_of_uri(uri: str) -> str:

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from featuregate_fleet.evidence.paths import IN_UTC, LogFile
+from featuregate_fleet.evidence.unread import UNLISTED
 from featuregate_fleet.files.pieces import content_of
 from featuregate_fleet.stream import read_files as module
 from featuregate_fleet.stream.read_files import ReadFiles
@@ -73,13 +74,22 @@ def test_a_later_run_looks_at_what_was_listed_since(tmp_path: Path):
 
 def test_a_file_that_was_left_out_is_looked_at_again(tmp_path: Path):
     """It was behind a link: a file that gets its name later is listed no more."""
-    lists(tmp_path, "0", (0, "a"), (0, "linked"), (0, "also linked"))
+    lists(tmp_path, "0", (0, "a"), (0, "linked"), (0, "also\u2028linked"))
     files = read("a")
     left_out = files.missed(tmp_path)
     files.account_for(tmp_path, left_out)
     assert files.missed(tmp_path) == left_out, "in the same run"
     later = read("a", "linked")
-    assert later.missed(tmp_path) == [uri_of("also linked")]
+    assert later.missed(tmp_path) == [uri_of("also\u2028linked")]
+
+
+def test_a_name_that_is_no_text_is_one_that_was_not_read(tmp_path: Path):
+    """As an archive of another encoding leaves it: Python keeps the byte as half of a surrogate pair."""
+    (tmp_path / "1").mkdir()
+    name = os.fsdecode(b"1/_caf\xe9")
+    (tmp_path / name).write_text("a line")
+    assert read("a").unlisted(tmp_path) == {name: UNLISTED}
+    assert read("_é").has_path("1/_é")
 
 
 @pytest.mark.parametrize("shortened", [True, False])
@@ -91,7 +101,7 @@ def test_a_file_with_a_forgotten_name_is_found(tmp_path: Path, shortened: bool):
     folder.mkdir(parents=True)
     entry = {"path": (logs / "1" / "forgotten").as_uri(), "timestamp": 1, "batchId": 0}
     (folder / "0").write_text(f"v1\n{json.dumps(entry)}")
-    (checkpoint / "files_accounted_for").write_text("0")
+    (checkpoint / "files_accounted_for").write_text('{"number": 0, "left_out": []}')
     files = ReadFiles()
     files.shortened = 1 if shortened else None
     assert files.missed(checkpoint) == []
