@@ -47,6 +47,12 @@ def test_a_decision_is_json_with_each_reason() -> None:
     }
 
 
+def test_a_reason_is_printed_with_its_condition() -> None:
+    """An app that logs its reasons has no need to put them together."""
+    (reason, *_) = evaluate(view(broker(2, txn=2)), TXN).reasons
+    assert str(reason) == f"TxnOffsetCommit>=3: broker 2 ({reason.address}) serves TxnOffsetCommit 0..2"
+
+
 # ---------------------------------------------------------------- API conditions
 
 
