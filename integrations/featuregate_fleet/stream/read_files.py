@@ -244,7 +244,7 @@ class ReadFiles:
         return dict(sorted((path, reason) for path, reason in _left_out(logs) if not self.has_path(path)))
 
     def has_path(self, path: str) -> bool:
-        """Return whether a file with this name was read. One of which the name is no text is in no table."""
+        """Return whether a file with this name was read. A name that is not text is in no table."""
         found = self._files.execute("select 1 from files where path = cast(? as text)", (os.fsencode(path),))
         return found.fetchone() is not None
 
