@@ -53,6 +53,18 @@ class Offering:
         return frame(payload) if asked is None else offered(payload, asked, offer)
 
 
+async def _end(ways: list[asyncio.Task[None]], writers: tuple[asyncio.StreamWriter, ...]) -> None:
+    """End both ways of a connection. Each part is closed before the first await, which may be cancelled."""
+    for way in ways:
+        way.cancel()
+    for writer in writers:
+        writer.close()
+    await asyncio.gather(*ways, return_exceptions=True)
+    for writer in writers:
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
 class Recorder:
     """Listens on ports of this machine, until ``close()``."""
 
@@ -63,6 +75,7 @@ class Recorder:
         """By client id: the name and the version of the software."""
         self._loop = LoopThread("recorder")
         self._servers: list[asyncio.Server] = []
+        self._passing: set[asyncio.Task[None]] = set()
 
     def listen(self, target: Callable[[], int], offer: Offer | None = None) -> int:
         """Open a port in front of another port, which is asked for at each connection; return it.
@@ -70,8 +83,11 @@ class Recorder:
         With an ``offer``, clients of this port see its API versions in place of the broker's.
         """
 
-        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await self._pass_on(reader, writer, target(), Offering(offer))
+        def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            passing = asyncio.ensure_future(self._pass_on(reader, writer, target(), Offering(offer)))
+            self._passing.add(passing)
+            passing.add_done_callback(self._passing.discard)
+            passing.add_done_callback(lambda _: writer.transport.abort())  # it may be cancelled before it begins
 
         server = self._loop.run(asyncio.start_server(connected, "127.0.0.1", 0))
         self._servers.append(server)
@@ -80,9 +96,15 @@ class Recorder:
 
     def close(self) -> None:
         """Stop to listen, and close all connections."""
-        for server in self._servers:
-            self._loop.loop.call_soon_threadsafe(server.close)
+        self._loop.run(self._stop_listening())
         self._loop.close()
+
+    async def _stop_listening(self) -> None:
+        for listening in (each for server in self._servers for each in server.sockets):
+            asyncio.get_running_loop().remove_reader(listening)
+        await asyncio.sleep(0)  # what is accepted begins: a server that is closed before loses it
+        for server in self._servers:
+            server.close()
 
     async def _pass_on(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int, offering: Offering
@@ -90,7 +112,6 @@ class Recorder:
         try:
             from_broker, to_broker = await asyncio.open_connection("127.0.0.1", port)
         except OSError:
-            writer.close()
             return
         frames = FrameReader(LARGEST_REQUEST)
 
@@ -112,13 +133,7 @@ class Recorder:
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
-            for open_end in (writer, to_broker):
-                open_end.close()
-                with suppress(OSError):
-                    await open_end.wait_closed()
+            await _end(ways, (writer, to_broker))
 
     def _record(self, payload: bytes) -> None:
         """Record one request. A token after SaslHandshake 0 has no header, and no key of an API in its place."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import socket
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -44,6 +46,22 @@ def test_the_recorder_keeps_requests_and_software_by_client_id():
         assert 18 in {key for key, _ in recorder.sent["recorded"]}
     finally:
         recorder.close()
+
+
+@pytest.mark.parametrize("gone", range(4))
+def test_the_recorder_leaves_no_connection_open(gone: int):
+    """Clients come and go while it is closed: what is left open warns when it is collected, in any later test."""
+    with FakeCluster(1, release="4.2") as cluster:
+        for _ in range(20):
+            recorder = client_recorder.Recorder()
+            port = recorder.listen(lambda: cluster.brokers[0].port)
+            clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(3)]
+            for client in clients[:gone]:
+                client.close()
+            recorder.close()
+            for client in clients:
+                client.close()
+    gc.collect()
 
 
 def test_tokens_without_a_header_are_no_requests():
