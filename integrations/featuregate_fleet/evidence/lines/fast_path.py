@@ -129,8 +129,10 @@ def read_lines(lines: pa.Array) -> FastLines:
     first = lines[0].as_py() if len(lines) else ""
     pattern = f"^{_CRI}{_HEAD}" if re.match(_CRI, first or "", re.ASCII) else f"^{_HEAD}"
     head = pc.extract_regex(pc.binary_slice(texts, 0, _HEAD_LENGTH), pattern)
-    _, tail = _halves(pc.binary_slice(texts, -_TAIL_LENGTH, None), _CONNECTION)
-    times, client_text = _halves(tail, _BEHIND_TIMES)
+    tail, at_mark = _split_at_last(pc.binary_slice(texts, -_TAIL_LENGTH, None), _BEHIND_TIMES)
+    client_text = pc.take(tail, pc.add(at_mark, 1))
+    before_times, at_mark = _split_at_last(pc.take(tail, at_mark), _CONNECTION)
+    times = pc.take(before_times, pc.add(at_mark, 1))
     api, client = _read_once(_API, pc.struct_field(head, "api")), _read_once(_CLIENT, client_text)
     try:
         time = pc.cast(_iso(pc.struct_field(head, "time")), FIELDS.field("time").type)
@@ -152,11 +154,13 @@ def nothing_read(count: int) -> FastLines:
     return FastLines(pa.repeat(pa.scalar(value=False), count), time, texts, texts, api, client)
 
 
-def _halves(texts: pa.Array, mark: str) -> tuple[pa.Array, pa.Array]:
-    """Return what is before the last mark of each text, and what is behind it; null for a text without one."""
+def _split_at_last(texts: pa.Array, mark: str) -> tuple[pa.Array, pa.Array]:
+    """Split texts at their last mark; return all halves, and which one is before the mark: null without a mark.
+
+    To take halves is to copy them, so that only the ones that are needed are taken.
+    """
     halves = pc.split_pattern(texts, mark, max_splits=1, reverse=True)
-    before = pc.if_else(pc.equal(pc.list_value_length(halves), 2), halves.offsets[:-1], None)
-    return pc.take(halves.values, before), pc.take(halves.values, pc.add(before, 1))
+    return halves.values, pc.if_else(pc.equal(pc.list_value_length(halves), 2), halves.offsets[:-1], None)
 
 
 def _client_hosts(times: pa.Array) -> pa.Array:
@@ -164,7 +168,7 @@ def _client_hosts(times: pa.Array) -> pa.Array:
     parts = pc.split_pattern(times, "-", max_splits=2)
     second = pc.if_else(pc.equal(pc.list_value_length(parts), 3), pc.add(parts.offsets[:-1], 1), None)
     clients = pc.take(parts.values, second)
-    return pc.cast(_halves(clients, ":")[0], pa.string())
+    return pc.cast(pc.take(*_split_at_last(clients, ":")), pa.string())
 
 
 def _read_once(pattern: str, texts: pa.Array) -> SharedTexts:
