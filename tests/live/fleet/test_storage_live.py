@@ -20,7 +20,7 @@ pytest.importorskip("upath")
 from featuregate_fleet.files.storage import storage_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(3000)]
@@ -93,7 +93,28 @@ def test_a_storage_has_what_a_disk_has(tmp_path: Path, monkeypatch: pytest.Monke
     assert not {path.name for path in tmp_path.iterdir()} - {"logs", "tables"}, "a folder is made out of a URI"
 
 
-def test_tables_in_a_catalog_have_what_a_folder_has(tmp_path: Path) -> None:
+def in_memory(folder: Path) -> dict[str, str]:
+    return {}
+
+
+def in_hive(folder: Path) -> dict[str, str]:
+    """Configure Spark as its users do for a metastore of Hive, which is Hive's own in the JVM, with a database."""
+    folder.mkdir()
+    (folder / "spark-defaults.conf").write_text(
+        f"spark.sql.catalogImplementation hive\nspark.sql.warehouse.dir {folder / 'warehouse'}\n"
+    )
+    properties = {
+        "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder / 'metastore'};create=true",
+        "datanucleus.schema.autoCreateAll": "true",
+        "hive.metastore.schema.verification": "false",
+    }
+    texts = [f"<property><name>{name}</name><value>{text}</value></property>" for name, text in properties.items()]
+    (folder / "hive-site.xml").write_text(f"<configuration>{''.join(texts)}</configuration>")
+    return {"SPARK_CONF_DIR": str(folder)}
+
+
+@pytest.mark.parametrize("catalog", [in_memory, in_hive])
+def test_tables_in_a_catalog_have_what_a_folder_has(tmp_path: Path, catalog: Callable[[Path], dict[str, str]]) -> None:
     """They are read, appended to, replaced, joined, shortened and vacuumed by name.
 
     The folder has checkpoints and locks alone.
@@ -104,7 +125,11 @@ def test_tables_in_a_catalog_have_what_a_folder_has(tmp_path: Path) -> None:
     )
     for each in (here, named):
         storage_runs.write_logs(storage_path("", each["logs"] or ""), 0)
-    in_folder, in_catalog = runs(Store("", {}), here, named)
+    in_folder, in_catalog = runs(Store("", catalog(tmp_path / "conf")), here, named)
     assert in_catalog == in_folder
     assert (in_catalog["left"], {*in_catalog["stale"].values()}) == (0, {0}), "no file of an earlier version is left"
     assert [path.name for path in (tmp_path / "state").iterdir() if not path.name.startswith(".")] == ["_checkpoints"]
+    if catalog is in_hive:
+        assert (tmp_path / "conf/warehouse/kafka.db/api_usage/_delta_log").is_dir(), (
+            "a table is not in Hive's warehouse"
+        )
