@@ -13,6 +13,8 @@ CHANGED: Final = "changed"
 """The file has another size than when it was read: a log may have grown, or another one has got its name."""
 UNLISTED: Final = "unlisted"
 """Spark leaves the file out of its lists: its name, or that of a folder, begins with ``_``."""
+UNDECODED: Final = "undecoded"
+"""The name of the file, or of a folder, is not valid in the encoding of the JVM: Spark finds no file."""
 LINKED: Final = "linked"
 """A symbolic link, to a file or a folder: it may name any file of the host that reads."""
 

@@ -16,6 +16,7 @@ from featuregate_fleet.stream.log_levels import keep_log_levels
 from featuregate_fleet.stream.log_topic import drain_log_topic
 from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.stream.request_logs import drain
+from featuregate_fleet.stream.session import encoding_of_names
 from featuregate_fleet.stream.unread_files import MissingEvidence, UnreadFiles
 from featuregate_fleet.stream.usage_topic import drain_usage, was_read
 from featuregate_fleet.tables.failures import one_line_failures
@@ -71,7 +72,11 @@ class Ingestion:
         self._say = say
         # Once: a trigger costs what is new, however old the run is.
         self._files = ReadFiles.of(tables) if inputs.logs else None
-        self._unread = UnreadFiles(inputs.logs, self._files, tables, say) if inputs.logs and self._files else None
+        self._unread = (
+            UnreadFiles(inputs.logs, self._files, tables, say, encoding_of_names(spark))
+            if inputs.logs and self._files
+            else None
+        )
         self._before: View | None = None
         self.missing_evidence = MissingEvidence(say)
 

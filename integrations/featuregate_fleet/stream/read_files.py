@@ -14,7 +14,7 @@ from weakref import finalize
 from pyspark.sql import functions as f
 
 from featuregate_fleet.evidence.paths import LogFile, LogTimes, broker_of, log_file
-from featuregate_fleet.evidence.unread import LINKED, UNLISTED
+from featuregate_fleet.evidence.unread import LINKED, UNDECODED, UNLISTED
 from featuregate_fleet.files.pieces import COMPRESSED, SHORT, content_of, has_grown_from
 from featuregate_fleet.files.segments import PROGRESS
 from featuregate_fleet.files.storage import is_local, listing, path_in_uri, replace_text, stamps_below, uri_of
@@ -236,12 +236,13 @@ class ReadFiles:
             replace_text(checkpoint / _MARK, json.dumps(accounted._asdict()))
             self._accounted = accounted
 
-    def unlisted(self, logs: Path) -> dict[str, str]:
+    def unlisted(self, logs: Path, encoding: str) -> dict[str, str]:
         """Return the files that Spark leaves out of its lists without a word, and links, where they are not read.
 
-        Each has its reason: a name that begins with ``_`` or ``.``, or a link, also one to a folder.
+        Each has its reason: a name that begins with ``_`` or ``.``, one that is not valid in the encoding that the JVM
+        has for names, or a link, also one to a folder.
         """
-        return dict(sorted((path, reason) for path, reason in _left_out(logs) if not self.has_path(path)))
+        return dict(sorted((path, reason) for path, reason in _left_out(logs, encoding) if not self.has_path(path)))
 
     def has_path(self, path: str) -> bool:
         """Return whether a file with this name was read. A name that is not text is in no table."""
@@ -331,8 +332,8 @@ def _has_content(place: Path, path: str, text: str) -> bool:
     return text_of(content) == text
 
 
-def _left_out(logs: Path) -> Iterator[tuple[str, str]]:
-    """Yield links, and the files whose names Spark filters out (HadoopFSUtils), unless nothing is in them."""
+def _left_out(logs: Path, encoding: str) -> Iterator[tuple[str, str]]:
+    """Yield links, and the files that Spark filters out (HadoopFSUtils) or Java loses, if anything is in them."""
     if not is_local(logs):
         for stored, (size, _) in listing(logs).items():
             if size and any(map(_is_hidden, stored.split("/"))) and not stored.endswith(f"/{PROGRESS}"):
@@ -340,13 +341,22 @@ def _left_out(logs: Path) -> Iterator[tuple[str, str]]:
         return
     for folder, folders, names in os.walk(logs):
         below = Path(folder).relative_to(logs)
-        hidden = any(map(_is_hidden, below.parts))
         for name in {*names, *folders} - {PROGRESS}:
-            path = Path(folder, name)
+            path, place = Path(folder, name), below / name
             if path.is_symlink():
-                yield (below / name).as_posix(), LINKED
-            elif (hidden or _is_hidden(name)) and path.is_file() and path.stat().st_size:
-                yield (below / name).as_posix(), UNLISTED
+                yield place.as_posix(), LINKED
+            elif (why := _why_left_out(place, encoding)) and path.is_file() and path.stat().st_size:
+                yield place.as_posix(), why
+
+
+def _why_left_out(place: Path, encoding: str) -> str | None:
+    if any(map(_is_hidden, place.parts)):
+        return UNLISTED
+    try:
+        os.fsencode(place).decode(encoding)
+    except UnicodeDecodeError:
+        return UNDECODED
+    return None
 
 
 def _is_hidden(name: str) -> bool:

@@ -11,7 +11,7 @@ import threading
 from contextlib import chdir, contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.jars.spark import class_path
 from featuregate.jars.spark_lines import OLDEST, release_numbers
@@ -96,6 +96,12 @@ def _on_s3(environment: Mapping[str, str]) -> dict[str, str]:
     if endpoint:  # a server of S3's API, which has no host for each bucket
         named |= {"endpoint": endpoint, "path.style.access": "true"}
     return {f"spark.hadoop.fs.s3a.{name}": text for name, text in named.items()}
+
+
+def encoding_of_names(spark: SparkSession) -> str:
+    """Return the encoding in which the JVM reads the names of files: that of its locale."""
+    java: Any = spark._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
+    return str(java.System.getProperty("sun.jnu.encoding"))
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from featuregate_fleet.evidence.reasons import LAYOUTS, OF_FILES, ROWS_OF_REASON
 from featuregate_fleet.evidence.unread import (
     CHANGED,
     LINKED,
+    UNDECODED,
     UNLISTED,
     MissingRequests,
     is_being_written,
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 _WHY: Final = {
     UNLISTED: "Spark does not list names that begin with '_'",
+    UNDECODED: (
+        "Java cannot decode the name in its locale: rename the file, or run with LC_ALL=C.UTF-8 if the name is in UTF-8"
+    ),
     LINKED: "symbolic links are not followed: put the file itself there",
 }
 
@@ -68,9 +72,10 @@ def why_missing(file: MissingRequests) -> str:
 class UnreadFiles:
     """The files that one run leaves unread: it names each once."""
 
-    def __init__(self, logs: Path, read: ReadFiles, tables: Tables, say: Callable[[str], None]) -> None:
+    def __init__(self, logs: Path, read: ReadFiles, tables: Tables, say: Callable[[str], None], encoding: str) -> None:
         self._say = say
         self._logs = logs
+        self._encoding = encoding
         self._read = read
         self._tables = tables
         self._changed: set[str] = set()
@@ -86,7 +91,7 @@ class UnreadFiles:
                 "under names that do not change"
             )
         self._changed |= changed
-        found = self._read.unlisted(self._logs)
+        found = self._read.unlisted(self._logs, self._encoding)
         unlisted = {path: reason for path, reason in found.items() if not is_being_written(path)}
         for reason, why in _WHY.items():
             if new := [path for path in unlisted if unlisted[path] == reason and path not in self._unlisted]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ NAMES = (
     "a", "_a", ".a", "a._COPYING_", "_metadata_a", "_a=b", "a.crc", "a.tmp", "_old/a", ".old/a", "x=_y/a", "link",
     "dangling", "to/a",
 )  # fmt: skip
+UNDECODED = os.fsdecode(b"caf\xe9")
+SHOWN = "1/caf\N{REPLACEMENT CHARACTER}"
 
 
 @pytest.mark.usefixtures("jvm")
@@ -28,7 +31,7 @@ def test_each_file_is_read_or_named(tmp_path: Path, broker_log: Path, capsys: py
     """Whatever Spark lists. Once a file has another name, it is read, and the verdict knows that, too."""
     logs, broker = tmp_path / "logs", tmp_path / "logs" / "1"
     text = broker_log.read_text()
-    for name in NAMES:
+    for name in (*NAMES, UNDECODED):
         (broker / name).parent.mkdir(parents=True, exist_ok=True)
         (broker / name).write_text(text)
     for name, target in (("link", broker_log), ("dangling", tmp_path / "gone")):
@@ -51,18 +54,21 @@ def test_each_file_is_read_or_named(tmp_path: Path, broker_log: Path, capsys: py
         unread = {row.path for row in tables.read("unread_files").collect()}
         read = {row.path for row in tables.read("evidence_files").collect()}
     being_written = {"1/.a", "1/a._COPYING_", "1/.old/a"}
-    assert unread == {"1/_a", "1/_old/a", "1/link", "1/dangling", "1/linked"}
-    assert read | unread | being_written == {f"1/{name}" for name in (*NAMES, "linked")}
+    assert unread == {"1/_a", "1/_old/a", "1/link", "1/dangling", "1/linked", SHOWN}
+    assert read | unread | being_written == {SHOWN, *(f"1/{name}" for name in (*NAMES, "linked"))}
     assert read.isdisjoint(unread | being_written)
     assert "1/_a and 1 more: not read, because Spark does not list" in said
     assert "1/dangling and 2 more: not read, because symbolic links are not followed" in said
     assert "1/.a and 2 more: not read, because such names" in said
-    linked, unlisted = sorted(of_files(), key=itemgetter(1), reverse=True)
-    assert [(verdict, count) for verdict, _, count in (linked, unlisted)] == [("unknown", 3), ("unknown", 2)]
+    assert ": not read, because Java cannot decode the name in its locale" in said
+    linked, undecoded, unlisted = found = sorted(of_files(), key=itemgetter(1), reverse=True)
+    assert [(verdict, count) for verdict, _, count in found] == [("unknown", count) for count in (3, 1, 2)]
     assert linked[1].startswith("1/dangling and 2 more have not been read")
+    assert undecoded[1].startswith(f"{SHOWN} has not been read: Java cannot decode")
     assert unlisted[1].startswith("1/_a and 1 more have not been read")
 
     (broker / "_a").rename(broker / "b")
+    (broker / UNDECODED).rename(broker / "cafe")
     (broker / "_old").rename(broker / "old")
     for name in ("dangling", "linked", "link"):
         (broker / name).unlink()

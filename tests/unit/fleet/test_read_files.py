@@ -88,7 +88,7 @@ def test_a_name_that_is_no_text_is_one_that_was_not_read(tmp_path: Path):
     (tmp_path / "1").mkdir()
     name = os.fsdecode(b"1/_caf\xe9")
     (tmp_path / name).write_text("a line")
-    assert read("a").unlisted(tmp_path) == {name: UNLISTED}
+    assert read("a").unlisted(tmp_path, "utf-8") == {name: UNLISTED}
     assert read("_é").has_path("1/_é")
 
 
@@ -279,7 +279,25 @@ def test_files_that_spark_does_not_list_are_named(tmp_path: Path):
         (tmp_path / "1" / name).write_text("one\n")
     (tmp_path / "1" / "_SUCCESS").touch()
     names = [".c", "_a", "_old/b/e", "d._COPYING_"]
-    assert read("listed", "_metadata").unlisted(tmp_path) == {f"1/{name}": "unlisted" for name in names}
+    assert read("listed", "_metadata").unlisted(tmp_path, "utf-8") == {f"1/{name}": "unlisted" for name in names}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "undecoded"),
+    [
+        ("UTF-8", {b"caf\xe9", b"d\xe9/a"}),
+        ("ANSI_X3.4-1968", {b"caf\xe9", b"d\xe9/a", "café".encode()}),  # of LC_ALL=C
+        ("ISO-8859-1", set()),
+    ],
+)
+def test_files_whose_names_java_cannot_decode_are_named(tmp_path: Path, encoding: str, undecoded: set[bytes]):
+    """It lists them under another name, finds no file of that name, and says nothing."""
+    for name in (b"caf\xe9", b"d\xe9/a", "café".encode(), b"plain"):
+        path = tmp_path / "1" / os.fsdecode(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("one\n")
+    found = read("plain").unlisted(tmp_path, encoding)
+    assert found == {f"1/{os.fsdecode(name)}": "undecoded" for name in undecoded}
 
 
 def test_links_are_named_and_not_followed(tmp_path: Path):
@@ -290,6 +308,6 @@ def test_links_are_named_and_not_followed(tmp_path: Path):
     links = {"1/link": "listed", "1/dangling": "gone", "1/loop": ".", "1/old/to": tmp_path / "else", "2": "1"}
     for name, target in {**links, "1/read": "listed"}.items():
         (tmp_path / name).symlink_to(target)
-    found = read("read").unlisted(tmp_path)
+    found = read("read").unlisted(tmp_path, "utf-8")
     assert {path: reason for path, reason in found.items() if reason == "linked"} == dict.fromkeys(links, "linked")
     assert set(found) - set(links) == {"else/_hidden/a"}

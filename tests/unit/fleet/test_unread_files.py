@@ -46,7 +46,7 @@ def logs(tmp_path: Path) -> Path:
 @pytest.fixture
 def unread(logs: Path, kept: Kept) -> UnreadFiles:
     """Return what a run begins with."""
-    return UnreadFiles(logs, ReadFiles([("query", 0, "file:///logs/1/log", "1/log", 4)]), kept, print_message)
+    return UnreadFiles(logs, ReadFiles([("query", 0, "file:///logs/1/log", "1/log", 4)]), kept, print_message, "utf-8")
 
 
 def test_a_run_names_each_file_once_and_keeps_it(

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.evidence.reasons import LAYOUTS, NOTHING_MISSING, OF_FILES, UNKNOWN_BROKER, UNKNOWN_LAYOUT
-from featuregate_fleet.evidence.unread import CHANGED, LINKED, UNLISTED, some_of
+from featuregate_fleet.evidence.unread import CHANGED, LINKED, UNDECODED, UNLISTED, some_of
 from featuregate_fleet.readiness.hours import covers, hours_ahead, lost_hours
 from featuregate_fleet.readiness.rows import Row, Verdict
 
@@ -130,6 +130,10 @@ _UNREAD: Final = {
     UNLISTED: (
         "not been read: Spark does not list names that begin with '_'.",
         "Rename the files and their folders, and run 'featuregate fleet run' again.",
+    ),
+    UNDECODED: (
+        "not been read: Java cannot decode the name in the locale of the run.",
+        "Rename the files and their folders, or set LC_ALL=C.UTF-8, and run 'featuregate fleet run' again.",
     ),
     LINKED: (
         "not been read: symbolic links are not followed.",
