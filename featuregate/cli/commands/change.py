@@ -11,11 +11,12 @@ from featuregate.admin.no_return import ONE_WAY, NoReturn, no_return
 from featuregate.admin.outcomes import Outcome
 from featuregate.admin.updates import LeftOut, Update, moving, upgrade
 from featuregate.catalog import METADATA_VERSION, level_name, metadata_levels
-from featuregate.cli.cluster import common_cause, configuration, discover_view, for_controllers, silence_log
+from featuregate.cli.cluster import common_cause, configuration, discover_view, silence_log
 from featuregate.cli.commands.describe import newer_than_known
 from featuregate.cli.evidence import check_evidence_options, require_evidence
 from featuregate.cli.exit_codes import FAILED, OK, CommandError
 from featuregate.cli.output import print_message
+from featuregate.cli.prediction import predict
 from featuregate.cli.updates.report import advice, failure_count, kip_584_lines, left_out_lines, lines, to_json
 from featuregate.cli.updates.requested import DEPRECATION, UpdateOptions, Verb, updates_of
 from featuregate.errors import DiscoveryError, FeatureGateError, UpdateRefused
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         _say_no_return(lost)
     elif not args.yes and request.updates and (lost or options.verb != "upgrade"):
-        _require_confirmation(args, admin, request, lost)
+        _require_confirmation(args, request, lost)
     outcome = _outcome(admin, request, dry_run=args.dry_run)
     _print_outcome(args, options.verb, outcome, request)
     if not outcome.done:
@@ -177,16 +178,13 @@ def _say_no_return(lost: tuple[NoReturn, ...]) -> bool:
     return bool(known)
 
 
-def _require_confirmation(
-    args: argparse.Namespace, admin: Admin, request: ChangeRequest, lost: tuple[NoReturn, ...]
-) -> None:
+def _require_confirmation(args: argparse.Namespace, request: ChangeRequest, lost: tuple[NoReturn, ...]) -> None:
     """Show the plan and ask, only on a terminal. Raises `CommandError` unless the answer is yes."""
     if sys.stdin is None or not sys.stdin.isatty():
         if _say_no_return(lost):
             print_message("the next release of featuregate refuses this without --yes")
         return
-    controllers = None if args.controllers is None else configuration(for_controllers(args, args.controllers))
-    plan = admin.plan(request.updates, controllers=controllers)
+    plan = predict(args, request.view or discover_view(args), request._replace(left_out=()))  # these were named
     print("\n".join(map(printable, str(plan).splitlines())), file=sys.stderr)
     print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline()

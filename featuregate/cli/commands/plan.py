@@ -6,19 +6,18 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.admin.plans import Plan, UnreadLatch, latched_in, plan
-from featuregate.admin.quorum import fetch_quorum
-from featuregate.blocking import run_blocking
-from featuregate.cli.cluster import configuration, discover_controllers, discover_view, settings_of
+from featuregate.admin.plans import Plan, UnreadLatch, latched_in
+from featuregate.cli.cluster import configuration, discover_view
 from featuregate.cli.commands.change import options_of, request_of
 from featuregate.cli.evidence import check_evidence_options, evidence_lines, evidence_of, evidence_to_json
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.gates import gate_requirements
 from featuregate.cli.output import print_message
 from featuregate.cli.plugin_loader import load_announcer
+from featuregate.cli.prediction import predict
 from featuregate.cli.updates.report import left_out_to_json
 from featuregate.cli.updates.requested import updates_of
-from featuregate.errors import ConfigError, FeatureGateError, LatchStoreError
+from featuregate.errors import LatchStoreError
 from featuregate.files import local_path
 from featuregate.gating.checkpoint_latches import latches_in, newest_pin
 from featuregate.gating.latch_store import FileLatchStore, read_latch_file
@@ -30,11 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from featuregate.admin.registrations import Quorum
     from featuregate.admin.updates import Update
     from featuregate.gating.latches import LatchState
     from featuregate.requirements import Requirement
-    from featuregate.view.cluster_view import View
 
 
 _NO_LATCHES: Final = (
@@ -52,18 +49,9 @@ def run(args: argparse.Namespace) -> int:
     check_evidence_options(args)
     gates = gate_requirements(args)
     view = discover_view(args)
-    controllers = None if args.controllers is None else _controllers(args, view)
     latched = _latched(args.latches, view.cluster_id) | gates
     request = request_of(args, options, view)
-    brokers, controllers = (None, view) if view.role == "controller" else (view, controllers)
-    made = plan(
-        brokers,
-        request.updates,
-        controllers=controllers,
-        quorum=_quorum(args),
-        latched=latched,
-        left_out=request.left_out,
-    )
+    made = predict(args, view, request, latched)
     said = evidence_of(args, request.updates, view)
     if args.announce is not None:
         _announce(args, request.updates, view.cluster_id)
@@ -92,27 +80,6 @@ def _announce(args: argparse.Namespace, updates: Sequence[Update], cluster_id: s
         raise CommandError(f"--announce: nothing was announced in topic {args.usage_topic}: {error}", FAILED) from error
     named = ", ".join(f"{feature}={level}" for feature, level in levels.items())
     print_message(f"announced in topic {args.usage_topic}: {printable(named)}")
-
-
-def _quorum(args: argparse.Namespace) -> Quorum | None:
-    """Ask for the voters; with a bootstrap list only what needs no authentication is sent."""
-    settings = settings_of(args)
-    return None if settings.broker_list == "bootstrap" else run_blocking(lambda: fetch_quorum(settings))
-
-
-def _controllers(args: argparse.Namespace, brokers: View) -> View:
-    """Ask the controllers. Errors name the option, because the brokers have answered."""
-    option = "argument --controllers"
-    try:
-        view = discover_controllers(args, args.controllers)
-    except ConfigError as error:
-        raise CommandError(f"{option}: {error}") from error
-    except FeatureGateError as error:
-        raise CommandError(f"{option}: {error}", UNKNOWN) from error
-    if view.cluster_id != brokers.cluster_id:
-        problem = f"they belong to cluster {view.cluster_id}, and the brokers to {brokers.cluster_id}"
-        raise CommandError(f"{option}: {problem}")
-    return view
 
 
 def _latched(places: list[str], cluster_id: str | None) -> dict[str, Requirement | UnreadLatch]:

@@ -118,6 +118,20 @@ def test_the_plan_in_the_question_asks_the_controllers_that_are_named(cluster: S
     assert "Go on? [y/N]" in asked
 
 
+@pytest.mark.parametrize("is_of_another_cluster", [False, True])
+def test_controllers_that_say_nothing_of_this_cluster_end_it_before_the_question(
+    cluster: ScriptedCluster, *, is_of_another_cluster: bool
+) -> None:
+    """The error names the option, because the brokers have answered."""
+    with ScriptedCluster(1, role="controller") as quorum:
+        quorum.cluster_id = "another"
+        where = quorum.bootstrap if is_of_another_cluster else "127.0.0.1:1"
+        code, out, err = on_a_terminal(cluster, "y", f"downgrade --feature group.version=0 --controllers {where}")
+    assert err.startswith("featuregate: argument --controllers: ")
+    assert (code, out, QUESTION in err) == (1, "", False)
+    assert not cluster.received
+
+
 def test_without_a_terminal_a_level_that_is_not_known_prints_what_kafka_features_prints(
     cluster: ScriptedCluster,
 ) -> None:
