@@ -113,10 +113,10 @@ def _host(connection: object) -> str | None:
 
 def _encodable(document: Mapping[str, Any]) -> bool:
     """Return whether the texts are Unicode: JSON can spell halves of surrogate pairs, which no table can keep."""
-    texts = (
-        document["requestHeader"]["clientId"],
-        document["principal"],
-        document["listener"],
-        *document["clientInformation"].values(),
-    )
-    return not any("\ud800" <= character <= "\udfff" for text in texts if isinstance(text, str) for character in text)
+    header, client = document["requestHeader"], document["clientInformation"]
+    texts = (header["clientId"], document["principal"], document["listener"], *client.values())
+    try:
+        "".join(text for text in texts if isinstance(text, str)).encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -32,7 +32,8 @@ _CLOCK: Final = (
 ZONE: Final = rf"(?: ?(?P<zone>[+-]\d\d(?::?\d\d)?|{'|'.join(_HOURS_AHEAD)})(?![\w:]))?"
 _HALF: Final = r"(?: ?(?P<half>[AaPp])[Mm](?!\w))?"
 _NAME: Final = rf"(?P<name>(?i:{'|'.join(_MONTHS)}))"
-_YEAR: Final = r"(?P<year>20\d\d)"
+_CENTURY: Final = "20"
+_YEAR: Final = rf"(?P<year>{_CENTURY}\d\d)"
 _BETWEEN: Final = r"(?:[T_:|\t-]|,? +[\[(]?|[\])] ?[\[(])"
 """A date in brackets may have its time in others."""
 _FORMATS: Final = tuple(
@@ -75,7 +76,7 @@ class LineTime(NamedTuple):
 def last_time(text: str) -> LineTime | None:
     """Return the last time with a date in a text; None without any."""
     text = text[-SEARCHED:]
-    found = [match for pattern in _FORMATS for match in pattern.finditer(text)]
+    found = [match for pattern in _FORMATS for match in pattern.finditer(text)] if _CENTURY in text else []
     if not found:
         seconds = _EPOCH.findall(text)
         return epoch_time(seconds[-1]) if seconds else None
