@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import featuregate as fg
 from featuregate.testing import FakeCluster, LocalKafka
-from featuregate_relay.server import Cluster, bind, serve
+from featuregate_relay.server import PolledCluster, bind, serve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         operator.start()
         running.callback(operator.join)
         running.callback(stop.set)
-        serve({"orders": Cluster(features, gates)}, listener)
+        serve({"orders": PolledCluster(features, gates)}, listener)
 
 
 def roll(cluster: LocalKafka | FakeCluster, seconds: float, stop: threading.Event) -> None:

@@ -119,7 +119,7 @@ def _following(pool: Any, adapter: AbortableAdapter) -> Any:
     if hasattr(pool, "following"):  # the manager of a proxy is kept, and comes again
         return pool
 
-    class Connection(pool.ConnectionCls):  # type: ignore[misc]  # of HTTP, of HTTPS, or of a SOCKS proxy
+    class AbortableConnection(pool.ConnectionCls):  # type: ignore[misc]  # of HTTP, of HTTPS, or of a SOCKS proxy
         def connect(self) -> None:
             adapter.connects += 1
             self.twins: list[socket.socket] = []
@@ -137,4 +137,4 @@ def _following(pool: Any, adapter: AbortableAdapter) -> Any:
             adapter.connected(self.twins[-1])
             return made
 
-    return type(pool.__name__, (pool,), {"ConnectionCls": Connection, "following": True})
+    return type(pool.__name__, (pool,), {"ConnectionCls": AbortableConnection, "following": True})

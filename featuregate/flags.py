@@ -22,14 +22,14 @@ API: Final = "api."
 PREFIXES: Final = (LEVEL, RELEASE, SUPPORTED, API)
 """What the keys of a view's flags begin with. A gate has another name, so that it hides none of them."""
 
-Value = bool | int | str | dict[str, int | bool]
+FlagValue = bool | int | str | dict[str, int | bool]
 
 
 class Flag(NamedTuple):
     """What one flag is worth, and why."""
 
     type: type[bool | int | str | dict[str, int | bool]]
-    value: Value | None
+    value: FlagValue | None
     """None: there is no value, and the app uses the default of its code."""
     variant: str
     why: str

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from builders import broker, view
 
 from featuregate.testing import StaticFeatures
-from featuregate_confluent import GroupGate, GroupLatch, GroupState
+from featuregate_confluent import GroupGate, GroupLatch, GroupLatchState
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -25,16 +25,18 @@ class MemoryGroupStore:
     """What members write, in memory."""
 
     def __init__(self) -> None:
-        self.states: dict[GroupLatch, GroupState] = {}
+        self.states: dict[GroupLatch, GroupLatchState] = {}
 
-    def load_group(self, key: GroupLatch) -> GroupState:
+    def load_group(self, key: GroupLatch) -> GroupLatchState:
         """Return what is there."""
-        return self.states.get(key, GroupState())
+        return self.states.get(key, GroupLatchState())
 
-    def save_group(self, key: GroupLatch, state: GroupState, *, gone: Collection[str] = ()) -> None:
+    def save_group(self, key: GroupLatch, state: GroupLatchState, *, gone: Collection[str] = ()) -> None:
         """Join with what is there."""
         there = self.load_group(key)
-        kept = GroupState({name: stage for name, stage in there.stages.items() if name not in gone}, there.opened_at)
+        kept = GroupLatchState(
+            {name: stage for name, stage in there.stages.items() if name not in gone}, there.opened_at
+        )
         self.states[key] = kept.join(state)
 
 
@@ -108,13 +110,13 @@ class Process:
         self._pause()
         return listed
 
-    def load_group(self, key: GroupLatch) -> GroupState:
+    def load_group(self, key: GroupLatch) -> GroupLatchState:
         self._pause()
         state = self.world.store.load_group(key)
         self._pause()
         return state
 
-    def save_group(self, key: GroupLatch, state: GroupState, *, gone: Collection[str] = ()) -> None:
+    def save_group(self, key: GroupLatch, state: GroupLatchState, *, gone: Collection[str] = ()) -> None:
         self._pause()
         self.world.store.save_group(key, state, gone=gone)
         self._pause()

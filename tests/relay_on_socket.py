@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.limits import LimitedProtocol
 from featuregate_relay.server import DRAIN_SECONDS, bind
 
@@ -35,7 +35,7 @@ def serving(
 ) -> Iterator[str]:
     """Serve the app on a free port, as the relay does, and give its URL."""
     listener = bind("127.0.0.1", 0)
-    clusters = {name: Cluster(features, gates) for name, features in discoverers.items()}
+    clusters = {name: PolledCluster(features, gates) for name, features in discoverers.items()}
     app = make_app(clusters, access=access, origins=origins)
     config = uvicorn.Config(
         app,

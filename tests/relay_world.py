@@ -16,7 +16,7 @@ from featuregate.gating.store import Store
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
 from featuregate.requirements import parse
-from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.app import PolledCluster, make_app
 
 if TYPE_CHECKING:
     from featuregate.sources.source import BrokerAnswers
@@ -81,7 +81,7 @@ class World:
     def __post_init__(self) -> None:
         self.replicas = [Participant(self.clock_of(replica)) for replica in range(REPLICAS)]
         self.by_replica = apps = [
-            make_app({"default": Cluster(self._of(index))}, floor_seconds=0) for index in range(REPLICAS)
+            make_app({"default": PolledCluster(self._of(index))}, floor_seconds=0) for index in range(REPLICAS)
         ]
         self.apps = {f"replica-{index}": app for index, app in enumerate(apps)}
         urls = [f"http://{name}" for name in self.apps]

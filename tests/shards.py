@@ -16,7 +16,7 @@ from featuregate_spark.sink.shards import Batch, Shard, Sharding
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from featuregate_spark.sink.shard_attempt import Committed
+    from featuregate_spark.sink.shard_attempt import CommittedShard
 
 BOUND = 30.0
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -56,7 +56,7 @@ def records_of(shard: Shard, *records: Mapping[str, Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"shard": pa.array([shard.number] * len(records), pa.int32()), **columns})
 
 
-def write(shard: Shard, rows: Iterable[pa.RecordBatch], clients: Clients = KAFKA_CLIENTS) -> Committed:
+def write(shard: Shard, rows: Iterable[pa.RecordBatch], clients: Clients = KAFKA_CLIENTS) -> CommittedShard:
     """Write a shard in a worker that has written nothing before, and that ends."""
     with closing(KeptClients(clients)) as kept:
         return write_shards([shard], iter(rows), kept)[0]

@@ -25,7 +25,7 @@ from starlette.routing import Route
 import featuregate as fg
 from featuregate.testing import FakeCluster
 from featuregate_relay.access.certificates import Certificates
-from featuregate_relay.server import Cluster, serve
+from featuregate_relay.server import PolledCluster, serve
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -71,7 +71,7 @@ def relay(listener: socket.socket, tls: Certificates | None, *, interval: float 
 
         obey(change)
         threading.Thread(target=keep_moving, args=(brokers,), daemon=True).start()
-        serve({"orders": Cluster(features, (gate,))}, listener, tls=tls)
+        serve({"orders": PolledCluster(features, (gate,))}, listener, tls=tls)
 
 
 def keep_moving(brokers: FakeCluster) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CONTROLLERS_REGISTER_FROM: Final = 15
 """``metadata.version`` 3.7-IV0 (KIP-919): from there on controllers register what they support."""
 
-Release = tuple[int, ...]
+ReleaseNumber = tuple[int, ...]
 
 _REGISTRATIONS_FROM: Final = (3, 7)
 """Before, a controller asked the controllers that it was connected to, and had other words."""
@@ -54,7 +54,7 @@ _FIRST_WITH_FEATURE_RECORDS: Final = 4
 """``metadata.version`` 3.3-IV0, the lowest that controllers before 4.0 set."""
 LOWEST_FOR_FEATURES: Final = 7
 """``metadata.version`` 3.3-IV3, which 4.0 and newer ask for before any other feature."""
-_FEATURES_CAME_WITH: Final[Mapping[str, Release]] = {"share.version": (4, 1), "streams.version": (4, 1)}
+_FEATURES_CAME_WITH: Final[Mapping[str, ReleaseNumber]] = {"share.version": (4, 1), "streams.version": (4, 1)}
 """The features that controllers of 4.0 do not know."""
 _NEEDS_OF_4_0: Final[Mapping[tuple[str, int], Mapping[str, int]]] = {(KRAFT_VERSION, 1): {METADATA_VERSION: 21}}
 """What levels depended on in 4.0 alone."""
@@ -66,7 +66,7 @@ _UPGRADE_TYPES: Final = ("upgrade", "safe_downgrade", "unsafe_downgrade")
 class Controller:
     """What an active controller goes by."""
 
-    release: Release
+    release: ReleaseNumber
     """Of its build, such as ``(4, 2)``: it chooses the rules."""
     own: NodeLevels | None
     """What it can run itself; None where it was not asked."""
@@ -103,7 +103,7 @@ def rule_problems(
         yield from _dependencies(wanted, controller, proposed)
 
 
-def counts_kraft_version_as_0(release: Release) -> bool:
+def counts_kraft_version_as_0(release: ReleaseNumber) -> bool:
     """Say whether controllers of a release count ``kraft.version`` as 0, whatever they wrote and the quorum runs at.
 
     Those of 4.0 write a record when they are asked to, and skip it when they read it (seen: 4.0.0).
@@ -111,7 +111,7 @@ def counts_kraft_version_as_0(release: Release) -> bool:
     return ALL_OR_NOTHING_FROM <= release < QUORUM_RAISES_KRAFT_VERSION_FROM
 
 
-def release_of_level(metadata_level: int) -> Release:
+def release_of_level(metadata_level: int) -> ReleaseNumber:
     """Return the release that brought a ``metadata.version``; of one newer than the table, the newest of the table."""
     known = metadata_levels()
     return tuple(map(int, known[max(1, min(metadata_level, max(known)))].release.split(".")))
@@ -206,7 +206,7 @@ def _metadata_version(wanted: RequestedUpdate, controller: Controller) -> Iterat
         yield RuleProblem("refused", _why_unsafe(wanted, controller.release, current))
 
 
-def _why_unsafe(wanted: RequestedUpdate, release: Release, current: int) -> str:
+def _why_unsafe(wanted: RequestedUpdate, release: ReleaseNumber, current: int) -> str:
     head = f"Invalid metadata.version {wanted.level}."
     if release >= _DOWNGRADE_NAMES_BOTH_FROM:
         head = f"Unsupported metadata.version downgrade from {current} to {wanted.level}."

@@ -18,7 +18,7 @@ from featuregate.admin.kraft_rules import (
     QUORUM_RAISES_KRAFT_VERSION_FROM,
     RULES_CHANGED_IN,
     Controller,
-    Release,
+    ReleaseNumber,
     counts_kraft_version_as_0,
     release_of_level,
     rule_problems,
@@ -131,7 +131,7 @@ class ClusterState:
                     levels=levels,
                 )
 
-    def _possible_releases(self) -> tuple[Release, ...]:
+    def _possible_releases(self) -> tuple[ReleaseNumber, ...]:
         """Return the release of the active controller, or else one for each set of rules that it may follow."""
         asked = [_release_of(node) for node in ((self.active,) if self.active else self.controllers)]
         known = {release for release in asked if release is not None}
@@ -145,7 +145,7 @@ class ClusterState:
         )
         return tuple(likeliest)
 
-    def _may_follow(self, rules: Release) -> bool:
+    def _may_follow(self, rules: ReleaseNumber) -> bool:
         """Say whether an active controller that was not asked may follow the rules that came with a release."""
         metadata_level = self.level(METADATA_VERSION)
         if metadata_level:
@@ -164,7 +164,7 @@ class ClusterState:
         )
         return rules < ALL_OR_NOTHING_FROM or not shows
 
-    def _possible_levels(self, release: Release) -> Iterator[Mapping[str, int] | None]:
+    def _possible_levels(self, release: ReleaseNumber) -> Iterator[Mapping[str, int] | None]:
         """Yield the levels that the controller may count as finalized. Nodes may report another ``kraft.version``.
 
         Up to 3.9, nodes and controllers take the level of a record, which the quorum does not know. From 4.0 on, nodes
@@ -323,7 +323,7 @@ def _node_of(answer: BrokerAnswer) -> NodeLevels:
     return NodeLevels(answer.node_id, answer.supported, hides)
 
 
-def _release_of(answer: BrokerAnswer) -> Release | None:
+def _release_of(answer: BrokerAnswer) -> ReleaseNumber | None:
     """Return the release of a node by the newest ``metadata.version`` that it supports; None where it reports none."""
     found = answer.supported.get(METADATA_VERSION)
     return release_of_level(found[1]) if found and found[1] > 0 else None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from featuregate.admin.kraft_rules import Release
+    from featuregate.admin.kraft_rules import ReleaseNumber
     from featuregate.view.answers import BrokerAnswer
 
 _UNREGISTERS_FROM: Final = 33
@@ -74,7 +74,7 @@ def unasked(
     return ""
 
 
-def why_silent(node: BrokerAnswer, voters: frozenset[int], metadata_level: int, release: Release) -> str:
+def why_silent(node: BrokerAnswer, voters: frozenset[int], metadata_level: int, release: ReleaseNumber) -> str:
     """Say why it is not known what a registered controller that does not answer can run, and what to do."""
     if node.node_id in voters:
         return (
@@ -85,7 +85,7 @@ def why_silent(node: BrokerAnswer, voters: frozenset[int], metadata_level: int, 
     return f"{node.name} is registered, is not a voter, and does not answer, and its registration counts: {advice}"
 
 
-def advice_on(node_id: int | None, metadata_level: int, release: Release) -> str:
+def advice_on(node_id: int | None, metadata_level: int, release: ReleaseNumber) -> str:
     """Say how the registration of a controller that has gone is removed, or renewed where nothing removes it.
 
     ``release`` is that of the active controller.

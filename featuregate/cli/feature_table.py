@@ -19,7 +19,7 @@ FIRST_NAMED_METADATA_VERSION: Final = 7
 """3.3-IV3: since 4.0, Kafka's own tools print lower levels, as of a 3.9 broker, as ``UNKNOWN 1``."""
 
 
-class FeatureRow(NamedTuple):
+class DescribedFeature(NamedTuple):
     """One feature, with the texts of its columns."""
 
     feature: str
@@ -29,7 +29,7 @@ class FeatureRow(NamedTuple):
     epoch: str
 
 
-def rows(view: View, name: Callable[[str, int], str] | None = None) -> list[FeatureRow]:
+def rows(view: View, name: Callable[[str, int], str] | None = None) -> list[DescribedFeature]:
     """Return a row for each feature that every broker which answered supports, by name.
 
     As in kafka-features, an unknown or absent finalized level is 0, and an unknown epoch is ``-``. ``name`` returns the
@@ -38,7 +38,7 @@ def rows(view: View, name: Callable[[str, int], str] | None = None) -> list[Feat
     named = name or _level
     epoch = str(view.epoch) if view.epoch >= 0 else "-"
     return [
-        FeatureRow(
+        DescribedFeature(
             feature,
             named(feature, supported.min),
             named(feature, supported.max),
@@ -50,7 +50,7 @@ def rows(view: View, name: Callable[[str, int], str] | None = None) -> list[Feat
     ]
 
 
-def columns(features: Iterable[FeatureRow]) -> str:
+def columns(features: Iterable[DescribedFeature]) -> str:
     """Return the layout of kafka-features 4.3 and newer."""
     return "".join(
         f"Feature: {row.feature:<40}  SupportedMinVersion: {row.min:<15}  SupportedMaxVersion: {row.max:<15}  "
@@ -59,7 +59,7 @@ def columns(features: Iterable[FeatureRow]) -> str:
     )
 
 
-def legacy(features: Iterable[FeatureRow]) -> str:
+def legacy(features: Iterable[DescribedFeature]) -> str:
     """Return the layout of kafka-features 3.3 to 4.2."""
     return "".join(
         f"Feature: {row.feature}\tSupportedMinVersion: {row.min}\tSupportedMaxVersion: {row.max}\t"

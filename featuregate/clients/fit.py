@@ -56,7 +56,7 @@ _APIS: Final = {
 }
 """The APIs by which a step may fail."""
 
-Verdict = Literal["works", "depends", "breaks", "unknown"]
+ClientVerdict = Literal["works", "depends", "breaks", "unknown"]
 _UNMEASURED: Final = Step("unmeasured")
 
 
@@ -112,7 +112,7 @@ class Fit:
 
     client: Client
     release: str
-    verdict: Verdict
+    verdict: ClientVerdict
     """``depends``: it works as long as the app does not use what a finding names."""
     findings: tuple[Finding, ...]
     basis: tuple[str, ...]
@@ -204,7 +204,7 @@ def upgrade_for(findings: Sequence[Finding]) -> str | None:
     return max(newer, key=lambda one: version_numbers(one.rpartition(" ")[2]), default=None)
 
 
-def _verdict(findings: Sequence[Finding], needed: Sequence[str]) -> Verdict:
+def _verdict(findings: Sequence[Finding], needed: Sequence[str]) -> ClientVerdict:
     fates = {each.fate for each in findings if each.step in needed}
     if "fails" in fates:
         return "breaks"

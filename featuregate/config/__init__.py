@@ -6,14 +6,14 @@ network. It opens ``.properties`` files and the files of ``config.providers``; `
 """
 
 from featuregate.config.addresses import Address
-from featuregate.config.keys import KEYS, Key
+from featuregate.config.keys import KEYS, PropertyKey
 from featuregate.config.secrets import Secret
 from featuregate.config.settings import Settings
 
 __all__ = [
     "KEYS",
     "Address",
-    "Key",
+    "PropertyKey",
     "Secret",
     "Settings",
 ]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from featuregate.config.functions import imported
-from featuregate.config.keys import KEYS, KEYWORDS, Key, misspelt
+from featuregate.config.keys import KEYS, KEYWORDS, PropertyKey, misspelt
 from featuregate.config.properties_file import read_properties
 from featuregate.config.providers import Placeholders
 from featuregate.config.secrets import Secret
@@ -19,7 +19,7 @@ from featuregate.errors import ConfigError
 if TYPE_CHECKING:
     import ssl
 
-_BY_NAME: dict[str, Key] = {key.name: key for key in KEYS}
+_BY_NAME: dict[str, PropertyKey] = {key.name: key for key in KEYS}
 _SPARK_PREFIX = "kafka."
 _TRUE = frozenset({"true", "t", "1", "yes", "on"})
 _FALSE = frozenset({"false", "f", "0", "no", "off"})
@@ -40,7 +40,7 @@ _TRIMMED = frozenset(
 
 
 class Properties:
-    """The app's value of each `Key`; all other properties are dropped.
+    """The app's value of each `PropertyKey`; all other properties are dropped.
 
     Where any name begins with ``kafka.``, as in the options of a Spark stream, only such names are read.
     """
@@ -85,7 +85,7 @@ class Properties:
     def spelling(self, name: str) -> str:
         """Return the app's spelling of the name, for errors.
 
-        Where the app does not set it: the keyword, for an app that sets others by keywords, else `Key.name`.
+        Where the app does not set it: the keyword, for an app that sets others by keywords, else `PropertyKey.name`.
         """
         spellings = _BY_NAME[name].spellings
         said = [spelling for spelling in spellings if spelling in self._said]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import METADATA_VERSION, api_name, level_name, needed_for
-from featuregate.gating.verdicts import RANK, Reason, Verdict, silence
+from featuregate.gating.verdicts import RANK, GateVerdict, Reason, silence
 from featuregate.requirements import MAX_LEVEL, ApiAtLeast, ApiBetween, Condition, Release
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _APIS: Final = 3
 
 def judge_brokers(
     view: View, condition: ApiAtLeast | ApiBetween | Release, excluded: ExcludedApis
-) -> tuple[Verdict, list[Reason]]:
+) -> tuple[GateVerdict, list[Reason]]:
     """Decide a condition by the API ranges of every known broker; each gives a reason."""
     if isinstance(condition, ApiAtLeast):
         speaks = ApiBetween(condition.key, condition.version, MAX_LEVEL)
@@ -37,14 +37,14 @@ def newest_usable(served: ApiRange | None, speaks: ApiBetween, excluded: Exclude
 
 def _of_each(
     view: View, condition: Condition, qualifies: Callable[[BrokerAnswer], tuple[bool, str]]
-) -> tuple[Verdict, list[Reason]]:
+) -> tuple[GateVerdict, list[Reason]]:
     """Every known broker must answer and qualify (invariant 3)."""
     text = str(condition)
     if not view.brokers:
         return "unknown", [Reason(text, None, None, "unknown", f"no {view.role} is known")]
     reasons = []
     for broker in view.brokers:
-        verdict: Verdict = "unknown"
+        verdict: GateVerdict = "unknown"
         if broker.failure is not None:
             said = silence(broker.failure)
         else:
@@ -65,7 +65,7 @@ def _serves(broker: BrokerAnswer, speaks: ApiBetween, excluded: ExcludedApis) ->
     return False, f"{said}, but {excluded.why(speaks.key, *_common(serves, speaks))}"
 
 
-def _judge_between(view: View, condition: ApiBetween, excluded: ExcludedApis) -> tuple[Verdict, list[Reason]]:
+def _judge_between(view: View, condition: ApiBetween, excluded: ExcludedApis) -> tuple[GateVerdict, list[Reason]]:
     verdict, reasons = _of_each(view, condition, lambda broker: _serves(broker, condition, excluded))
     common = view.api(condition.key)
     if verdict != "closed" and view.answering and newest_usable(common, condition, excluded) is None:
@@ -77,7 +77,7 @@ def _judge_between(view: View, condition: ApiBetween, excluded: ExcludedApis) ->
     return verdict, reasons
 
 
-def _judge_release(view: View, condition: Release) -> tuple[Verdict, list[Reason]]:
+def _judge_release(view: View, condition: Release) -> tuple[GateVerdict, list[Reason]]:
     if view.role != "broker":
         # Controllers list the APIs of another listener than the broker that was captured.
         text = f"releases are known of brokers, not of {view.role}s"

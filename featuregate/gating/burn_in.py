@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from featuregate.gating.latches import BurnIn, LatchKey
 
 if TYPE_CHECKING:
-    from featuregate.gating.verdicts import Verdict
+    from featuregate.gating.verdicts import GateVerdict
 
 
 class Count(NamedTuple):
@@ -30,7 +30,14 @@ class Count(NamedTuple):
 
 
 def count_poll(
-    kept: BurnIn | None, count: Count | None, verdict: Verdict, *, key: LatchKey, now: float, wall: float, most: float
+    kept: BurnIn | None,
+    count: Count | None,
+    verdict: GateVerdict,
+    *,
+    key: LatchKey,
+    now: float,
+    wall: float,
+    most: float,
 ) -> tuple[BurnIn | None, Count | None]:
     """Return the burn-in and the count of this process after a poll.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from featuregate.gating.verdicts import RANK, Reason, Verdict, silence
+from featuregate.gating.verdicts import RANK, GateVerdict, Reason, silence
 
 if TYPE_CHECKING:
     from featuregate.requirements import ConfigHas
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
 
-def judge_config(view: View, condition: ConfigHas) -> tuple[Verdict, list[Reason]]:
+def judge_config(view: View, condition: ConfigHas) -> tuple[GateVerdict, list[Reason]]:
     """Decide a condition by the configs of every known broker; each gives a reason.
 
     It is unknown as long as a broker is silent, was not asked, or did not tell its value, and closed as soon as a
@@ -29,7 +29,7 @@ def judge_config(view: View, condition: ConfigHas) -> tuple[Verdict, list[Reason
     return min((reason.verdict for reason in reasons), key=RANK.__getitem__), reasons
 
 
-def _of_broker(broker: BrokerAnswer, condition: ConfigHas) -> tuple[Verdict, str]:
+def _of_broker(broker: BrokerAnswer, condition: ConfigHas) -> tuple[GateVerdict, str]:
     if broker.failure is not None:
         return "unknown", silence(broker.failure)
     found = broker.configs.get(condition.name)

@@ -14,7 +14,7 @@ from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis, excluded_a
 from featuregate.gating.broker_conditions import judge_brokers, newest_usable
 from featuregate.gating.config_conditions import judge_config
 from featuregate.gating.level_conditions import judge_level
-from featuregate.gating.verdicts import RANK, Reason, Verdict, reason_lines
+from featuregate.gating.verdicts import RANK, GateVerdict, Reason, reason_lines
 from featuregate.requirements import (
     And,
     ApiAtLeast,
@@ -42,9 +42,9 @@ __all__ = [
     "FRESH",
     "HOLD",
     "Decision",
+    "GateVerdict",
     "Reason",
     "Staleness",
-    "Verdict",
     "as_closed",
     "as_unknown",
     "evaluate",
@@ -75,7 +75,7 @@ FRESH: Final = Staleness()
 class Decision:
     """Open or not, and why. Picklable."""
 
-    verdict: Verdict
+    verdict: GateVerdict
     requirement: str
     """The text of the requirement."""
     reasons: tuple[Reason, ...]
@@ -189,7 +189,7 @@ def evaluate(
 def as_unknown(decision: Decision, condition: str, text: str) -> Decision:
     """Take back what a decision opens, because ``condition``, which is not part of the requirement, is not met."""
     reason = Reason(condition, None, None, "unknown", text)
-    verdict: Verdict = "closed" if decision.verdict == "closed" else "unknown"
+    verdict: GateVerdict = "closed" if decision.verdict == "closed" else "unknown"
     return replace(decision, verdict=verdict, reasons=(reason, *decision.reasons), held=None)
 
 
@@ -223,7 +223,7 @@ def usable_versions(
 
 def _judge(
     view: View, requirement: Requirement, old_levels: str | None, excluded: ExcludedApis
-) -> tuple[Verdict, list[Reason]]:
+) -> tuple[GateVerdict, list[Reason]]:
     kind = kind_of(requirement)
     match kind:
         case Named():
@@ -243,8 +243,8 @@ def _judge(
 
 
 def _combine(
-    choose: Callable[..., Verdict], judged: Iterable[tuple[Verdict, list[Reason]]]
-) -> tuple[Verdict, list[Reason]]:
+    choose: Callable[..., GateVerdict], judged: Iterable[tuple[GateVerdict, list[Reason]]]
+) -> tuple[GateVerdict, list[Reason]]:
     parts = list(judged)
     verdict = choose((verdict for verdict, _ in parts), key=RANK.__getitem__)
     return verdict, [reason for _, reasons in parts for reason in reasons]

@@ -21,7 +21,7 @@ StartFrom = Literal["answers", "latch"]
 """When latched gates are open after a restart: see ``start_from`` of :class:`featuregate.Discoverer`."""
 
 
-class Start(NamedTuple):
+class LatchStart(NamedTuple):
     """Of which cluster the latches count before the first answer. Without either, those of none."""
 
     cluster_id: str | None = None
@@ -30,13 +30,13 @@ class Start(NamedTuple):
     """The cluster that this source last led to, as a :class:`StartingLatchStore` knows it."""
 
 
-FROM_ANSWERS: Final = Start()
+FROM_ANSWERS: Final = LatchStart()
 
 
 class DurableLatches:
     """Holds what the latch store is known to hold of each cluster, and why it may hold less. Takes no lock."""
 
-    def __init__(self, latch_store: LatchStore, start: Start = FROM_ANSWERS) -> None:
+    def __init__(self, latch_store: LatchStore, start: LatchStart = FROM_ANSWERS) -> None:
         self._latch_store = latch_store
         self._start = start
         self._noted: str | None = None

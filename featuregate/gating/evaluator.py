@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from featuregate.catalog import CapturedRelease
     from featuregate.gating.gates import Gate
-    from featuregate.gating.verdicts import Verdict
+    from featuregate.gating.verdicts import GateVerdict
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Verdicts(NamedTuple):
     """What a view proves of a requirement."""
 
-    of_cluster: Verdict
-    of_app: Verdict
+    of_cluster: GateVerdict
+    of_app: GateVerdict
     """The same, of the view that the app sees."""
 
 

@@ -12,7 +12,7 @@ from featuregate.catalog import (
     level_name,
     quorum_keeps_kraft_version,
 )
-from featuregate.gating.verdicts import Reason, Verdict, silence
+from featuregate.gating.verdicts import GateVerdict, Reason, silence
 from featuregate.requirements import FeatureAtLeast, FeatureServes
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _SHOWN: Final = 3
 
 def judge_level(
     view: View, condition: FeatureAtLeast | FeatureServes, old_levels: str | None
-) -> tuple[Verdict, list[Reason]]:
+) -> tuple[GateVerdict, list[Reason]]:
     """Return the verdict of the cluster, with the reasons of each broker; those that cannot run the level come first.
 
     ``old_levels`` says why the levels of the view prove nothing any more; None where they do.
@@ -33,7 +33,7 @@ def judge_level(
     feature = condition.feature
     level, lowest = view.level(feature), view.lowest_level(feature)
     said = _cluster_level(view, feature, level)
-    verdict: Verdict = "unknown"
+    verdict: GateVerdict = "unknown"
     if level is not None and lowest is not None:
         against = _against(view, condition, level, lowest)
         verdict, said = ("open", said) if against is None else ("closed", f"{against}{said}")

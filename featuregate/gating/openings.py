@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from featuregate.gating.evaluator import Verdicts
     from featuregate.gating.gates import Gate
-    from featuregate.gating.verdicts import Verdict
+    from featuregate.gating.verdicts import GateVerdict
     from featuregate.view.cluster_view import View
 
 _STEPS: Final = 100
@@ -110,7 +110,7 @@ class Openings:
             yield from (f"gate {gate.name}: a hold {reason.text}" for reason in late)
         yield from self.holds.misspelt([gate.name for gate in gates])
 
-    def _count(self, key: LatchKey, kept: BurnIn | None, verdict: Verdict) -> BurnIn | None:
+    def _count(self, key: LatchKey, kept: BurnIn | None, verdict: GateVerdict) -> BurnIn | None:
         counted, count = count_poll(
             kept,
             self._counts.pop(key, None),

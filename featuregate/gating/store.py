@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis
 from featuregate.gating.decisions import FRESH, Decision, Staleness
-from featuregate.gating.durable_latches import FROM_ANSWERS, DurableLatches, Start
+from featuregate.gating.durable_latches import FROM_ANSWERS, DurableLatches, LatchStart
 from featuregate.gating.evaluator import Evaluator, Verdicts
 from featuregate.gating.events import Changed, Event, GateMoved, MetricsHook
 from featuregate.gating.holds import NO_HOLDS, Holds
@@ -73,7 +73,7 @@ class Store:
         metrics: MetricsHook | None = None,
         staleness: Callable[[], Staleness] = lambda: FRESH,
         exclude_apis: ExcludedApis = NOTHING_EXCLUDED,
-        start: Start = FROM_ANSWERS,
+        start: LatchStart = FROM_ANSWERS,
         clock: Callable[[], float] = lambda: 0.0,
         longest_gap: float = 0.0,
         read_holds: Callable[[], Holds] = lambda: NO_HOLDS,

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from featuregate.view.answers import Failure
 
-Verdict = Literal["open", "closed", "unknown"]
+GateVerdict = Literal["open", "closed", "unknown"]
 
-RANK: Final[dict[Verdict, int]] = {"closed": 0, "unknown": 1, "open": 2}
+RANK: Final[dict[GateVerdict, int]] = {"closed": 0, "unknown": 1, "open": 2}
 """The worst first."""
 
 _PLURALS: Final[Mapping[str, str]] = {
@@ -41,7 +41,7 @@ class Reason(NamedTuple):
     """None for the cluster as a whole, and for a broker of which only the address is known."""
     address: str | None
     """``host:port``; None for the cluster as a whole."""
-    verdict: Verdict
+    verdict: GateVerdict
     """What it contributes. For a feature it is the verdict of the cluster: brokers only repeat what they were sent."""
     text: str
     """A sentence for people."""
@@ -61,7 +61,7 @@ def reason_lines(reasons: Iterable[Reason], at_most: int) -> list[str]:
     Brokers of which the same is true share a line. Where there are more than ``at_most`` lines, each condition has its
     share of them, its first ones.
     """
-    alike: dict[tuple[Verdict, str, str, str], list[Reason]] = {}
+    alike: dict[tuple[GateVerdict, str, str, str], list[Reason]] = {}
     for reason in reasons:
         subject, fact = _split(reason)
         alike.setdefault((reason.verdict, reason.condition, subject, fact), []).append(reason)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Response(NamedTuple):
+class HealthResponse(NamedTuple):
     """An HTTP response."""
 
     status: HTTPStatus
@@ -19,7 +19,7 @@ class Response(NamedTuple):
     body: bytes
 
     @classmethod
-    def of(cls, status: HTTPStatus, content: Mapping[str, Any], *more: tuple[str, str]) -> Response:
+    def of(cls, status: HTTPStatus, content: Mapping[str, Any], *more: tuple[str, str]) -> HealthResponse:
         """Return a response with JSON. No cache may keep it."""
         body = json.dumps(content).encode()
         headers = (
@@ -30,7 +30,7 @@ class Response(NamedTuple):
         return cls(status, (*headers, *more), body)
 
 
-def respond(method: str, path: str, query: str, health: Mapping[str, Any]) -> Response:
+def respond(method: str, path: str, query: str, health: Mapping[str, Any]) -> HealthResponse:
     """Answer a request.
 
     =================== ==================================================================================
@@ -45,25 +45,27 @@ def respond(method: str, path: str, query: str, health: Mapping[str, Any]) -> Re
     Only the last part of the path counts, so that the app may be mounted anywhere.
     """
     if method not in {"GET", "HEAD"}:
-        return Response.of(HTTPStatus.METHOD_NOT_ALLOWED, {"error": f"{method} is not GET"}, ("Allow", "GET, HEAD"))
+        return HealthResponse.of(
+            HTTPStatus.METHOD_NOT_ALLOWED, {"error": f"{method} is not GET"}, ("Allow", "GET, HEAD")
+        )
     found = _respond(path.rpartition("/")[2], query, health)
     return found._replace(body=b"") if method == "HEAD" else found
 
 
-def _respond(name: str, query: str, health: Mapping[str, Any]) -> Response:
+def _respond(name: str, query: str, health: Mapping[str, Any]) -> HealthResponse:
     match name:
         case "":
-            return Response.of(HTTPStatus.OK, health)
+            return HealthResponse.of(HTTPStatus.OK, health)
         case "healthz":
-            return Response.of(HTTPStatus.OK, {"status": "ok"})
+            return HealthResponse.of(HTTPStatus.OK, {"status": "ok"})
         case "readyz":
             text = parse_qs(query, keep_blank_values=True).get("max-age", [None])[-1]
             if text is not None and not (text.isascii() and text.isdecimal()):
-                return Response.of(HTTPStatus.BAD_REQUEST, {"error": "max-age must be a whole number of seconds"})
+                return HealthResponse.of(HTTPStatus.BAD_REQUEST, {"error": "max-age must be a whole number of seconds"})
             problem = problem_of(health, None if text is None else float(text))
             status = HTTPStatus.OK if problem is None else HTTPStatus.SERVICE_UNAVAILABLE
-            return Response.of(status, {"status": problem or "ready", "health": dict(health)})
-    return Response.of(HTTPStatus.NOT_FOUND, {"error": "there are /, /healthz and /readyz"})
+            return HealthResponse.of(status, {"status": problem or "ready", "health": dict(health)})
+    return HealthResponse.of(HTTPStatus.NOT_FOUND, {"error": "there are /, /healthz and /readyz"})
 
 
 def problem_of(health: Mapping[str, Any], max_age: float | None) -> str | None:

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from featuregate.errors import LocalKafkaError
 from featuregate.files import local_path
-from featuregate.jars.progress import Progress
+from featuregate.jars.progress import ProgressLine
 from featuregate.jars.verified import verified_resolver
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _fetch(wanted: Download, folder: Path, repository: Path) -> None:
     if unfinished.exists():
         shutil.rmtree(repository, ignore_errors=True)
     unfinished.touch()
-    with Progress(f"downloading {wanted.what}") as progress:
+    with ProgressLine(f"downloading {wanted.what}") as progress:
         install(_resolve(wanted, repository, progress), folder)
     unfinished.unlink()
 
@@ -113,7 +113,7 @@ def install(jars: Iterable[Path], folder: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _resolve(wanted: Download, repository: Path, progress: Progress) -> Iterator[Path]:
+def _resolve(wanted: Download, repository: Path, progress: ProgressLine) -> Iterator[Path]:
     """Resolve the dependencies and yield their jars as they arrive."""
     try:
         from jgo.maven import MavenContext  # noqa: PLC0415 - an extra, needed only to download

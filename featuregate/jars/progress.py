@@ -18,11 +18,11 @@ def shown_on_a_terminal(what: str, ask: Callable[[], str]) -> Iterator[None]:
     if sys.stderr is None or not sys.stderr.isatty():
         yield
         return
-    with Progress(what, ask):
+    with ProgressLine(what, ask):
         yield
 
 
-class Progress:
+class ProgressLine:
     """A line on stderr during a ``with`` block: updated in a terminal, repeated now and then in a log file."""
 
     def __init__(self, what: str, ask: Callable[[], str] | None = None) -> None:

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, cast
 
 from featuregate.forks import follow_forks
-from featuregate.wire.events import Disconnected, Event
+from featuregate.wire.events import Disconnected, SessionEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +55,7 @@ class Carrier(asyncio.Protocol):
         if self._transport is not None and (data := self.session.data_to_send()):
             self._transport.write(data)
 
-    async def event(self) -> Event:
+    async def event(self) -> SessionEvent:
         """Send what the session has queued, and wait for the next event; after the end it is always Disconnected.
 
         The wait has no limit here: the caller sets one.

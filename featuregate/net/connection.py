@@ -11,7 +11,7 @@ from featuregate.net.carrier import Carrier
 from featuregate.net.dial import dial
 from featuregate.net.tls_errors import explain
 from featuregate.version import __version__
-from featuregate.wire.events import Disconnected, Event, ExpectedNode, Negotiated, Refused, Reply, Token
+from featuregate.wire.events import Disconnected, ExpectedNode, Negotiated, Refused, Reply, SessionEvent, Token
 from featuregate.wire.session import NEWEST, Session
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Connection:
     ) -> None:
         self.close()
 
-    async def _event(self, stage: str, within: float | None = None) -> Event:
+    async def _event(self, stage: str, within: float | None = None) -> SessionEvent:
         """Send what is queued, and wait for the event that answers it."""
         timeout = self._settings.request_timeout if within is None else within
         try:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from featuregate.errors import ClosedError, ConfigError, NotPicklable, RefreshTimedOut
 from featuregate.forks import follow_forks
-from featuregate.gating.durable_latches import Start, StartFrom
+from featuregate.gating.durable_latches import LatchStart, StartFrom
 from featuregate.gating.latch_store import FileLatchStore, LatchStore, StartingLatchStore
 from featuregate.gating.store import Store
 from featuregate.polling.features import Features
@@ -166,7 +166,7 @@ class Discoverer(Features):
         )
         self._store = self._make_store(
             latch_store=opened,
-            start=Start(cluster_id, str(source) if start_from == "latch" else None),
+            start=LatchStart(cluster_id, str(source) if start_from == "latch" else None),
             wall=_wall,
             metrics=metrics,
             staleness=lambda: state.staleness(clock()),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from featuregate.catalog import METADATA_VERSION
 from featuregate.errors import ClosedError, DiscoveryError
-from featuregate.gating.decisions import Decision, Reason, Verdict
+from featuregate.gating.decisions import Decision, GateVerdict, Reason
 from featuregate.gating.store import Store
 from featuregate.polling.discoverer import Discoverer
 from featuregate.sources.source import MergedView
@@ -135,9 +135,9 @@ class _ForcingStore(Store):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._forced: dict[str, Verdict] = {}
+        self._forced: dict[str, GateVerdict] = {}
 
-    def force(self, gates: Iterable[str], verdict: Verdict) -> None:
+    def force(self, gates: Iterable[str], verdict: GateVerdict) -> None:
         """Force the gates with these names, existing ones at once."""
         with self.changing():
             self._forced |= dict.fromkeys(gates, verdict)

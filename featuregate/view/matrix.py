@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 
-Kind = Literal["finalized", "supported", "api"]
+MatrixKind = Literal["finalized", "supported", "api"]
 MatrixValue = tuple[int, ...]
 """A finalized level, or the ends of a range."""
 ABSENT: Final = "-"
@@ -24,7 +24,7 @@ ABSENT: Final = "-"
 class MatrixRow:
     """One feature or API: the value of the cluster, and that of each broker."""
 
-    kind: Kind
+    kind: MatrixKind
     name: str
     cluster: MatrixValue | None
     """None if there is no common value, or it is unknown."""

@@ -53,4 +53,4 @@ class Disconnected(NamedTuple):
     """The oldest request without a response, such as ``ApiVersions v5``; None where there is none."""
 
 
-Event = Negotiated | Refused | Reply | Token | Disconnected
+SessionEvent = Negotiated | Refused | Reply | Token | Disconnected

@@ -37,7 +37,7 @@ from featuregate.kafka_errors import (
     broker_error,
 )
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse, fit_software
-from featuregate.wire.events import Disconnected, Event, ExpectedNode, Negotiated, Refused, Reply, Token
+from featuregate.wire.events import Disconnected, ExpectedNode, Negotiated, Refused, Reply, SessionEvent, Token
 from featuregate.wire.frames import (
     FrameReader,
     frame,
@@ -164,7 +164,7 @@ class Session:
         """Note that the broker has closed its side of the connection."""
         self._eof = True
 
-    def next_event(self) -> Event | None:
+    def next_event(self) -> SessionEvent | None:
         """Return the next event; None where more bytes are needed, and after the end.
 
         Raises `RemoteWireError` where the bytes do not parse, or answer no request.
@@ -179,7 +179,7 @@ class Session:
             self._broken = error
             raise
 
-    def _next_event(self) -> Event | None:
+    def _next_event(self) -> SessionEvent | None:
         while (payload := self._frames.next_frame()) is not None:
             event = self._answered(payload)
             if event is not None:
@@ -201,7 +201,7 @@ class Session:
         self._pending.append(_Pending(correlation_id, request, version))
         return correlation_id
 
-    def _answered(self, payload: bytes) -> Event | None:
+    def _answered(self, payload: bytes) -> SessionEvent | None:
         """Match a frame with the oldest request; a broker answers in order."""
         if not self._pending:
             raise RemoteWireError(f"{len(payload)} bytes that answer no request", "response header", 0)
@@ -220,7 +220,7 @@ class Session:
             return self._negotiated(response, version, pending.version)
         return Reply(correlation_id, pending.request, response, version)
 
-    def _negotiated(self, response: ApiVersionsResponse, version: int, asked: int) -> Event | None:
+    def _negotiated(self, response: ApiVersionsResponse, version: int, asked: int) -> SessionEvent | None:
         if response.error_code == NONE:
             self._api_ranges = response.api_ranges
             self._state = _State.READY

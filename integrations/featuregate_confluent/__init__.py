@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         TransformFailed,
     )
     from featuregate_confluent.group_gate import GroupGate
-    from featuregate_confluent.latch.group_agreement import GroupLatch, GroupState
+    from featuregate_confluent.latch.group_agreement import GroupLatch, GroupLatchState
     from featuregate_confluent.models import Model
     from featuregate_confluent.processor import ExactlyOnceProcessor
     from featuregate_confluent.producing.offsets import safe_send_offsets
@@ -51,8 +51,8 @@ __all__ = [
     "ExactlyOnceProcessor",
     "GroupGate",
     "GroupLatch",
+    "GroupLatchState",
     "GroupMembers",
-    "GroupState",
     "Model",
     "ModelRefused",
     "MustRejoin",
@@ -102,7 +102,7 @@ _ROOMS = {
     "client.topic_latch_store": ("TopicLatchStore",),
     "client.group_members": ("GroupMembers",),
     "group_gate": ("GroupGate",),
-    "latch.group_agreement": ("GroupLatch", "GroupState"),
+    "latch.group_agreement": ("GroupLatch", "GroupLatchState"),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.client.committed import CommittedOffset
     from featuregate_confluent.client.group import GroupReader
     from featuregate_confluent.client.latch_topic import LatchTopic
-    from featuregate_confluent.client.progress import Progress
+    from featuregate_confluent.client.progress import PartitionProgress
     from featuregate_confluent.latch.protocol import Partition
     from featuregate_confluent.operator.rollback import RollbackPlan
 
@@ -142,7 +142,7 @@ def _watch(
     *,
     watch: float,
     timeout: float,
-) -> tuple[dict[Partition, Progress], float]:
+) -> tuple[dict[Partition, PartitionProgress], float]:
     """Look twice at the offsets and ends of a group that has something to consume."""
     from featuregate_confluent.client.progress import observe  # noqa: PLC0415 - an extra
 

@@ -18,8 +18,8 @@ from featuregate.gating.gates import Gate, Owner
 from featuregate_confluent.latch.group_agreement import (
     CONDITION,
     GroupLatch,
+    GroupLatchState,
     GroupSeen,
-    GroupState,
     GroupStep,
     GroupStore,
     Side,
@@ -261,7 +261,7 @@ class GroupGate(Gate):
         if step.writes is not None:
             self._write(key, seen, step)
         if step.opens:
-            self._store.save_group(key, GroupState(opened_at=_wall()), gone=sorted(seen.state.stages))
+            self._store.save_group(key, GroupLatchState(opened_at=_wall()), gone=sorted(seen.state.stages))
         return not self._settle(step, joins) or step.writes in ("ready", "stopped")
 
     def _see(self, key: GroupLatch) -> GroupSeen:
@@ -282,7 +282,7 @@ class GroupGate(Gate):
                 self._stop_old()
                 self._stopped = True
         gone = sorted(set(seen.state.stages) - seen.members) if step.writes == "ready" else ()
-        self._store.save_group(key, GroupState({seen.member: step.writes}), gone=gone)
+        self._store.save_group(key, GroupLatchState({seen.member: step.writes}), gone=gone)
 
     def _settle(self, step: GroupStep, joins: int) -> bool:
         """Move to the side of a step; not to the old one where this process has joined again since the look began."""

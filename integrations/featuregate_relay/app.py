@@ -18,7 +18,7 @@ from featuregate_relay.access.authentication import Access, Authentication, clie
 from featuregate_relay.access.hosts import LocalHosts
 from featuregate_relay.access.not_stored import NotStored
 from featuregate_relay.checks import asked_requirement, decision_json
-from featuregate_relay.clusters import Cluster, ServedCluster
+from featuregate_relay.clusters import PolledCluster, ServedCluster
 from featuregate_relay.flags.ofrep import Evaluations, FlagPaths
 from featuregate_relay.metrics import CONTENT_TYPE, ClusterNumbers, exposition
 from featuregate_relay.page import paths as page
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 
-__all__ = ["Cluster", "make_app"]
+__all__ = ["PolledCluster", "make_app"]
 
 _WATCH_SECONDS: Final = 1.0
 _CORS: Final[dict[str, Any]] = {
@@ -53,7 +53,7 @@ _CORS: Final[dict[str, Any]] = {
 
 
 def make_app(
-    clusters: Mapping[str, Cluster],
+    clusters: Mapping[str, PolledCluster],
     *,
     access: Access | None = None,
     origins: Sequence[str] = (),

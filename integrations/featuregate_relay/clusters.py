@@ -12,7 +12,7 @@ from featuregate_relay.seen import latch_of
 from featuregate_relay.states import CurrentState
 from featuregate_relay.timeline.timeline import Timeline
 from featuregate_relay.waiting import NextChange
-from featuregate_relay.worker import Worker
+from featuregate_relay.worker import ClusterThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ _POLL_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class PolledCluster:
     """A cluster that the relay polls, and the gates that it keeps there."""
 
     features: Discoverer
@@ -37,14 +37,14 @@ class Cluster:
 class ServedCluster:
     """A cluster under its name, with what waits for its next view and its next state."""
 
-    def __init__(self, name: str, cluster: Cluster) -> None:
+    def __init__(self, name: str, cluster: PolledCluster) -> None:
         self.name = name
         self.features = cluster.features
         self.gates = cluster.gates
         self._sticky = tuple(
             (gate, LatchKey(gate.name, str(gate.requirement))) for gate in cluster.gates if gate.policy == "sticky"
         )
-        self.worker = Worker()
+        self.worker = ClusterThread()
         self.state = CurrentState(cluster.features, cluster.gates, self.worker.later)
         self.next_view = NextChange(lambda: cluster.features.view_and_age()[0])
         self.next_state = NextChange(self.state)

@@ -24,7 +24,7 @@ from featuregate.cli.plugin import (
 )
 from featuregate.flags import PREFIXES
 from featuregate.requirements import Requirement, presets
-from featuregate_relay.config.addresses import Address
+from featuregate_relay.config.addresses import ListenAddress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     for features, preset in product(discoverers.values(), presets.all()):
         features.evaluate(preset)  # asks brokers for the configs that it depends on: clients have the relay's view only
     clusters = {
-        name: server.Cluster(
+        name: server.PolledCluster(
             features,
             tuple(features.gate(*gate) for gate in relay.clusters[name].gates.items()),
             relay.clusters[name].timeline(name),
@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
     if relay.authenticates and tls is None and not listen.loopback:
         print_message(f"credentials cross the network in clear text to {listen}: give [tls], or end TLS at a proxy")
     listener = _bound(server.bind, listen)
-    where = Address(*listener.getsockname()[:2])
+    where = ListenAddress(*listener.getsockname()[:2])
     path = f"/{next(iter(clusters))}/view" if len(clusters) == 1 else ""
     print_message(f"serving {_clusters(relay)} at {'https' if tls else 'http'}://{where}/v1/clusters{path}")
     server.serve(
@@ -172,14 +172,14 @@ def _clusters(relay: RelayConfig) -> str:
     return f"cluster {names[0]}" if len(names) == 1 else f"clusters {', '.join(names)}"
 
 
-def _address(text: str) -> Address:
+def _address(text: str) -> ListenAddress:
     try:
-        return Address.parse(text)
+        return ListenAddress.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _bound(bind: Callable[[str, int], socket], listen: Address) -> socket:
+def _bound(bind: Callable[[str, int], socket], listen: ListenAddress) -> socket:
     try:
         return bind(*listen)
     except OSError as error:

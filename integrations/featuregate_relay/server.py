@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
-from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.connections import Connections, most_connections
 from featuregate_relay.limits import LimitedProtocol
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from featuregate_relay.access.authentication import Access
     from featuregate_relay.access.certificates import Certificates
 
-__all__ = ["Cluster", "bind", "serve"]
+__all__ = ["PolledCluster", "bind", "serve"]
 
 DRAIN_SECONDS: Final = 10
 """How long requests that are under way may take when the relay stops."""
@@ -78,7 +78,7 @@ class _Server(uvicorn.Server):
 
 
 def serve(
-    clusters: Mapping[str, Cluster],
+    clusters: Mapping[str, PolledCluster],
     listener: socket.socket,
     *,
     access: Access | None = None,

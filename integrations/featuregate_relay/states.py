@@ -21,7 +21,7 @@ _AT_ONCE: Final = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterState:
+class ServedState:
     """What a cluster is like. A poll that finds nothing new makes no other state."""
 
     revision: str
@@ -59,11 +59,11 @@ class CurrentState:
         self._features = features
         self._gates = tuple(gates)
         self._later = later
-        self._known: tuple[View, ClusterState] | None = None
+        self._known: tuple[View, ServedState] | None = None
         """One pair, which is replaced as a whole: while it is made, a poll may end, and another thread may make one."""
         self._announced: View | None = None
 
-    def __call__(self) -> ClusterState | None:
+    def __call__(self) -> ServedState | None:
         """Return the current state."""
         known, view = self._known, self._features.view
         if view is None:
@@ -75,7 +75,7 @@ class CurrentState:
             return None if known is None else known[1]
         return self._state_of(view)
 
-    def made(self) -> ClusterState | None:
+    def made(self) -> ServedState | None:
         """Return the state of the view at hand, on this thread, however large the view is."""
         view = self._features.view
         return None if view is None else self._state_of(view)
@@ -85,9 +85,9 @@ class CurrentState:
         """Whether the state is not yet that of the view at hand."""
         return self._known is None or self._known[0] is not self._features.view
 
-    def _state_of(self, view: View) -> ClusterState:
+    def _state_of(self, view: View) -> ServedState:
         before, health = self._known, self._features.health()
-        state = ClusterState(
+        state = ServedState(
             revision=before[1].revision if before is not None and before[0].same_content(view) else revision_of(view),
             cluster_id=view.cluster_id,
             status=health["status"],

@@ -17,7 +17,7 @@ MOST_CALLS: Final = 500
 """Calls of requests that wait for the thread of one cluster."""
 
 
-class Worker:
+class ClusterThread:
     """Runs calls one after the other in a thread, which starts with the first call. A cluster delays no other one."""
 
     def __init__(self, *, most: int = MOST_CALLS) -> None:

@@ -20,7 +20,7 @@ from featuregate_spark.errors import PinCorrupt
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from featuregate.gating.verdicts import Verdict
+    from featuregate.gating.verdicts import GateVerdict
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -214,8 +214,8 @@ def _reason_from(row: JsonValue) -> Reason:
     )
 
 
-def _verdict_from(value: JsonValue) -> Verdict:
-    verdict: Verdict = value.one_of("open", "closed", "unknown")
+def _verdict_from(value: JsonValue) -> GateVerdict:
+    verdict: GateVerdict = value.one_of("open", "closed", "unknown")
     return verdict
 
 

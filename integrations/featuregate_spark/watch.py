@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from featuregate.gating.latches import Policy
 
 
-class Observation(NamedTuple):
+class WatchedGates(NamedTuple):
     """The view and the gates at one moment."""
 
     view: View | None
@@ -104,10 +104,10 @@ class Watch:
         self._gates[name] = gate
         return gate
 
-    def observe(self) -> Observation:
+    def observe(self) -> WatchedGates:
         """Return the current view and the gates. Waits only for the first view."""
         features = self.features
-        return Observation(features.view, tuple(self._gates.values()))
+        return WatchedGates(features.view, tuple(self._gates.values()))
 
     def close(self) -> None:
         """Stop the discoverer. A second call does nothing."""

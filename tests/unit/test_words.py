@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import re
+from collections import Counter
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -228,3 +229,15 @@ def test_no_option_of_the_command_line_holds_a_replaced_word() -> None:
     assert "bootstrap-server" in found
     # `fleet peek` looks at one log; in the switch the word stood for something else.
     assert comebacks("featuregate_confluent", iter(found)) == {"peek"}
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    files = [path for folder in PACKAGES.values() for path in folder.rglob("*.py")]
+    names = Counter(
+        node.name
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert len(names) > 500, "it looks for classes where there are none"
+    assert [name for name, count in names.items() if count > 1] == []

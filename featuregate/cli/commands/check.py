@@ -11,7 +11,7 @@ from featuregate.cli.cluster import discover_view, doctor_advice, excluded_apis
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN
 from featuregate.cli.output import print_message
 from featuregate.errors import DiscoveryError
-from featuregate.gating.decisions import Decision, Reason, Verdict, evaluate
+from featuregate.gating.decisions import Decision, GateVerdict, Reason, evaluate
 from featuregate.printable import printable
 from featuregate.requirements import Requirement, configs_in, parse
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 RETRY_SECONDS: Final = 1.0
 """Between two decisions, with ``--wait``."""
 
-_EXITS: Final[Mapping[Verdict, int]] = {"open": OK, "closed": FAILED, "unknown": UNKNOWN}
+_EXITS: Final[Mapping[GateVerdict, int]] = {"open": OK, "closed": FAILED, "unknown": UNKNOWN}
 
 
 def run(args: argparse.Namespace) -> int:

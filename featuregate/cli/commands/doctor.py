@@ -14,7 +14,7 @@ from featuregate.cli.diagnosis.configs import CONFIGS, config_findings
 from featuregate.cli.diagnosis.configuration import configuration_findings, invalid_configuration
 from featuregate.cli.diagnosis.connections import closing_findings, connection_findings, probe_bootstrap
 from featuregate.cli.diagnosis.credentials import credential_findings, named_host_findings
-from featuregate.cli.diagnosis.findings import Finding, worst_first
+from featuregate.cli.diagnosis.findings import DoctorFinding, worst_first
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.clients import installed
 from featuregate.errors import ConfigError, DiscoveryError
@@ -54,9 +54,9 @@ def _examine_spark() -> tuple[Sequence[str], Sequence[str]]:
     return diagnosis.diagnose()
 
 
-def _spark_finding(problem: str) -> Finding:
+def _spark_finding(problem: str) -> DoctorFinding:
     what, _, advice = problem.partition(": ")
-    return Finding(
+    return DoctorFinding(
         severity="error",
         code="spark",
         where="Spark",
@@ -66,7 +66,7 @@ def _spark_finding(problem: str) -> Finding:
     )
 
 
-def examine(args: argparse.Namespace) -> list[Finding]:
+def examine(args: argparse.Namespace) -> list[DoctorFinding]:
     """Examine the configuration, then the connections, then the cluster, as far as they can be reached."""
     try:
         settings = settings_of(args)
@@ -76,7 +76,7 @@ def examine(args: argparse.Namespace) -> list[Finding]:
     return [*of_configuration, *asyncio.run(_examine(settings))]
 
 
-async def _examine(settings: Settings) -> list[Finding]:
+async def _examine(settings: Settings) -> list[DoctorFinding]:
     versions = AskedVersions()
     probes = await probe_bootstrap(settings, versions)
     findings = list(connection_findings(probes, settings))
@@ -102,7 +102,7 @@ async def _examine(settings: Settings) -> list[Finding]:
     return [*findings, *closing_findings(versions.closed_on_newer), *of_cluster]
 
 
-def to_text(findings: Sequence[Finding]) -> str:
+def to_text(findings: Sequence[DoctorFinding]) -> str:
     """Return a few lines for each finding, and the number of findings of each severity."""
     lines = []
     for finding in findings:
@@ -115,12 +115,12 @@ def to_text(findings: Sequence[Finding]) -> str:
     return "\n".join(map(printable, [*lines, _counts(findings)]))
 
 
-def to_json(findings: Sequence[Finding]) -> dict[str, Any]:
+def to_json(findings: Sequence[DoctorFinding]) -> dict[str, Any]:
     """Return the findings as plain values."""
     return {"findings": [asdict(finding) for finding in findings]}
 
 
-def exit_code(findings: Sequence[Finding]) -> int:
+def exit_code(findings: Sequence[DoctorFinding]) -> int:
     """Return 1 with an error, 2 with warnings only, else 0."""
     severities = {finding.severity for finding in findings}
     if "error" in severities:
@@ -128,16 +128,16 @@ def exit_code(findings: Sequence[Finding]) -> int:
     return UNKNOWN if "warning" in severities else OK
 
 
-def _counts(findings: Sequence[Finding]) -> str:
+def _counts(findings: Sequence[DoctorFinding]) -> str:
     counts = {word: sum(finding.severity == word for finding in findings) for word in ("error", "warning", "note")}
     return ", ".join(f"{count} {word}{'s' * (count != 1)}" for word, count in counts.items() if count) or (
         "nothing is wrong"
     )
 
 
-def _gone(error: DiscoveryError) -> Finding:
+def _gone(error: DiscoveryError) -> DoctorFinding:
     if error.listed_by is not None:
-        return Finding(
+        return DoctorFinding(
             severity="error",
             code="advertised-addresses",
             where="cluster",
@@ -146,7 +146,7 @@ def _gone(error: DiscoveryError) -> Finding:
             advice="set advertised.listeners of each broker to a name that this machine resolves and reaches, and that "
             "is in its certificate; or check whether the cluster is being restarted",
         )
-    return Finding(
+    return DoctorFinding(
         severity="error",
         code="gone",
         where="cluster",

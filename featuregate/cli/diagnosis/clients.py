@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from featuregate.catalog.clients import version_numbers
-from featuregate.cli.diagnosis.findings import Finding
+from featuregate.cli.diagnosis.findings import DoctorFinding
 from featuregate.clients.fit import SASL, Client, Fit, fit_of, newer_for, upgrade_for
 from featuregate.clients.releases import releases_of
 from featuregate.gating.decisions import evaluate
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
 
-def client_findings(view: View, clients: Iterable[Client], mechanism: str | None) -> Iterator[Finding]:
+def client_findings(view: View, clients: Iterable[Client], mechanism: str | None) -> Iterator[DoctorFinding]:
     """Yield what each client cannot do on a release that a broker runs. What was not measured has no finding."""
     if view.role != "broker" or not view.answering:
         return
@@ -32,8 +32,8 @@ def client_findings(view: View, clients: Iterable[Client], mechanism: str | None
         yield from _preset_findings(view, client)
 
 
-def _pin_finding(fit: Fit) -> Finding:
-    return Finding(
+def _pin_finding(fit: Fit) -> DoctorFinding:
+    return DoctorFinding(
         severity="note",
         code="client-setting",
         where=str(fit.client),
@@ -44,7 +44,7 @@ def _pin_finding(fit: Fit) -> Finding:
     )
 
 
-def _preset_findings(view: View, client: Client) -> Iterator[Finding]:
+def _preset_findings(view: View, client: Client) -> Iterator[DoctorFinding]:
     """Yield the presets that the cluster has, and for which a newer release of the client is needed, or better."""
     for preset in presets.all():
         newer, needed = newer_for(preset, client), preset.clients.get(client.name)
@@ -56,8 +56,8 @@ def _preset_findings(view: View, client: Client) -> Iterator[Finding]:
             yield _too_old(client, preset, newer, "has a preview of it", f"ready, say its makers, in {newer} or newer")
 
 
-def _too_old(client: Client, preset: presets.Preset, newer: str, problem: str, evidence: str) -> Finding:
-    return Finding(
+def _too_old(client: Client, preset: presets.Preset, newer: str, problem: str, evidence: str) -> DoctorFinding:
+    return DoctorFinding(
         severity="note",
         code="client-too-old",
         where=str(client),
@@ -73,12 +73,12 @@ def _matters(fit: Fit, mechanism: str | None) -> bool:
     return fit.verdict == "breaks" or (fit.verdict == "depends" and bool(optional))
 
 
-def _finding(fit: Fit, mechanism: str | None) -> Finding:
+def _finding(fit: Fit, mechanism: str | None) -> DoctorFinding:
     findings = [each for each in fit.findings if each.fate == "fails"]
     if fit.verdict == "breaks":
         findings = [each for each in findings if not each.optional or each.step == f"sasl-{mechanism}"]
     newer = upgrade_for(findings)
-    return Finding(
+    return DoctorFinding(
         severity="warning" if fit.verdict == "breaks" else "note",
         code="client-breaks" if fit.verdict == "breaks" else "client-lacks",
         where=str(fit.client),

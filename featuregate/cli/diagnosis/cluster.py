@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.admin.updates import moving, upgrade
 from featuregate.catalog import METADATA_VERSION, captured_releases, level_name
-from featuregate.cli.diagnosis.findings import Finding
+from featuregate.cli.diagnosis.findings import DoctorFinding
 from featuregate.errors import ConnectFailed, HostNameMismatch, HostNotAllowed, SharedAddress, TimedOut, UnknownHost
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Release
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 _FEATURES_FROM: Final = 3
 
 
-def broker_list_findings(*, registered: bool, role: str) -> Iterator[Finding]:
+def broker_list_findings(*, registered: bool, role: str) -> Iterator[DoctorFinding]:
     """Yield a note where the cluster does not list brokers that are down."""
     if not registered and role == "broker":
-        yield Finding(
+        yield DoctorFinding(
             severity="note",
             code="broker-list-unregistered",
             where="cluster",
@@ -37,7 +37,7 @@ def broker_list_findings(*, registered: bool, role: str) -> Iterator[Finding]:
         )
 
 
-def cluster_findings(first: View, second: View) -> Iterator[Finding]:
+def cluster_findings(first: View, second: View) -> Iterator[DoctorFinding]:
     """Yield the findings from two views, some seconds apart."""
     yield from _silent(second)
     yield from _mixed_releases(second)
@@ -48,13 +48,13 @@ def cluster_findings(first: View, second: View) -> Iterator[Finding]:
     yield from _epochs(first, second)
 
 
-def _silent(view: View) -> Iterator[Finding]:
+def _silent(view: View) -> Iterator[DoctorFinding]:
     for failure, brokers in failures(view).items():
         if failure.kind == SharedAddress.__name__:
             yield _shared_address(failure, brokers)
             continue
         these, they = (f"this {view.role}", "it does") if len(brokers) == 1 else (f"these {view.role}s", "they do")
-        yield Finding(
+        yield DoctorFinding(
             severity="error",
             code="broker-silent",
             where=named(brokers),
@@ -66,9 +66,9 @@ def _silent(view: View) -> Iterator[Finding]:
         )
 
 
-def _shared_address(failure: Failure, brokers: Sequence[BrokerAnswer]) -> Finding:
+def _shared_address(failure: Failure, brokers: Sequence[BrokerAnswer]) -> DoctorFinding:
     evidence, _, advice = failure.text.rpartition(": ")
-    return Finding(
+    return DoctorFinding(
         severity="error",
         code="shared-address",
         where=named(brokers),
@@ -101,12 +101,12 @@ def _silent_broker_advice(failure: Failure, brokers: Sequence[BrokerAnswer]) -> 
     return "check its log; until it answers, no gate over APIs opens"
 
 
-def _mixed_releases(view: View) -> Iterator[Finding]:
+def _mixed_releases(view: View) -> Iterator[DoctorFinding]:
     releases: dict[str, list[BrokerAnswer]] = {}
     for broker in view.answering:
         releases.setdefault(_release(broker), []).append(broker)
     if len(releases) > 1:
-        yield Finding(
+        yield DoctorFinding(
             severity="warning",
             code="mixed-releases",
             where="cluster",
@@ -115,7 +115,7 @@ def _mixed_releases(view: View) -> Iterator[Finding]:
             advice="finish the rolling upgrade; until then the cluster can do only what its oldest brokers can",
         )
     elif view.mixed:
-        yield Finding(
+        yield DoctorFinding(
             severity="warning",
             code="mixed-brokers",
             where="cluster",
@@ -132,7 +132,7 @@ def _release(broker: BrokerAnswer) -> str:
     return f"like {fits[-1]}" if fits else "of an unknown release"
 
 
-def _not_everywhere(view: View) -> Iterator[Finding]:
+def _not_everywhere(view: View) -> Iterator[DoctorFinding]:
     """Yield one finding for each set of brokers, because an upgrade brings several features at once."""
     names: dict[tuple[BrokerAnswer, ...], list[str]] = {}
     for name in sorted({name for broker in view.answering for name in broker.supported} - set(view.supported)):
@@ -140,7 +140,7 @@ def _not_everywhere(view: View) -> Iterator[Finding]:
         names.setdefault(lacking, []).append(name)
     for lacking, lacked in names.items():
         if lacking:
-            yield Finding(
+            yield DoctorFinding(
                 severity="warning",
                 code="feature-not-everywhere",
                 where=named(lacking),
@@ -150,12 +150,12 @@ def _not_everywhere(view: View) -> Iterator[Finding]:
             )
 
 
-def _outside_support(view: View) -> Iterator[Finding]:
+def _outside_support(view: View) -> Iterator[DoctorFinding]:
     for name, brokers in outside_support(view).items():
         level = view.finalized[name]
         lowest = [supported.min for broker in brokers if (supported := broker.can_run(name))]
         below = len(lowest) == len(brokers) and level < min(lowest)
-        yield Finding(
+        yield DoctorFinding(
             severity="error",
             code="finalized-below-support" if below else "finalized-beyond-support",
             where=named(brokers),
@@ -167,7 +167,7 @@ def _outside_support(view: View) -> Iterator[Finding]:
         )
 
 
-def _upgrades(view: View) -> Iterator[Finding]:
+def _upgrades(view: View) -> Iterator[DoctorFinding]:
     if view.epoch < 0 or view.incomplete:
         return
     below = {
@@ -180,7 +180,7 @@ def _upgrades(view: View) -> Iterator[Finding]:
             for name, top in below.items()
         )
         options = " ".join(f"--feature {name}={top}" for name, top in below.items())
-        yield Finding(
+        yield DoctorFinding(
             severity="note",
             code="upgrade-possible",
             where="cluster",
@@ -195,9 +195,9 @@ def _range(name: str, broker: BrokerAnswer) -> str:
     return "none" if supported is None else f"{level_name(name, supported.min)} to {level_name(name, supported.max)}"
 
 
-def _features(view: View) -> Iterator[Finding]:
+def _features(view: View) -> Iterator[DoctorFinding]:
     if reports_no_levels(view):
-        yield Finding(
+        yield DoctorFinding(
             severity="note",
             code="no-finalized-features",
             where="cluster",
@@ -209,7 +209,7 @@ def _features(view: View) -> Iterator[Finding]:
         return
     hiding = [broker for broker in view.answering if broker.hides_features]
     if hiding:
-        yield Finding(
+        yield DoctorFinding(
             severity="note",
             code="features-hidden",
             where=named(hiding),
@@ -219,7 +219,7 @@ def _features(view: View) -> Iterator[Finding]:
         )
     old = [b for b in view.answering if b.asked_version is not None and b.asked_version < _FEATURES_FROM]
     if old:
-        yield Finding(
+        yield DoctorFinding(
             severity="note",
             code="features-unknown",
             where=named(old),
@@ -234,13 +234,13 @@ def _asked(answering: Sequence[BrokerAnswer]) -> str:
     return "they answer ApiVersions " + " and ".join(f"v{version}" for version in versions)
 
 
-def _epochs(first: View, second: View) -> Iterator[Finding]:
+def _epochs(first: View, second: View) -> Iterator[DoctorFinding]:
     kraft = METADATA_VERSION in second.finalized or any(METADATA_VERSION in b.supported for b in second.answering)
     if not kraft or not second.answering:
         return
     silent = [broker for broker in second.answering if broker.epoch < 0]
     if silent:
-        yield Finding(
+        yield DoctorFinding(
             severity="error",
             code="no-epoch",
             where=named(silent),
@@ -252,7 +252,7 @@ def _epochs(first: View, second: View) -> Iterator[Finding]:
         return  # a controller's epoch rises with features only
     behind = [broker for broker in second.answering if 0 <= broker.epoch < first.epoch]
     if second.epoch >= 0 and second.epoch == first.epoch:
-        yield Finding(
+        yield DoctorFinding(
             severity="warning",
             code="epoch-frozen",
             where="cluster",
@@ -262,7 +262,7 @@ def _epochs(first: View, second: View) -> Iterator[Finding]:
             advice="check whether the controllers have a quorum; with metadata.max.idle.interval.ms=0 it is normal",
         )
     elif behind:
-        yield Finding(
+        yield DoctorFinding(
             severity="warning",
             code="broker-behind",
             where=named(behind),

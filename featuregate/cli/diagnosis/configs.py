@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.diagnosis.findings import Finding
+from featuregate.cli.diagnosis.findings import DoctorFinding
 from featuregate.gating.decisions import Reason, evaluate
 from featuregate.requirements import ConfigHas, conditions_in, configs_in, presets
 
@@ -19,7 +19,7 @@ CONFIGS: Final = frozenset(name for preset in presets.all() for name in configs_
 """The configs on which presets depend."""
 
 
-def config_findings(view: View) -> Iterator[Finding]:
+def config_findings(view: View) -> Iterator[DoctorFinding]:
     """Yield the presets of which brokers have all features and APIs, and that a config switches off, or may."""
     for preset in presets.all():
         conditions = {str(part): part for part in conditions_in(preset) if isinstance(part, ConfigHas)}
@@ -31,11 +31,11 @@ def config_findings(view: View) -> Iterator[Finding]:
             )
 
 
-def _finding(preset: Preset, condition: ConfigHas, reasons: Sequence[Reason]) -> Finding:
+def _finding(preset: Preset, condition: ConfigHas, reasons: Sequence[Reason]) -> DoctorFinding:
     where = ", ".join(sorted({reason.address or "cluster" for reason in reasons}))
     evidence = "; ".join(reason.text for reason in reasons[:_SHOWN])
     if reasons[0].verdict == "closed":
-        return Finding(
+        return DoctorFinding(
             severity="warning",
             code="config-closes",
             where=where,
@@ -43,7 +43,7 @@ def _finding(preset: Preset, condition: ConfigHas, reasons: Sequence[Reason]) ->
             evidence=evidence,
             advice=f"add {condition.value} to {condition.name} on each broker and restart it, or keep clients from it",
         )
-    return Finding(
+    return DoctorFinding(
         severity="note",
         code="config-unknown",
         where=where,

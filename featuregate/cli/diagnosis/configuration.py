@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from featuregate.cli.diagnosis.findings import Finding
+from featuregate.cli.diagnosis.findings import DoctorFinding
 from featuregate.config.keys import misspelt
 from featuregate.config.missing import in_words_of
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from featuregate.errors import ConfigError
 
 
-def configuration_findings(properties: Mapping[str, str], settings: Settings) -> Iterator[Finding]:
+def configuration_findings(properties: Mapping[str, str], settings: Settings) -> Iterator[DoctorFinding]:
     """Yield the properties without effect, and the checks that are turned off."""
     for name, meant in misspelt(name.removeprefix("kafka.") for name in properties).items():
-        yield Finding(
+        yield DoctorFinding(
             severity="warning",
             code="misspelt-property",
             where="configuration",
@@ -30,7 +30,7 @@ def configuration_findings(properties: Mapping[str, str], settings: Settings) ->
     for prefix, has_effect in used.items():
         names = [name for name in properties if name.removeprefix("kafka.").startswith(prefix)]
         if names and not has_effect:
-            yield Finding(
+            yield DoctorFinding(
                 severity="warning",
                 code=f"{prefix.rstrip('.')}-ignored",
                 where="configuration",
@@ -39,7 +39,7 @@ def configuration_findings(properties: Mapping[str, str], settings: Settings) ->
                 advice="set security.protocol to the protocol of the listener, or remove these properties",
             )
     if settings.trust_shared_addresses:
-        yield Finding(
+        yield DoctorFinding(
             severity="note",
             code="shared-addresses-trusted",
             where="configuration",
@@ -55,10 +55,10 @@ def configuration_findings(properties: Mapping[str, str], settings: Settings) ->
         yield _unsafe("host-unchecked", "Host names in certificates are not checked: any trusted certificate passes.")
 
 
-def invalid_configuration(error: ConfigError) -> Finding:
+def invalid_configuration(error: ConfigError) -> DoctorFinding:
     """Return the finding for a property that is not valid."""
     error = in_words_of(error, "--broker-list bootstrap")
-    return Finding(
+    return DoctorFinding(
         severity="error",
         code="configuration",
         where="configuration",
@@ -68,8 +68,8 @@ def invalid_configuration(error: ConfigError) -> Finding:
     )
 
 
-def _unsafe(code: str, problem: str) -> Finding:
-    return Finding(
+def _unsafe(code: str, problem: str) -> DoctorFinding:
+    return DoctorFinding(
         severity="warning",
         code=code,
         where="configuration",

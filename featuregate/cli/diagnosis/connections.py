@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.cli.diagnosis.findings import Finding, Severity
+from featuregate.cli.diagnosis.findings import DoctorFinding, Severity
 from featuregate.config.tls import Tls
 from featuregate.errors import (
     AuthenticationFailed,
@@ -42,7 +42,7 @@ _UNKNOWN_MECHANISM: Final = "FEATUREGATE-DOCTOR"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
+class ProbedListener:
     """What other protocols showed of a listener, where the configured protocol failed."""
 
     speaks_tls: bool = False
@@ -60,7 +60,7 @@ class BootstrapProbe:
     address: Address
     broker_list: BrokerList | None = None
     failure: FeatureGateError | None = None
-    listener: Listener = Listener()
+    listener: ProbedListener = ProbedListener()
 
 
 async def probe_bootstrap(settings: Settings, versions: AskedVersions) -> tuple[BootstrapProbe, ...]:
@@ -68,14 +68,14 @@ async def probe_bootstrap(settings: Settings, versions: AskedVersions) -> tuple[
     return tuple(await asyncio.gather(*(_probe(address, settings, versions) for address in settings.bootstrap)))
 
 
-def closing_findings(closed_on_newer: Mapping[Address, int]) -> Iterator[Finding]:
+def closing_findings(closed_on_newer: Mapping[Address, int]) -> Iterator[DoctorFinding]:
     """Yield the addresses that close the connection on newer versions of ApiVersions. Pure."""
     by_version: dict[int, list[str]] = {}
     for address, version in closed_on_newer.items():
         by_version.setdefault(version, []).append(str(address))
     for version, addresses in by_version.items():
         newer = " and ".join(f"v{tried}" for tried in (NEWEST, *OLDER) if tried > version)
-        yield Finding(
+        yield DoctorFinding(
             severity="note",
             code="closes-on-newer-versions",
             where=", ".join(addresses),
@@ -86,7 +86,7 @@ def closing_findings(closed_on_newer: Mapping[Address, int]) -> Iterator[Finding
         )
 
 
-def connection_findings(probes: Sequence[BootstrapProbe], settings: Settings) -> Iterator[Finding]:
+def connection_findings(probes: Sequence[BootstrapProbe], settings: Settings) -> Iterator[DoctorFinding]:
     """Yield the addresses that fail, each with the cause, and whether the addresses lead to one cluster. Pure."""
     severity: Severity = "warning" if any(probe.broker_list for probe in probes) else "error"
     for probe in probes:
@@ -97,7 +97,7 @@ def connection_findings(probes: Sequence[BootstrapProbe], settings: Settings) ->
         if probe.broker_list is not None and probe.broker_list.cluster_id is not None:
             clusters.setdefault(probe.broker_list.cluster_id, []).append(str(probe.address))
     if len(clusters) > 1:
-        yield Finding(
+        yield DoctorFinding(
             severity="error",
             code="two-clusters",
             where="configuration",
@@ -127,34 +127,34 @@ async def _broker_list(settings: Settings, versions: AskedVersions) -> BrokerLis
     return (await fetch_broker_list(settings, None, deadline, connect)).broker_list
 
 
-async def _probe_listener(address: Address, settings: Settings, failure: FeatureGateError) -> Listener:
+async def _probe_listener(address: Address, settings: Settings, failure: FeatureGateError) -> ProbedListener:
     """Try other protocols, where the listener was reached and the failure does not name the cause."""
     if not isinstance(failure, ConnectionLost | RemoteWireError | TimedOut | TlsFailed):
-        return Listener()
+        return ProbedListener()
     plain = replace(settings, protocol="PLAINTEXT", tls=None, sasl=None)
     if settings.tls is not None:
         if settings.sasl is None and (mechanisms := await _mechanisms(address, settings)):
-            return Listener(mechanisms=mechanisms)
-        return Listener(speaks_plaintext=await _answers(address, plain))
+            return ProbedListener(mechanisms=mechanisms)
+        return ProbedListener(speaks_plaintext=await _answers(address, plain))
     if await _answers(address, plain):
-        return Listener(speaks_plaintext=True, mechanisms=await _mechanisms(address, plain))
+        return ProbedListener(speaks_plaintext=True, mechanisms=await _mechanisms(address, plain))
     unverified = Tls(verify=False, check_hostname=False)
     return await _tls_listener(address, replace(plain, protocol="SSL", tls=unverified))
 
 
-async def _tls_listener(address: Address, settings: Settings) -> Listener:
+async def _tls_listener(address: Address, settings: Settings) -> ProbedListener:
     try:
         connection = await Connection.open(address, settings)
     except FeatureGateError:
-        return Listener()
+        return ProbedListener()
     with connection:
         try:
             await connection.negotiate()
         except RemoteWireError:
-            return Listener(other_over_tls=True)
+            return ProbedListener(other_over_tls=True)
         except FeatureGateError:
             pass  # a listener that wants a certificate says no more than this
-    return Listener(speaks_tls=True)
+    return ProbedListener(speaks_tls=True)
 
 
 async def _answers(address: Address, settings: Settings) -> bool:
@@ -256,9 +256,9 @@ _DIAGNOSES: Final = (
 
 def _failure_finding(
     probe: BootstrapProbe, failure: FeatureGateError, settings: Settings, severity: Severity
-) -> Finding:
+) -> DoctorFinding:
     diagnosis = _protocol_mismatch(probe.listener, settings) or _diagnosis(failure)
-    return Finding(
+    return DoctorFinding(
         severity=severity,
         code=diagnosis.code,
         where=str(probe.address),
@@ -268,7 +268,7 @@ def _failure_finding(
     )
 
 
-def _protocol_mismatch(listener: Listener, settings: Settings) -> _Diagnosis | None:
+def _protocol_mismatch(listener: ProbedListener, settings: Settings) -> _Diagnosis | None:
     """Return the diagnosis if the listener was proved to speak another protocol."""
     protocol = settings.protocol
     if listener.speaks_tls:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.diagnosis.findings import Finding
+from featuregate.cli.diagnosis.findings import DoctorFinding
 from featuregate.config.allowed_hosts import one_spelling
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ _READABLE: Final = {"PLAIN": "the password", "OAUTHBEARER": "the token"}
 _SHOWN: Final = 5
 
 
-def credential_findings(settings: Settings) -> Iterator[Finding]:
+def credential_findings(settings: Settings) -> Iterator[DoctorFinding]:
     """Yield a warning where each broker, and everybody on the way to it, can read the credentials."""
     if secret := _readable(settings):
-        yield Finding(
+        yield DoctorFinding(
             severity="warning",
             code="credentials-in-clear",
             where="configuration",
@@ -31,13 +31,13 @@ def credential_findings(settings: Settings) -> Iterator[Finding]:
         )
 
 
-def named_host_findings(settings: Settings, hosts: Iterable[str]) -> Iterator[Finding]:
+def named_host_findings(settings: Settings, hosts: Iterable[str]) -> Iterator[DoctorFinding]:
     """Yield a warning where the cluster names hosts elsewhere, which get readable credentials without a check."""
     secret = _readable(settings)
     found = outside(hosts, settings.bootstrap)
     if secret and found and settings.allowed_hosts is None and settings.broker_list == "cluster":
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        yield Finding(
+        yield DoctorFinding(
             severity="warning",
             code="credentials-to-named-hosts",
             where="cluster",

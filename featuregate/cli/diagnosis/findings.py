@@ -13,7 +13,7 @@ _ORDER: Final[Mapping[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class DoctorFinding:
     """One problem, or one fact that is good to know."""
 
     severity: Severity
@@ -29,6 +29,6 @@ class Finding:
     """What to do."""
 
 
-def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+def worst_first(findings: Iterable[DoctorFinding]) -> list[DoctorFinding]:
     """Sort by severity, and keep the order within a severity."""
     return sorted(findings, key=lambda finding: _ORDER[finding.severity])

@@ -18,7 +18,7 @@ from featuregate.testing.local_kafka.config import ClusterConfig, NodeConfig, ja
 from featuregate.testing.local_kafka.probe import cluster_id, membership, serves
 from featuregate.testing.local_kafka.processes import HOST, ChildProcess, ProcessGroup, ProcessState, wait_until
 from featuregate.testing.local_kafka.releases import recipe_for
-from featuregate.testing.local_kafka.zookeeper import ZooKeeper
+from featuregate.testing.local_kafka.zookeeper import ZooKeeperProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -96,9 +96,9 @@ class KafkaNodes:
         self._jvm_options = jvm_options
         self._start_timeout = start_timeout
         self._processes = ProcessGroup("kafka")
-        self._zookeeper: ZooKeeper | None = None
+        self._zookeeper: ZooKeeperProcess | None = None
         if config.zookeeper_port is not None:
-            self._zookeeper = ZooKeeper(config.zookeeper_port, self._processes)
+            self._zookeeper = ZooKeeperProcess(config.zookeeper_port, self._processes)
         try:
             self._prepare(log_level, log_levels)
         except BaseException:
@@ -177,7 +177,7 @@ class KafkaNodes:
         if self._zookeeper is not None:
             self._zookeeper.delete()
 
-    def _add_scram_users(self, zookeeper: ZooKeeper) -> None:
+    def _add_scram_users(self, zookeeper: ZooKeeperProcess) -> None:
         """Write SCRAM users to ZooKeeper before a broker runs."""
         mechanism = self.config.sasl_mechanism
         if not mechanism or not mechanism.startswith("SCRAM"):

@@ -21,7 +21,7 @@ METADATA, API_VERSIONS = 3, 18
 
 
 @dataclass(frozen=True, slots=True)
-class Membership:
+class ReportedCluster:
     """The cluster, as one broker reports it."""
 
     brokers: frozenset[int]
@@ -38,7 +38,7 @@ def serves(host: str, port: int, tls: ssl.SSLContext | None = None) -> bool:
         return False
 
 
-def membership(host: str, port: int) -> Membership | None:
+def membership(host: str, port: int) -> ReportedCluster | None:
     """Ask a plaintext listener of a broker for its cluster; None if it does not answer."""
     try:
         return parse_membership(_ask(host, port, METADATA, struct.pack(">i", 0), None))
@@ -60,7 +60,7 @@ def cluster_id(host: str, port: int) -> str | None:
         return None
 
 
-def parse_membership(body: bytes) -> Membership:
+def parse_membership(body: bytes) -> ReportedCluster:
     """Parse a Metadata v0 response: brokers, then topics with their partitions."""
     reader = _Reader(body)
     brokers = set()
@@ -78,7 +78,7 @@ def parse_membership(body: bytes) -> Membership:
             reader.int32()
             replicas = {reader.int32() for _ in range(reader.int32())}
             lagging |= replicas - {reader.int32() for _ in range(reader.int32())}
-    return Membership(frozenset(brokers), frozenset(lagging))
+    return ReportedCluster(frozenset(brokers), frozenset(lagging))
 
 
 class _Reader:

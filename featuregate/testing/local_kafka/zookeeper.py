@@ -23,7 +23,7 @@ TIMEOUT = 60.0
 """Seconds for ZooKeeper to start, and for the session of a killed broker to expire."""
 
 
-class ZooKeeper:
+class ZooKeeperProcess:
     """A standalone ZooKeeper, whose data outlives its process."""
 
     def __init__(self, port: int, processes: ProcessGroup) -> None:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from featuregate.testing.fakes.releases import release_facts
-from featuregate.testing.simulator.values import Value
+from featuregate.testing.simulator.values import CodeValue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Build(Value):
+class Build(CodeValue):
     """One build of Kafka, as a simulated node runs it.
 
     Nodes refer to their build by name, such as ``"3.9"``. The builds of releases come from the catalog, where they

@@ -27,7 +27,7 @@ from featuregate.testing.fakes.answers import ClusterMembers, NodeState
 from featuregate.testing.fakes.session import ServerSession
 from featuregate.view.merging import merge
 from featuregate.wire.cluster import DescribeClusterRequest
-from featuregate.wire.events import Event, Negotiated, Refused, Reply
+from featuregate.wire.events import Negotiated, Refused, Reply, SessionEvent
 from featuregate.wire.frames import FrameReader
 from featuregate.wire.sasl import (
     SaslAuthenticateRequest,
@@ -185,7 +185,7 @@ class _Connection:
         self._server = ServerSession()
         self._frames = FrameReader()
 
-    def next_event(self) -> Event | None:
+    def next_event(self) -> SessionEvent | None:
         """Exchange bytes until the client has an event; ``None`` where no more bytes can arrive."""
         while True:
             sent = self.session.data_to_send()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from featuregate.testing.simulator.values import Value
+from featuregate.testing.simulator.values import CodeValue
 from featuregate.wire.update_features import UpgradeType
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class ScriptError(ValueError):
 
 
 @dataclass(frozen=True, repr=False)
-class ClusterEvent(Value):
+class ClusterEvent(CodeValue):
     """An event that happens to the cluster."""
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.testing.simulator.cluster import Cluster, ClusterSpec, apply
-from featuregate.testing.simulator.values import Value
+from featuregate.testing.simulator.values import CodeValue
 
 if TYPE_CHECKING:
     from featuregate.testing.simulator.events import ClusterEvent
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Script(Value):
+class Script(CodeValue):
     """A cluster and events. A value: it compares, pickles and prints as code."""
 
     spec: ClusterSpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 
 
-class Value:
+class CodeValue:
     """A frozen dataclass whose ``repr`` is code. Fields that have their default value are left out."""
 
     __slots__ = ()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class PartitionProgress:
     """What was seen of one partition."""
 
     offset: int | None
@@ -43,15 +43,15 @@ class Progress:
 
 
 def observe(
-    before: Mapping[Partition, Progress],
+    before: Mapping[Partition, PartitionProgress],
     offsets: Mapping[Partition, int | None],
     ends: Mapping[Partition, int],
     now: float,
-) -> dict[Partition, Progress]:
+) -> dict[Partition, PartitionProgress]:
     """Return the progress of each partition, after another look at the group."""
     return {
         key: replace(before[key], end=end)
         if key in before and before[key].offset == offsets.get(key)
-        else Progress(offset=offsets.get(key), end=end, first_end=end, since=now)
+        else PartitionProgress(offset=offsets.get(key), end=end, first_end=end, since=now)
         for key, end in ends.items()
     }

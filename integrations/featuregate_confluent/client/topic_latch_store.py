@@ -19,7 +19,7 @@ from featuregate_confluent.latch.latch_records import records_of, state_of, supe
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from featuregate_confluent.latch.group_agreement import GroupLatch, GroupState
+    from featuregate_confluent.latch.group_agreement import GroupLatch, GroupLatchState
 
 LATCH_TOPIC: Final = "featuregate-latches"
 
@@ -78,11 +78,11 @@ class TopicLatchStore(CompactedTopic):
         self._write(dict.fromkeys(superseded(known, self._app, joined)), until)
         return joined
 
-    def load_group(self, key: GroupLatch) -> GroupState:
+    def load_group(self, key: GroupLatch) -> GroupLatchState:
         """Return what the members of a group have written; see :class:`~featuregate_confluent.GroupGate`."""
         return group_state_of(self._app, key, self._read(self._until()))
 
-    def save_group(self, key: GroupLatch, state: GroupState, *, gone: Collection[str] = ()) -> None:
+    def save_group(self, key: GroupLatch, state: GroupLatchState, *, gone: Collection[str] = ()) -> None:
         """Write what the topic may not have yet, and forget members that have gone."""
         until = self._until()
         self._write(dict(group_records_of(self._app, key, state)), until)

@@ -44,7 +44,7 @@ class GroupLatch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupState:
+class GroupLatchState:
     """What members have written of one gate. Stages only rise, and an opening stays."""
 
     stages: Mapping[str, Stage] = field(default_factory=dict)
@@ -52,23 +52,23 @@ class GroupState:
     opened_at: float | None = None
     """Seconds since the Unix epoch, by the clock of the first member that has written it; None: not open yet."""
 
-    def join(self, other: GroupState) -> GroupState:
+    def join(self, other: GroupLatchState) -> GroupLatchState:
         """Join two records of one agreement: the higher stage of each member, and the earlier opening."""
         stages = dict(self.stages)
         for member, stage in other.stages.items():
             stages[member] = max(stages.get(member, stage), stage, key=STAGES.index)
         opened = [at for at in (self.opened_at, other.opened_at) if at is not None]
-        return GroupState(stages, min(opened, default=None))
+        return GroupLatchState(stages, min(opened, default=None))
 
 
 class GroupStore(Protocol):
     """Where the members of a group write. Both methods may block, and raise as those of a latch store do."""
 
-    def load_group(self, key: GroupLatch) -> GroupState:
+    def load_group(self, key: GroupLatch) -> GroupLatchState:
         """Return what members have written; what was saved before this call began is there."""
         ...
 
-    def save_group(self, key: GroupLatch, state: GroupState, *, gone: Collection[str] = ()) -> None:
+    def save_group(self, key: GroupLatch, state: GroupLatchState, *, gone: Collection[str] = ()) -> None:
         """Join ``state`` with what is there, and return once it is durable; forget the stages of members ``gone``."""
         ...
 
@@ -81,7 +81,7 @@ class GroupSeen:
     """The name of this member; None: it is in no group now."""
     members: frozenset[str]
     """The live members of the group, as brokers list them."""
-    state: GroupState
+    state: GroupLatchState
     ready: bool
     """Whether the gate of this member is open."""
 

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from featuregate.errors import LatchStoreError
 from featuregate.json_values import parse_json
-from featuregate_confluent.latch.group_agreement import STAGES, GroupLatch, GroupState
+from featuregate_confluent.latch.group_agreement import STAGES, GroupLatch, GroupLatchState
 from featuregate_confluent.latch.latch_records import record_key
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _OPENED = "opened"
 
 
-def group_records_of(app: str, key: GroupLatch, state: GroupState) -> dict[bytes, bytes]:
+def group_records_of(app: str, key: GroupLatch, state: GroupLatchState) -> dict[bytes, bytes]:
     """Return the records that hold what members have written, by key."""
     records = {_key(app, key, member, stage): b"{}" for member, stage in state.stages.items()}
     if state.opened_at is not None:
@@ -33,7 +33,7 @@ def group_records_of(app: str, key: GroupLatch, state: GroupState) -> dict[bytes
     return records
 
 
-def group_state_of(app: str, key: GroupLatch, records: Iterable[tuple[bytes, bytes]]) -> GroupState:
+def group_state_of(app: str, key: GroupLatch, records: Iterable[tuple[bytes, bytes]]) -> GroupLatchState:
     """Return what members have written, from records in any order; those of others are skipped.
 
     Raises
@@ -41,15 +41,15 @@ def group_state_of(app: str, key: GroupLatch, records: Iterable[tuple[bytes, byt
     LatchStoreError
         The record of an opening cannot be read.
     """
-    state, prefix = GroupState(), _key(app, key, "")
+    state, prefix = GroupLatchState(), _key(app, key, "")
     for name, value in records:
         if not name.startswith(prefix):
             continue
         match [unquote(part) for part in name[len(prefix) :].decode().split("|")]:
             case [member, stage] if stage in STAGES:
-                state = state.join(GroupState({member: STAGES[STAGES.index(stage)]}))
+                state = state.join(GroupLatchState({member: STAGES[STAGES.index(stage)]}))
             case [kind] if kind == _OPENED:
-                state = state.join(GroupState(opened_at=_opened_at(name, value)))
+                state = state.join(GroupLatchState(opened_at=_opened_at(name, value)))
     return state
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from featuregate_confluent.client.pending import GroupUnreadable, PendingAnswer
-from featuregate_confluent.client.progress import Progress, observe
+from featuregate_confluent.client.progress import PartitionProgress, observe
 from featuregate_confluent.events import PartitionsStalled, SwitchEvent
 from featuregate_confluent.member.state import MemberState, StalledPartition
 
@@ -65,7 +65,7 @@ class GroupWatch:
         self._clock = clock
         self._next_at = clock() + WATCH_SECONDS
         self._look: _Look | None = None
-        self._progress: dict[Partition, Progress] = {}
+        self._progress: dict[Partition, PartitionProgress] = {}
 
     def step(self) -> None:
         """Ask once a minute, and read what was answered. Raises `UnknownMark` where newer software has committed."""

@@ -16,7 +16,7 @@ from featuregate_confluent.member.failure_limits import (
     UNEXPLAINED_AT_MOST,
 )
 from featuregate_confluent.member.positions import rewind
-from featuregate_confluent.producing.outcome import Committed, Lost, Outcome, RolledBack
+from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack, TransactionOutcome
 from featuregate_librdkafka.calls import Callers
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class OutcomeHandler:
         """Transactions whose producer is in use by a call, or whose outcome is not concluded yet."""
         return self._state.under_way
 
-    def conclude(self, transaction: Transaction, outcome: Outcome) -> SwitchError | None:
+    def conclude(self, transaction: Transaction, outcome: TransactionOutcome) -> SwitchError | None:
         """Apply the outcome of a transaction to the member, and return the error for the app; None after a commit."""
         match outcome:
             case Committed():

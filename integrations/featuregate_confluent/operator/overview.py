@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from featuregate import Decision
     from featuregate_confluent.client.committed import CommittedOffset
     from featuregate_confluent.client.group import GroupDescription
-    from featuregate_confluent.client.progress import Progress
+    from featuregate_confluent.client.progress import PartitionProgress
 
 
 NOT_COMMITTED: Final[CommittedOffset] = (None, Mark(None))
@@ -34,7 +34,7 @@ class Overview:
     latch_in_topic: Model | None
     gate: Decision
     """Whether every broker checks the group's generation."""
-    progress: Mapping[Partition, Progress] = field(default_factory=dict)
+    progress: Mapping[Partition, PartitionProgress] = field(default_factory=dict)
     """Of each partition that has an offset or an owner."""
     seen_at: float = 0.0
     """The time of the last look at the progress, on the clock of its times."""

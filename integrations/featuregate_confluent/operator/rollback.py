@@ -45,7 +45,7 @@ class RollbackRefused(SwitchError):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MarkChange:
     """One committed offset, and its mark before and after."""
 
     partition: Partition
@@ -60,7 +60,7 @@ class Change:
 class RollbackPlan:
     """What a rollback would change. Two plans are equal if no member has committed in between."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[MarkChange, ...]
     latch_in_topic: bool
     """Whether the latch topic holds anything that must go."""
     offsets: int
@@ -157,7 +157,7 @@ class Rollback:
         marked = ((partition, found, marks.read(found.metadata)) for partition, found in offsets.items())
         return RollbackPlan(
             changes=tuple(
-                Change(partition, found.offset, mark, Mark(self._to, mark.app_metadata), _epoch(found))
+                MarkChange(partition, found.offset, mark, Mark(self._to, mark.app_metadata), _epoch(found))
                 for partition, found, mark in sorted(marked, key=lambda row: row[0])
                 if mark.model is not None and mark.model > self._to
             ),
@@ -198,7 +198,7 @@ class Rollback:
                 "Find and stop that member, then run this again"
             )
 
-    def _commit(self, changes: Iterable[Change]) -> None:
+    def _commit(self, changes: Iterable[MarkChange]) -> None:
         request = ConsumerGroupTopicPartitions(
             self._group,
             [

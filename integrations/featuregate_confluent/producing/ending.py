@@ -12,8 +12,8 @@ from featuregate_confluent.producing.offsets import SEND_SECONDS, send_offsets
 from featuregate_confluent.producing.outcome import (
     Committed,
     Lost,
-    Outcome,
     RolledBack,
+    TransactionOutcome,
     lost_by,
     rolled_back_by,
 )
@@ -34,7 +34,7 @@ def send_and_commit(
     *,
     timeout: float,
     generation: int | None,
-) -> Outcome:
+) -> TransactionOutcome:
     """Send the offsets and commit; abort if that is refused.
 
     The abort does not wait for the loop, because brokers wait no longer than the transaction's timeout.
@@ -52,7 +52,7 @@ def send_and_commit(
     return Committed(sent_in)
 
 
-def roll_back(producer: TransactionalProducer, outcome: RolledBack) -> Outcome:
+def roll_back(producer: TransactionalProducer, outcome: RolledBack) -> TransactionOutcome:
     """Abort, and return this outcome; or `Lost` if that fails, with both reasons.
 
     What is done about a refused record waits then, because it comes again with the next producer.
@@ -68,7 +68,7 @@ def roll_back(producer: TransactionalProducer, outcome: RolledBack) -> Outcome:
 
 def roll_back_with_reason(
     producer: TransactionalProducer, consumer: Consumer, offsets: Sequence[TopicPartition], outcome: RolledBack
-) -> Outcome:
+) -> TransactionOutcome:
     """Abort, and return the outcome with the reason of a transaction that has failed in the background.
 
     ``produce()`` gives ``_STATE`` then, whatever the reason is, and the call that sends the offsets gives the reason.
@@ -81,7 +81,7 @@ def roll_back_with_reason(
     return roll_back(producer, outcome)
 
 
-def outcome_of(call: Call[Outcome]) -> Outcome:
+def outcome_of(call: Call[TransactionOutcome]) -> TransactionOutcome:
     """Wait for the outcome; the producer is lost where the call that uses it does not return."""
     try:
         return call.result()
@@ -89,7 +89,7 @@ def outcome_of(call: Call[Outcome]) -> Outcome:
         return Lost(why=f"{stuck}: {STOOD_STILL}", cause=stuck)
 
 
-def _after(refused: CommitRefused | CallFailed, producer: TransactionalProducer) -> Outcome:
+def _after(refused: CommitRefused | CallFailed, producer: TransactionalProducer) -> TransactionOutcome:
     """Return the outcome after the offsets were refused: abort where that is due.
 
     Where no broker answered, the transaction stays open: brokers may still take its offsets, also after an abort, and

@@ -46,7 +46,7 @@ class Lost:
     fatal: bool = False
 
 
-Outcome: TypeAlias = Committed | RolledBack | Lost
+TransactionOutcome: TypeAlias = Committed | RolledBack | Lost
 
 
 def rolled_back_by(failed: CallFailed, why: str | None = None) -> RolledBack:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from featuregate_confluent.errors import SwitchError
-    from featuregate_confluent.producing.outcome import Outcome
+    from featuregate_confluent.producing.outcome import TransactionOutcome
     from featuregate_confluent.producing.rounds import Rounds
     from featuregate_confluent.producing.transaction import Transaction
     from featuregate_librdkafka.calls import Callers
@@ -25,6 +25,6 @@ class TransactionOwner(Protocol):
         """Transactions whose producer is in use by a call, or whose outcome is not concluded yet."""
         ...
 
-    def conclude(self, transaction: Transaction, outcome: Outcome) -> SwitchError | None:
+    def conclude(self, transaction: Transaction, outcome: TransactionOutcome) -> SwitchError | None:
         """Apply an outcome to the member, and return the error for the app; None after a commit."""
         ...

@@ -33,7 +33,7 @@ NEARLY: Final = 0.95
 """A client gives up its records shortly before brokers abort the transaction."""
 
 
-class Batch(Protocol):
+class MessageBatch(Protocol):
     """Messages that are processed as one: a transaction."""
 
     messages: Sequence[Message]
@@ -95,9 +95,9 @@ class Rounds:
         self._of_round = Pace(min(limits.poll / MARGIN, limits.transaction / 4), limits.poll)
         self._of_open = Pace(limits.transaction / MARGIN, limits.transaction)
         self._polled_at = clock()
-        self._given: dict[Batch, float] = {}
-        self._begun: dict[Batch, float] = {}
-        self._ran: dict[Batch, tuple[float, float]] = {}
+        self._given: dict[MessageBatch, float] = {}
+        self._begun: dict[MessageBatch, float] = {}
+        self._ran: dict[MessageBatch, tuple[float, float]] = {}
         self._measured = _Measured()
         self._aborted = 0
         self._asked: tuple[int, int] | None = None
@@ -143,15 +143,15 @@ class Rounds:
         self._begun.clear()
         self._ran.clear()
 
-    def given(self, transaction: Batch) -> None:
+    def given(self, transaction: MessageBatch) -> None:
         """Note that the app is given a transaction."""
         self._given[transaction] = self._clock()
 
-    def begun(self, transaction: Batch) -> None:
+    def begun(self, transaction: MessageBatch) -> None:
         """Note that a transaction begins."""
         self._begun[transaction] = self._clock()
 
-    def ran(self, transaction: Batch) -> None:
+    def ran(self, transaction: MessageBatch) -> None:
         """Note that the app's code has come to the end of a transaction; its commit or abort follows."""
         now, found = self._clock(), self._measured
         open_seconds = now - self._begun.pop(transaction, now)
@@ -164,7 +164,7 @@ class Rounds:
             first = transaction.messages[0]
             found.where = f"{first.topic()}[{first.partition()}]@{first.offset()}"
 
-    def ended(self, transaction: Batch, at: float) -> None:
+    def ended(self, transaction: MessageBatch, at: float) -> None:
         """Note that the commit of a transaction, or its abort, had ended at a time of the clock."""
         if transaction in self._ran:
             found, (ran, open_seconds) = self._measured, self._ran.pop(transaction)

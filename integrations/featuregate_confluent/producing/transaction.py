@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 from featuregate_confluent.errors import Aborted, MustRejoin, SwitchFatal
 from featuregate_confluent.producing.ending import outcome_of, roll_back_with_reason, send_and_commit
 from featuregate_confluent.producing.offsets import SEND_SECONDS
-from featuregate_confluent.producing.outcome import Committed, Lost, Outcome, RolledBack, lost_by
+from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack, TransactionOutcome, lost_by
 from featuregate_confluent.producing.sending import Delivery, logging_errors, refused, send_when_room
 from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer
 
@@ -276,7 +276,7 @@ class Transaction:
         with suppress(Aborted):
             self._abort(RolledBack(why="the app asked for it"))
 
-    def _send_and_commit(self, within: Within) -> Outcome:
+    def _send_and_commit(self, within: Within) -> TransactionOutcome:
         """Send the offsets and commit, in a thread beside the loop."""
         try:
             return send_and_commit(
@@ -289,7 +289,7 @@ class Transaction:
         finally:
             self._ended = time.monotonic()
 
-    def _start(self, work: Callable[[Within], Outcome]) -> Call[Outcome]:
+    def _start(self, work: Callable[[Within], TransactionOutcome]) -> Call[TransactionOutcome]:
         if self in self._keeper.under_way:
             raise SwitchFatal("this transaction is being committed already: leave it alone until that has ended")
         # In this order: wherever a signal interrupts this, the producer counts as in use.
@@ -299,7 +299,7 @@ class Transaction:
         self._call = self._keeper.callers.start(work)
         return self._call
 
-    def _conclude(self, call: Call[Outcome]) -> None:
+    def _conclude(self, call: Call[TransactionOutcome]) -> None:
         """Wait for the outcome, and apply it.
 
         The transaction stays under way if anything else ends this, such as a signal. Its end is unknown then, and
@@ -321,7 +321,7 @@ class Transaction:
     def _abort(self, outcome: RolledBack) -> NoReturn:
         """Abort for this reason. Raises Aborted, or a graver error."""
 
-        def roll_back(within: Within) -> Outcome:
+        def roll_back(within: Within) -> TransactionOutcome:
             producer = TransactionalProducer(self.producer, within)
             return roll_back_with_reason(producer, self.consumer, self.offsets, outcome)
 
@@ -339,5 +339,5 @@ class Transaction:
             self._keeper.rounds.ran(self)
 
 
-def _cause(outcome: Outcome) -> BaseException | None:
+def _cause(outcome: TransactionOutcome) -> BaseException | None:
     return None if isinstance(outcome, Committed) else outcome.cause

@@ -12,7 +12,7 @@ from featuregate_fleet.commands.options.evidence import checked_names, inputs
 from featuregate_fleet.commands.options.fleet_file import clusters_of
 from featuregate_fleet.commands.options.tables import open_tables, tables_folder
 from featuregate_fleet.commands.progress import Progress
-from featuregate_fleet.commands.stop_signals import Stop, stop_of_run
+from featuregate_fleet.commands.stop_signals import StopSignal, stop_of_run
 from featuregate_fleet.files.storage import on_s3
 from featuregate_fleet.tables.kept_names import keep_names
 from featuregate_fleet.tables.locks import one_writer
@@ -49,7 +49,7 @@ def run_clusters(args: argparse.Namespace) -> int:
                 return UNKNOWN if failed or missing else OK
 
 
-def _read_all(spark: SparkSession, clusters: dict[str, _Cluster], most: int, stop: Stop) -> list[str]:
+def _read_all(spark: SparkSession, clusters: dict[str, _Cluster], most: int, stop: StopSignal) -> list[str]:
     """Read what is new of each cluster, and print what became of it; return the clusters that failed."""
     from featuregate_fleet.stream.parallel import in_parallel  # noqa: PLC0415 - Spark
 
@@ -84,7 +84,7 @@ class _Cluster:
         """Whether requests of its files are missing."""
         return self._ingestion is not None and bool(self._ingestion.missing_evidence.paths)
 
-    def read(self, stop: Stop) -> LineCounts:
+    def read(self, stop: StopSignal) -> LineCounts:
         """Read what is new. Raises what `FAILURES` names."""
         try:
             view = cluster_view(self._args)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Stop:
+class StopSignal:
     """Whether the command was asked to end.
 
     A `threading.Event` would not do: its lock is held while the main thread begins to wait, and a handler of a signal
@@ -41,9 +41,9 @@ class Stop:
 
 
 @contextmanager
-def stop_signals() -> Iterator[Stop]:
+def stop_signals() -> Iterator[StopSignal]:
     """Ask to end by SIGTERM or Ctrl-C, in place of ending in the middle of work."""
-    stop = Stop()
+    stop = StopSignal()
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
     try:
@@ -53,6 +53,6 @@ def stop_signals() -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
-def stop_of_run(args: argparse.Namespace) -> AbstractContextManager[Stop]:
+def stop_of_run(args: argparse.Namespace) -> AbstractContextManager[StopSignal]:
     """Ask to end by a signal. It ends a run with ``--once`` at once, whose exit code would say that all was read."""
-    return nullcontext(Stop()) if args.once else stop_signals()
+    return nullcontext(StopSignal()) if args.once else stop_signals()

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from featuregate_relay.access.api_keys import ApiKeys
-from featuregate_relay.access.clients import ANYONE, NOT_KNOWN, Client
+from featuregate_relay.access.clients import ANYONE, NOT_KNOWN, RelayClient
 from featuregate_relay.access.rates import Rates
 from featuregate_relay.access.tickets import Tickets
 from featuregate_relay.access.tokens import InvalidToken, Tokens
@@ -44,10 +44,10 @@ class Access:
     """The clients of a relay, by what they show."""
 
     api_keys: ApiKeys = field(default_factory=lambda: ApiKeys({}))
-    certificates: Mapping[str, Client] = field(default_factory=dict)
+    certificates: Mapping[str, RelayClient] = field(default_factory=dict)
     """By the names of certificates."""
     tokens: Tokens | None = None
-    subjects: Mapping[str, Client] = field(default_factory=dict)
+    subjects: Mapping[str, RelayClient] = field(default_factory=dict)
     """By the subjects of tokens."""
     any_subject: frozenset[str] | None = frozenset()
     """The clusters that each valid token may read; None: all."""
@@ -58,7 +58,7 @@ class Access:
     rates: Mapping[str, float] = field(default_factory=dict)
     """Requests in a second, by the name of the client."""
 
-    async def client(self, headers: Headers, peer_names: tuple[str, ...]) -> Client:
+    async def client(self, headers: Headers, peer_names: tuple[str, ...]) -> RelayClient:
         """Return who sends a request with these headers over a connection of this peer.
 
         Credentials that are wrong are refused, whatever else the request shows.
@@ -78,7 +78,7 @@ class Access:
             raise RequestRefused(401, "this API key is not known")
         return client
 
-    def of_ticket(self, ticket: str) -> Client:
+    def of_ticket(self, ticket: str) -> RelayClient:
         """Return who opens a stream with this ticket; raises `RequestRefused`."""
         client = self.tickets.client(ticket)
         if client is None:
@@ -87,7 +87,7 @@ class Access:
             )
         return client
 
-    def _without_key(self, peer_names: tuple[str, ...]) -> Client:
+    def _without_key(self, peer_names: tuple[str, ...]) -> RelayClient:
         for name in peer_names:
             if name in self.certificates:
                 return self.certificates[name]
@@ -95,13 +95,13 @@ class Access:
             return ANYONE
         raise RequestRefused(401, "this relay needs an API key, a token or a client certificate that it knows")
 
-    async def _of_token(self, tokens: Tokens, text: str) -> Client:
+    async def _of_token(self, tokens: Tokens, text: str) -> RelayClient:
         try:
             claims = await tokens.claims(text)
         except InvalidToken as error:
             raise RequestRefused(401, f"the token is not valid: {error}") from None
         subject = str(claims["sub"])
-        return self.subjects.get(subject) or Client(f"subject {subject}", self.any_subject)
+        return self.subjects.get(subject) or RelayClient(f"subject {subject}", self.any_subject)
 
 
 def _key(headers: Headers) -> str | None:
@@ -146,7 +146,7 @@ class Authentication:
         scope.setdefault("state", {}).update(client=client, tickets=self._access.tickets)
         await self._app(scope, receive, send)
 
-    async def _client(self, scope: Scope) -> Client:
+    async def _client(self, scope: Scope) -> RelayClient:
         peer_names = scope.get("state", {}).get("peer_names", ())
         try:
             if scope["path"].endswith(STREAM_OF_FLAGS) and (ticket := Request(scope).query_params.get("ticket")):
@@ -164,14 +164,14 @@ class Authentication:
         return client
 
 
-def client_of(request: Request) -> Client:
+def client_of(request: Request) -> RelayClient:
     """Return who sent the request."""
     return client_in(request.scope)
 
 
-def client_in(scope: Scope) -> Client:
+def client_in(scope: Scope) -> RelayClient:
     """Return who sent the request of this scope."""
-    found: Client = scope.get("state", {}).get("client", ANYONE)
+    found: RelayClient = scope.get("state", {}).get("client", ANYONE)
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class RelayClient:
     """A client that has said who it is."""
 
     name: str | None
@@ -20,7 +20,7 @@ class Client:
         return self.clusters is None or cluster in self.clusters
 
 
-ANYONE: Final = Client(None, None)
+ANYONE: Final = RelayClient(None, None)
 """Any client of a relay that does not authenticate clients."""
-NOT_KNOWN: Final = Client(None, frozenset())
+NOT_KNOWN: Final = RelayClient(None, frozenset())
 """A client without credentials: it learns whether the relay is ready, and nothing of the clusters."""

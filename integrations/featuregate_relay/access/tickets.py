@@ -13,7 +13,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from featuregate_relay.access.clients import Client
+from featuregate_relay.access.clients import RelayClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ class Tickets:
         self._wall = wall
         self._signed = lru_cache(_REMEMBERED)(self._sign)
 
-    def ticket(self, client: Client, cluster: str) -> str:
+    def ticket(self, client: RelayClient, cluster: str) -> str:
         """Return the ticket of this hour, for a stream of this cluster."""
         return self._signed(client.name, cluster, self._bucket())
 
@@ -50,7 +50,7 @@ class Tickets:
         content = json.dumps([name, cluster, bucket]).encode()
         return urlsafe_b64encode(self._signature(content) + content).decode().rstrip("=")
 
-    def client(self, ticket: str) -> Client | None:
+    def client(self, ticket: str) -> RelayClient | None:
         """Return who may open a stream with this ticket, and of which cluster; None: it is forged, or has ended."""
         if len(ticket) > _LONGEST or not ticket.isascii():
             return None
@@ -62,7 +62,7 @@ class Tickets:
         if not hmac.compare_digest(signed[:_SIGNATURE_BYTES], self._signature(content)):
             return None
         name, cluster, bucket = json.loads(content)  # as `ticket` wrote it
-        return Client(name, frozenset({cluster})) if abs(self._bucket() - bucket) <= 1 else None
+        return RelayClient(name, frozenset({cluster})) if abs(self._bucket() - bucket) <= 1 else None
 
     def _bucket(self) -> int:
         return int(self._wall() // _BUCKET_SECONDS)

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 from featuregate_relay.access.api_keys import ApiKeys
 from featuregate_relay.access.authentication import Access
 from featuregate_relay.access.certificates import Certificates
-from featuregate_relay.access.clients import Client
+from featuregate_relay.access.clients import RelayClient
 from featuregate_relay.access.fetching import is_trusted_url
 from featuregate_relay.access.tokens import Tokens
 from featuregate_relay.config.authorities import CaFile  # noqa: TC001 - pydantic reads annotations
@@ -116,9 +116,9 @@ def problems(
 
 def make_access(clients: Mapping[str, ClientTable], tokens: TokensTable | None, *, anonymous: bool) -> Access:
     """Return who may read what by these tables."""
-    made = {name: Client(name, _rights(client.clusters)) for name, client in clients.items()}
+    made = {name: RelayClient(name, _rights(client.clusters)) for name, client in clients.items()}
 
-    def by(kind: str) -> dict[str, Client]:
+    def by(kind: str) -> dict[str, RelayClient]:
         return {shown: made[name] for name, client in clients.items() for shown in getattr(client, kind)}
 
     return Access(

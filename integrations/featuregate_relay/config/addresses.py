@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Self
 _HIGHEST_PORT: Final = 65535
 
 
-class Address(NamedTuple):
+class ListenAddress(NamedTuple):
     """``HOST:PORT``."""
 
     host: str

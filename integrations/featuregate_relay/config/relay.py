@@ -19,7 +19,7 @@ from featuregate.toml_values import parse_toml
 from featuregate_relay.access.authentication import Access, wall
 from featuregate_relay.access.tickets import Tickets
 from featuregate_relay.config.access import ClientTable, TlsTable, TokensTable, make_access, problems
-from featuregate_relay.config.addresses import Address
+from featuregate_relay.config.addresses import ListenAddress
 from featuregate_relay.config.tables import FilePath, Name, Seconds, Table, line_of
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def _requirement(text: object) -> Requirement:
     return requirement
 
 
-def _address(text: object) -> Address:
-    return text if isinstance(text, Address) else Address.parse(str(text))
+def _address(text: object) -> ListenAddress:
+    return text if isinstance(text, ListenAddress) else ListenAddress.parse(str(text))
 
 
 def _flat(properties: object) -> object:
@@ -78,7 +78,7 @@ def _flag_names(gates: dict[str, Requirement]) -> dict[str, Requirement]:
 _Gates = Annotated[dict[str, Annotated[Requirement, PlainValidator(_requirement)]], AfterValidator(_flag_names)]
 
 
-class ClusterConfig(Table):
+class ClusterTable(Table):
     """A cluster to poll, as ``[clusters.NAME]``."""
 
     command_config: FilePath | None = None
@@ -118,8 +118,8 @@ class ClusterConfig(Table):
 class RelayConfig(Table):
     """The whole file."""
 
-    listen: Annotated[Address, PlainValidator(_address)] = Address("127.0.0.1", 8080)
-    clusters: Annotated[dict[Name, ClusterConfig], Field(min_length=1)]
+    listen: Annotated[ListenAddress, PlainValidator(_address)] = ListenAddress("127.0.0.1", 8080)
+    clusters: Annotated[dict[Name, ClusterTable], Field(min_length=1)]
     clients: dict[Name, ClientTable] = Field(default_factory=dict)
     tokens: TokensTable | None = None
     tls: TlsTable | None = None

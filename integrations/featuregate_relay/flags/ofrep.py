@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from featuregate_relay.clusters import ServedCluster
-    from featuregate_relay.states import ClusterState
+    from featuregate_relay.states import ServedState
     from featuregate_relay.views.view_body import RawHeaders
 
 _FLAGS: Final = "/ofrep/v1/evaluate/flags"
@@ -182,7 +182,7 @@ def _encoded(status: int, headers: RawHeaders, body: bytes = b"") -> ASGIApp:
 class _Refetching(ClientEvents):
     """Tells a client to fetch all flags: on each connect, since it may have missed a change, and on each change."""
 
-    def of(self, state: ClusterState) -> bytes:
+    def of(self, state: ServedState) -> bytes:
         """Return the event; the client says what it has seen when it fetches."""
         return event("message", {"type": "refetchEvaluation"}, ident=state.revision)
 

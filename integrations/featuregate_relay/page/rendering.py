@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from featuregate import View
     from featuregate_relay.clusters import ServedCluster
-    from featuregate_relay.states import ClusterState
+    from featuregate_relay.states import ServedState
 
 LATCHED: Final = "latched"
 """The parameter with the gates that the page has shown open, each by :func:`featuregate_relay.seen.latch_of`."""
@@ -55,7 +55,7 @@ class Shown(NamedTuple):
     """A cluster, with what is kept of it from one look to the next."""
 
     cluster: ServedCluster
-    state: ClusterState | None
+    state: ServedState | None
     health: Mapping[str, Any]
 
     @classmethod

@@ -29,7 +29,7 @@ class Closing(NamedTuple):
     why: str
 
 
-class Rollback(NamedTuple):
+class BrokerRollback(NamedTuple):
     """What a rollback of the brokers does."""
 
     closings: tuple[Closing, ...]
@@ -40,18 +40,18 @@ class Rollback(NamedTuple):
     """
 
 
-def rollback_of(view: View, gates: Iterable[Gate]) -> Rollback:
+def rollback_of(view: View, gates: Iterable[Gate]) -> BrokerRollback:
     """Return what a rollback does to each gate whose requirement is met now. Levels go down as far as they can.
 
     A release is represented by a real broker of it: see `featuregate.catalog.captured`.
     """
     oldest = oldest_release(view.finalized)
     if oldest is None:  # a level is newer than the table, so that it is not known what starts
-        return Rollback((), "")
+        return BrokerRollback((), "")
     older = [(release, after) for release, after in _older(view) if not _is_before(release, oldest)]
     known = any(_is_before(release, oldest) for release in _releases_below(view))
     found = tuple(_closing(gate, older) for gate in gates if gate.decision.verdict == "open") if older else ()
-    return Rollback(found, oldest if known else "")
+    return BrokerRollback(found, oldest if known else "")
 
 
 def _is_before(release: str, other: str) -> bool:

@@ -30,7 +30,7 @@ class Software:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Roll:
+class RollingUpgrade:
     """Brokers of several releases: the newest one, and the brokers that have it and that do not."""
 
     newest: str
@@ -48,7 +48,7 @@ def software_of(matrix: Matrix) -> tuple[Software, ...]:
     return tuple(sorted(found, key=lambda each: -order.get(each.release, -1)))
 
 
-def roll_of(view: View, software: Iterable[Software]) -> Roll | None:
+def roll_of(view: View, software: Iterable[Software]) -> RollingUpgrade | None:
     """Return how far a roll is; None where all brokers that answer have one release."""
     counts: dict[str, int] = {}
     for each in software:
@@ -56,7 +56,7 @@ def roll_of(view: View, software: Iterable[Software]) -> Roll | None:
     if len(counts) < 2:  # noqa: PLR2004 - a roll is between two releases
         return None
     newest, *others = counts
-    return Roll(
+    return RollingUpgrade(
         newest=newest, done=counts[newest], left=sum(counts[other] for other in others), silent=len(view.missing)
     )
 

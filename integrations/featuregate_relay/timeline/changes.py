@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Kind = Literal["cluster", "level", "release", "broker", "gate"]
-KINDS: Final[tuple[Kind, ...]] = ("cluster", "level", "release", "broker", "gate")
+TimelineKind = Literal["cluster", "level", "release", "broker", "gate"]
+KINDS: Final[tuple[TimelineKind, ...]] = ("cluster", "level", "release", "broker", "gate")
 _MOST_BROKERS: Final = 2000
 _MOST_LEVELS: Final = 200
 
@@ -44,7 +44,7 @@ class Moment:
 class Change:
     """One sentence on what has changed."""
 
-    kind: Kind
+    kind: TimelineKind
     text: str
 
 

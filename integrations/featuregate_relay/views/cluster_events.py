@@ -10,7 +10,7 @@ from featuregate_relay.views.event_stream import ClientEvents, event
 
 if TYPE_CHECKING:
     from featuregate_relay.clusters import ServedCluster
-    from featuregate_relay.states import ClusterState
+    from featuregate_relay.states import ServedState
 
 
 class ClusterEvents(ClientEvents):
@@ -35,7 +35,7 @@ class ClusterEvents(ClientEvents):
         behind = EventId.of(view, state.revision).is_below(self._seen, datetime.now(UTC).timestamp())
         return "this relay is behind: the client has seen newer answers" if behind else None
 
-    def of(self, state: ClusterState) -> bytes:
+    def of(self, state: ServedState) -> bytes:
         """Return the event of a state."""
         kind, self._revision = "view" if state.revision != self._revision else "health", state.revision
         latches = self.cluster.latches(state.cluster_id)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from featuregate_relay.clusters import ServedCluster
-    from featuregate_relay.states import ClusterState
+    from featuregate_relay.states import ServedState
 
 MOST_STREAMS: Final = 10_000
 """Streams that are open at a time."""
@@ -114,7 +114,7 @@ class ClientEvents:
         """Return why the client must get no event yet; None if it may."""
         return None
 
-    def of(self, state: ClusterState) -> bytes:
+    def of(self, state: ServedState) -> bytes:
         """Return the event of a state."""
         raise NotImplementedError
 

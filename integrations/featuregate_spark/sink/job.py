@@ -13,7 +13,7 @@ from featuregate_spark.arrow_tables import to_arrow
 from featuregate_spark.errors import WriteFailed, WrongColumns
 from featuregate_spark.failures import cause_of
 from featuregate_spark.reused_worker import ReusedWorkerTask
-from featuregate_spark.sink.shard_attempt import Committed
+from featuregate_spark.sink.shard_attempt import CommittedShard
 from featuregate_spark.sink.shard_task import RESULT_SCHEMA, EmptyShardTask, ShardTask
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def columns_to_write(df: DataFrame, topic: str | None, shard_by: Sequence[str]) 
     )
 
 
-def write_batch(rows: DataFrame, batch: Batch, tasks: Tasks) -> list[Committed]:
+def write_batch(rows: DataFrame, batch: Batch, tasks: Tasks) -> list[CommittedShard]:
     """Write the rows of :func:`columns_to_write` in these tasks; return the outcome of each shard.
 
     Rows of one key share a shard, so that their order stays that of the partition that they come from.
@@ -98,7 +98,7 @@ def write_batch(rows: DataFrame, batch: Batch, tasks: Tasks) -> list[Committed]:
             f"batch {batch.batch_id}: there are {len(results)} results of {batch.sharding.shards} shards; a replay "
             "writes the rest"
         )
-    return [Committed(result["rows"], result["bytes"], result["skipped"]) for result in results]
+    return [CommittedShard(result["rows"], result["bytes"], result["skipped"]) for result in results]
 
 
 def collect_small(rows: DataFrame, batch: Batch, most: int) -> pa.Table | None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from featuregate_spark.sink.options import SinkOptions
-    from featuregate_spark.sink.shard_attempt import Committed
+    from featuregate_spark.sink.shard_attempt import CommittedShard
     from featuregate_spark.sink.shards import Batch
     from featuregate_spark.watch import Watch
 
@@ -180,7 +180,7 @@ class KafkaSink:
             self._topic = find_topic(options.connection, options.topic_of_progress, options.timeout, self._clients)
         return self._topic
 
-    def _write(self, rows: DataFrame, batch: Batch, last: BatchWritten | None, cores: int) -> list[Committed]:
+    def _write(self, rows: DataFrame, batch: Batch, last: BatchWritten | None, cores: int) -> list[CommittedShard]:
         self._small_batches.close()  # the tasks fence their producers
         tasks = tasks_of(batch, cores, last, one_machine=_is_one_machine(rows.sparkSession))
         try:
@@ -192,7 +192,7 @@ class KafkaSink:
             _log.warning("%s; a task for each shard writes the batch", late)
             return write_batch(rows, batch, each)
 
-    def _write_small(self, rows: DataFrame, batch: Batch, last: BatchWritten | None) -> list[Committed] | None:
+    def _write_small(self, rows: DataFrame, batch: Batch, last: BatchWritten | None) -> list[CommittedShard] | None:
         """Write a batch here if the last one had few rows; None where tasks have to write it.
 
         To find out that a batch is large takes its plan a first time. So the last batch decides whether to try.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ShardProgress:
     """What one shard has committed."""
 
     next_batch: int
@@ -27,7 +27,7 @@ class Progress:
     """The sharding of that last batch."""
 
     @classmethod
-    def parse(cls, offset: int, metadata: str | None, checkpoint: str | None = None) -> Progress | None:
+    def parse(cls, offset: int, metadata: str | None, checkpoint: str | None = None) -> ShardProgress | None:
         """Read a committed offset and its metadata, for a query with this checkpoint; None where nothing is committed.
 
         Raises
@@ -57,7 +57,7 @@ class PreviousBatchIncomplete(ProgressLost):
     """Not every shard is known to have committed the previous batch. Brokers may show a commit a moment later."""
 
 
-def is_committed(progress: Progress | None, batch_id: int) -> bool:
+def is_committed(progress: ShardProgress | None, batch_id: int) -> bool:
     """Return whether the shard has committed this batch.
 
     Raises
@@ -74,7 +74,7 @@ def is_committed(progress: Progress | None, batch_id: int) -> bool:
     return progress is not None and progress.next_batch == batch_id + 1
 
 
-def is_committed_with(progress: Progress | None, batch_id: int, sharding: Sharding) -> bool:
+def is_committed_with(progress: ShardProgress | None, batch_id: int, sharding: Sharding) -> bool:
     """Return whether the shard has committed this batch in this sharding.
 
     The progress is final only if it was read after the previous producer of the shard was fenced (P7).
@@ -95,7 +95,7 @@ def is_committed_with(progress: Progress | None, batch_id: int, sharding: Shardi
 
 
 def sharding_of_batch(
-    progress: Mapping[int, Progress | None], batch_id: int, wanted: Sharding, first_batch: int
+    progress: Mapping[int, ShardProgress | None], batch_id: int, wanted: Sharding, first_batch: int
 ) -> Sharding:
     """Return the sharding of a batch: that of its first run if a shard has committed it, else the wanted one (P8, P9).
 
@@ -142,7 +142,7 @@ def _sharding_to_keep(begun: Sharding, committed: int, batch_id: int, wanted: Sh
 
 
 def _require_complete(
-    progress: Mapping[int, Progress | None], first: Progress, batch_id: int, first_batch: int
+    progress: Mapping[int, ShardProgress | None], first: ShardProgress, batch_id: int, first_batch: int
 ) -> None:
     """Make sure that every shard of the previous batch has committed it."""
     shards = [progress.get(number) for number in range(first.sharding.shards)]

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS, description_of
 from featuregate_spark.errors import WriteFailed
-from featuregate_spark.sink.progress import Progress
+from featuregate_spark.sink.progress import ShardProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -89,7 +89,7 @@ class ProgressReader:
         """The group's metadata, which a transaction sends with the offsets that it commits."""
         return self._consumer.consumer_group_metadata()
 
-    def read(self, shards: Iterable[int], seconds: float) -> dict[int, Progress | None]:
+    def read(self, shards: Iterable[int], seconds: float) -> dict[int, ShardProgress | None]:
         """Read the progress of shards; retry while a transaction holds it.
 
         Raises
@@ -109,9 +109,11 @@ class ProgressReader:
                     f"the progress of shard {each.partition} of query {self._batch.query!r} cannot be read: "
                     f"{each.error.str()}"
                 )
-        return {each.partition: Progress.parse(each.offset, each.metadata, self._batch.checkpoint) for each in found}
+        return {
+            each.partition: ShardProgress.parse(each.offset, each.metadata, self._batch.checkpoint) for each in found
+        }
 
-    def read_fenced(self, shards: Iterable[int]) -> dict[int, Progress | None]:
+    def read_fenced(self, shards: Iterable[int]) -> dict[int, ShardProgress | None]:
         """Read the progress of shards whose previous producers are fenced, so that it cannot change any more.
 
         Brokers before 2.5 show an offset a moment after its transaction has ended. There the progress is read until

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("featuregate.spark.sink")
 
 
-class Committed(NamedTuple):
+class CommittedShard(NamedTuple):
     """The outcome of an attempt: the shard has committed the batch."""
 
     rows: int = 0
@@ -118,7 +118,7 @@ class ShardAttempt:
         if self._producer is not None and not self.written:
             self._close(error)
 
-    def outcome(self) -> Committed:
+    def outcome(self) -> CommittedShard:
         """Return the outcome; a fenced attempt waits for the other one, and raises if that does not commit.
 
         Raises
@@ -134,7 +134,7 @@ class ShardAttempt:
             self._await_commit_of_other_attempt(self._fenced)
         elif self._fenced is not None and not self._is_committed_now():
             raise self._fenced
-        return Committed(self._rows, self._bytes, skipped=False) if self.written else Committed()
+        return CommittedShard(self._rows, self._bytes, skipped=False) if self.written else CommittedShard()
 
     def _topics(self, rows: pa.RecordBatch) -> list[str]:
         found = _values(rows, "topic", self.shard.batch.topic)

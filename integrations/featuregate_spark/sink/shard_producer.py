@@ -25,7 +25,7 @@ _log = logging.getLogger("featuregate.spark.sink")
 _CLOSE_SECONDS: Final = 3.0
 _PURGED: Final = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)  # noqa: SLF001 - librdkafka's names begin so
 
-Record: TypeAlias = tuple[str, bytes | None, bytes | None, int]
+ShardRecord: TypeAlias = tuple[str, bytes | None, bytes | None, int]
 """The topic of a record, its value, key and partition (-1: the client chooses one)."""
 Headers: TypeAlias = "Sequence[Mapping[str, Any]] | None"
 
@@ -103,11 +103,11 @@ class ShardProducer:
         with self._failing("its transaction could not begin"):
             self._producer.begin()
 
-    def send(self, records: Iterable[Record]) -> None:
+    def send(self, records: Iterable[ShardRecord]) -> None:
         """Add records to the transaction; wait while the producer's queue is full."""
         self._send(self._client.produce, records)
 
-    def send_with_headers(self, records: Iterable[tuple[*Record, Headers]]) -> None:
+    def send_with_headers(self, records: Iterable[tuple[*ShardRecord, Headers]]) -> None:
         """Add records that may have headers; wait while the producer's queue is full."""
 
         def produce(topic: str, value: bytes | None, key: bytes | None, partition: int, headers: Headers) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql.types import BooleanType, IntegerType, LongType, StructField, S
 
 from featuregate_spark.errors import NotReplayable
 from featuregate_spark.sink.kept_clients import KeptClients
-from featuregate_spark.sink.shard_attempt import Committed, ShardAttempt
+from featuregate_spark.sink.shard_attempt import CommittedShard, ShardAttempt
 from featuregate_spark.sink.shards import Batch, Shard
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class EmptyShardTask(ShardTask):
         return super().__call__(())
 
 
-def write_shards(shards: Sequence[Shard], rows: Iterator[pa.RecordBatch], kept: KeptClients) -> list[Committed]:
+def write_shards(shards: Sequence[Shard], rows: Iterator[pa.RecordBatch], kept: KeptClients) -> list[CommittedShard]:
     """Write the rows of some shards of a batch, except shards that another attempt has committed.
 
     Each shard has a transaction of its own. After an error some may have committed; the next attempt skips these.

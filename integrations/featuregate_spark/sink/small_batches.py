@@ -20,7 +20,7 @@ from featuregate_spark.sink.shards import Batch, Shard
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from featuregate_spark.sink.shard_attempt import Committed
+    from featuregate_spark.sink.shard_attempt import CommittedShard
 
 MOST_SHARDS: Final = 16
 """The driver writes shards side by side, each with clients of its own. Executors share more of them."""
@@ -41,7 +41,7 @@ class SmallBatchWriter:
         """Travel without the clients of this process."""
         return SmallBatchWriter, (self._clients,)
 
-    def write(self, rows: pa.Table, batch: Batch) -> list[Committed]:
+    def write(self, rows: pa.Table, batch: Batch) -> list[CommittedShard]:
         """Write rows that have the columns of a shard task and ``shard``; return the outcome of each shard.
 
         Raises
@@ -51,7 +51,7 @@ class SmallBatchWriter:
         """
         numbers = range(batch.sharding.shards)
 
-        def write(number: int, kept: KeptClients) -> Committed:
+        def write(number: int, kept: KeptClients) -> CommittedShard:
             own = rows.filter(pc.equal(rows.column("shard"), number))
             return write_shards([Shard(batch, number)], iter(own.to_batches()), kept)[0]
 

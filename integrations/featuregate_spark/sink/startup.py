@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from featuregate_spark.errors import WriteFailed
-from featuregate_spark.sink.progress import PreviousBatchIncomplete, Progress, sharding_of_batch
+from featuregate_spark.sink.progress import PreviousBatchIncomplete, ShardProgress, sharding_of_batch
 from featuregate_spark.sink.progress_reader import (
     KAFKA_CLIENTS,
     POLL_SECONDS,
@@ -53,7 +53,7 @@ def sharding_at_start(batch: Batch, partitions: int, first_batch: int, clients: 
 
 def progress_at_start(
     batch: Batch, shards: Iterable[int], clients: Clients = KAFKA_CLIENTS
-) -> dict[int, Progress | None]:
+) -> dict[int, ShardProgress | None]:
     """Read the progress of shards so that it is certain whether the batch has begun, and in which sharding (P8).
 
     Where the sharding changes, or an open transaction holds the progress, the previous producers of all shards are
@@ -76,13 +76,13 @@ def progress_at_start(
         return found
 
 
-def _has_other_sharding(progress: Progress | None, batch: Batch) -> bool:
+def _has_other_sharding(progress: ShardProgress | None, batch: Batch) -> bool:
     return progress is not None and progress.next_batch >= batch.batch_id and progress.sharding != batch.sharding
 
 
 def _progress_without_fencing(
     batch: Batch, shards: Sequence[int], reader: ProgressReader
-) -> dict[int, Progress | None] | None:
+) -> dict[int, ShardProgress | None] | None:
     """Read the progress; None where a transaction holds it, or where brokers do not say whether one does."""
     if not batch.stable_offsets:
         return None

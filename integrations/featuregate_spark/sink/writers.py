@@ -22,7 +22,7 @@ class QueryName(NamedTuple):
     cluster: str
 
 
-class Writer(NamedTuple):
+class SinkCall(NamedTuple):
     """The call of a sink for a batch."""
 
     sink: weakref.ref[object]
@@ -31,7 +31,7 @@ class Writer(NamedTuple):
     ended: bool | None = None
     """Whether the call has written the batch; None while it writes."""
 
-    def hinders(self, other: Writer) -> bool:
+    def hinders(self, other: SinkCall) -> bool:
         """Return whether a call of another sink may have other rows of the same batch.
 
         In a run of a query a batch comes once. Elsewhere it may be a replay, unless the first sink is still in use.
@@ -50,7 +50,7 @@ class Writers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._last: dict[QueryName, Writer] = {}
+        self._last: dict[QueryName, SinkCall] = {}
 
     @contextmanager
     def writing(self, name: QueryName, sink: object, run: Run, batch_id: int) -> Iterator[None]:
@@ -61,7 +61,7 @@ class Writers:
         WrittenBefore
             Another sink of this name has written the batch in this run, or writes now.
         """
-        writer = Writer(weakref.ref(sink), run, batch_id)
+        writer = SinkCall(weakref.ref(sink), run, batch_id)
         with self._lock:
             last = self._last.get(name)
             if last is not None and last.sink() is not sink and last.hinders(writer):

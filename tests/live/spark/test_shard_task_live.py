@@ -18,8 +18,8 @@ from shards import batch_on, rows_of, values_in, write
 
 from featuregate_spark import ProgressLost, TransactionTimedOut, WriteFailed
 from featuregate_spark.sink.kept_clients import KeptClients
-from featuregate_spark.sink.progress import Progress
-from featuregate_spark.sink.shard_attempt import Committed
+from featuregate_spark.sink.progress import ShardProgress
+from featuregate_spark.sink.shard_attempt import CommittedShard
 from featuregate_spark.sink.shard_task import write_shards
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 from featuregate_spark.sink.startup import progress_at_start
@@ -75,11 +75,11 @@ def test_an_attempt_that_continues_after_the_other_has_committed_writes_nothing(
     rows = Halting(rows_of(shard, b"a"), rows_of(shard, b"b"))
     late = beside(write, shard, iter(rows))
     assert rows.begun.wait(BOUND)
-    assert write(shard, [rows_of(shard, b"a", b"b")]) == Committed(2, 2, skipped=False)
+    assert write(shard, [rows_of(shard, b"a", b"b")]) == CommittedShard(2, 2, skipped=False)
     rows.go_on.set()
-    assert late.result(BOUND) == Committed()
+    assert late.result(BOUND) == CommittedShard()
     assert committed_values(shard.batch) == [b"a", b"b"]
-    assert write(shard, [rows_of(shard, b"a", b"b")]) == Committed(), "and a later attempt succeeds too"
+    assert write(shard, [rows_of(shard, b"a", b"b")]) == CommittedShard(), "and a later attempt succeeds too"
 
 
 def test_a_fenced_attempt_waits_until_the_other_has_committed(kafka: LocalKafka, beside: Callable[..., Any]) -> None:
@@ -95,8 +95,8 @@ def test_a_fenced_attempt_waits_until_the_other_has_committed(kafka: LocalKafka,
         with pytest.raises(TimeoutError):
             fenced.result(2.0)
         second.go_on.set()
-        assert twin.result(BOUND) == Committed(2, 2, skipped=False)
-    assert fenced.result(BOUND) == Committed()
+        assert twin.result(BOUND) == CommittedShard(2, 2, skipped=False)
+    assert fenced.result(BOUND) == CommittedShard()
     assert committed_values(shard.batch) == [b"a", b"b"]
 
 
@@ -109,7 +109,7 @@ def test_an_attempt_that_a_late_worker_of_another_sharding_fences_fails(
     rows = Halting(rows_of(shard, b"a"), rows_of(shard, b"b"))
     fenced = beside(write, shard, iter(rows))
     assert rows.begun.wait(BOUND)
-    assert write(late, [rows_of(late, b"b")]) == Committed(1, 1, skipped=False)
+    assert write(late, [rows_of(late, b"b")]) == CommittedShard(1, 1, skipped=False)
     rows.go_on.set()
     with pytest.raises(ProgressLost, match="two drivers run this query"):
         fenced.result(BOUND)
@@ -162,10 +162,10 @@ def test_shards_that_the_new_sharding_lacks_are_fenced_too(kafka: LocalKafka) ->
     """The dead driver's task has sent no progress, so that only the progress of other shards shows its sharding."""
     batch = batch_of(kafka, "surplus")
     wide = replace(batch, sharding=Sharding(2 * SHARDS))
-    assert write(Shard(wide, 0), [rows_of(Shard(wide, 0), b"a")]) == Committed(1, 1, skipped=False)
+    assert write(Shard(wide, 0), [rows_of(Shard(wide, 0), b"a")]) == CommittedShard(1, 1, skipped=False)
     left = dying(wide, 2 * SHARDS - 1, with_progress=False)
     progress = progress_at_start(batch, range(2 * SHARDS))
-    assert progress[0] == Progress(1, wide.sharding)
+    assert progress[0] == ShardProgress(1, wide.sharding)
     with pytest.raises(KafkaException):
         left.commit_transaction(BOUND)
 
@@ -209,7 +209,7 @@ def test_a_shard_that_outlives_its_transaction_says_which_property_to_raise(kafk
     assert re.search(r"was open for [\d.]+ s, longer than transaction\.timeout\.ms=1500", str(refused.value))
     assert "maxOffsetsPerTrigger" in str(refused.value)
     assert not committed_values(batch)
-    assert write(shard, [rows_of(shard, b"a", b"b")]) == Committed(2, 2, skipped=False), "the next attempt is free"
+    assert write(shard, [rows_of(shard, b"a", b"b")]) == CommittedShard(2, 2, skipped=False), "the next attempt is free"
 
 
 def test_a_shard_that_outlived_its_transaction_succeeds_if_another_attempt_has_committed(kafka: LocalKafka) -> None:
@@ -220,10 +220,10 @@ def test_a_shard_that_outlived_its_transaction_succeeds_if_another_attempt_has_c
 
     def rows() -> Iterator[pa.RecordBatch]:
         yield from Slow(slow, rows_of(shard, b"a"))
-        assert write(Shard(batch, 0), [rows_of(shard, b"a", b"b")]) == Committed(2, 2, skipped=False)
+        assert write(Shard(batch, 0), [rows_of(shard, b"a", b"b")]) == CommittedShard(2, 2, skipped=False)
         yield rows_of(shard, b"b")
 
-    assert write(shard, rows()) == Committed()
+    assert write(shard, rows()) == CommittedShard()
     assert committed_values(batch) == [b"a", b"b"]
 
 
@@ -234,8 +234,10 @@ def test_two_workers_that_keep_their_producers_take_turns(kafka: LocalKafka) -> 
         for batch_id, kept in enumerate([one, one, two, one, two, two, one, one]):
             shard = Shard(replace(batch, batch_id=batch_id), 0)
             rows = [rows_of(shard, b"%d" % batch_id)]
-            assert write_shards([shard], iter(rows), kept) == [Committed(1, 1, skipped=False)]
-            assert write_shards([shard], iter(rows), two if kept is one else one) == [Committed()], "it comes again"
+            assert write_shards([shard], iter(rows), kept) == [CommittedShard(1, 1, skipped=False)]
+            assert write_shards([shard], iter(rows), two if kept is one else one) == [CommittedShard()], (
+                "it comes again"
+            )
     assert committed_values(batch) == [b"%d" % batch_id for batch_id in range(8)]
 
 
@@ -246,7 +248,7 @@ def test_a_kept_producer_that_was_fenced_sends_nothing(kafka: LocalKafka) -> Non
         for batch_id in range(2):
             shard = Shard(replace(batch, batch_id=batch_id), 0)
             rows = [rows_of(shard, b"%d" % batch_id)]
-            assert write_shards([shard], iter(rows), kept) == [Committed(1, 1, skipped=False)]
+            assert write_shards([shard], iter(rows), kept) == [CommittedShard(1, 1, skipped=False)]
             progress_at_start(replace(shard.batch, sharding=Sharding(3), batch_id=batch_id), range(SHARDS))
     assert committed_values(batch) == [b"0", b"1"]
 
@@ -271,9 +273,9 @@ def test_a_task_of_two_shards_writes_each_row_once(kafka: LocalKafka) -> None:
 
             with pytest.raises(ZeroDivisionError):
                 write_shards(shards, failing(), kept)
-            assert write_shards(shards, iter([rows]), kept) == [Committed(1, 3, skipped=False)] * SHARDS
-            assert write_shards(shards, iter([rows]), two if kept is one else one) == [Committed()] * SHARDS
+            assert write_shards(shards, iter([rows]), kept) == [CommittedShard(1, 3, skipped=False)] * SHARDS
+            assert write_shards(shards, iter([rows]), two if kept is one else one) == [CommittedShard()] * SHARDS
         shards, rows = both_shards(batch, 4)
-        assert write(shards[0], [rows.slice(0, 1)]) == Committed(1, 3, skipped=False)
-        assert write_shards(shards, iter([rows]), one) == [Committed(), Committed(1, 3, skipped=False)]
+        assert write(shards[0], [rows.slice(0, 1)]) == CommittedShard(1, 3, skipped=False)
+        assert write_shards(shards, iter([rows]), one) == [CommittedShard(), CommittedShard(1, 3, skipped=False)]
     assert sorted(committed_values(batch)) == [b"%d-%d" % (batch_id, n) for batch_id in range(5) for n in range(SHARDS)]

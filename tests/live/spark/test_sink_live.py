@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featuregate.testing import LocalKafka
-    from featuregate_spark.sink.shard_attempt import Committed
+    from featuregate_spark.sink.shard_attempt import CommittedShard
     from featuregate_spark.sink.shards import Batch
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -186,7 +186,7 @@ def by_tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that gets the id of each batch that tasks write."""
     found: list[int] = []
 
-    def write(rows: DataFrame, batch: Batch, tasks: Tasks) -> list[Committed]:
+    def write(rows: DataFrame, batch: Batch, tasks: Tasks) -> list[CommittedShard]:
         found.append(batch.batch_id)
         return write_batch(rows, batch, tasks)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from featuregate.cli.diagnosis.connections import BootstrapProbe, Listener, connection_findings
+from featuregate.cli.diagnosis.connections import BootstrapProbe, ProbedListener, connection_findings
 from featuregate.config import Address, Settings
 from featuregate.errors import (
     AuthenticationFailed,
@@ -23,7 +23,7 @@ from featuregate.kafka_errors import broker_error
 from featuregate.net.probe import BrokerList
 
 if TYPE_CHECKING:
-    from featuregate.cli.diagnosis.findings import Finding
+    from featuregate.cli.diagnosis.findings import DoctorFinding
 
 AT = Address("b1", 9092)
 PLAINTEXT = Settings(bootstrap=(AT,))
@@ -35,7 +35,7 @@ def broker_list(cluster_id: str | None) -> BrokerList:
     return BrokerList(cluster_id=cluster_id, controller_id=None, nodes=(), source="cluster", registered=True)
 
 
-def about(probe: BootstrapProbe, settings: Settings = PLAINTEXT) -> Finding:
+def about(probe: BootstrapProbe, settings: Settings = PLAINTEXT) -> DoctorFinding:
     """Return the finding about one address."""
     (finding,) = connection_findings([probe], settings)
     return finding
@@ -81,17 +81,19 @@ def test_advice_is_that_of_the_failure_where_it_has_one(failure: FeatureGateErro
 @pytest.mark.parametrize(
     ("protocol", "listener", "code", "advice"),
     [
-        ("PLAINTEXT", Listener(speaks_tls=True), "listener-speaks-tls", "SSL"),
-        ("SSL", Listener(speaks_plaintext=True), "listener-speaks-plaintext", "security.protocol to PLAINTEXT"),
+        ("PLAINTEXT", ProbedListener(speaks_tls=True), "listener-speaks-tls", "SSL"),
+        ("SSL", ProbedListener(speaks_plaintext=True), "listener-speaks-plaintext", "security.protocol to PLAINTEXT"),
         (
             "PLAINTEXT",
-            Listener(speaks_plaintext=True, mechanisms=("PLAIN", "SCRAM-SHA-256")),
+            ProbedListener(speaks_plaintext=True, mechanisms=("PLAIN", "SCRAM-SHA-256")),
             "listener-requires-sasl",
             "set security.protocol to SASL_PLAINTEXT, and sasl.mechanism to one of PLAIN, SCRAM-SHA-256",
         ),
     ],
 )
-def test_a_listener_with_another_protocol_is_named(protocol: str, listener: Listener, code: str, advice: str) -> None:
+def test_a_listener_with_another_protocol_is_named(
+    protocol: str, listener: ProbedListener, code: str, advice: str
+) -> None:
     """A handshake, a response or a list of mechanisms proves the protocol."""
     settings = Settings.parse({"bootstrap.servers": "b1:9092", "security.protocol": protocol})
     finding = about(BootstrapProbe(address=AT, failure=LOST, listener=listener), settings)

@@ -16,7 +16,7 @@ from trustme import CA
 from featuregate.cli import plugin_loader
 from featuregate.cli.commands.doctor import exit_code, to_json, to_text
 from featuregate.cli.diagnosis.configuration import configuration_findings
-from featuregate.cli.diagnosis.findings import Finding
+from featuregate.cli.diagnosis.findings import DoctorFinding
 from featuregate.cli.exit_codes import USAGE
 from featuregate.config import Settings
 
@@ -33,9 +33,9 @@ ROOT = Path(__file__).parents[3]
 CLI = ROOT / "featuregate" / "cli"
 
 
-def finding(severity) -> Finding:
+def finding(severity) -> DoctorFinding:
     """Return a finding of this severity."""
-    return Finding(severity=severity, code="c", where="w", problem="Problem.", evidence="seen", advice="do")
+    return DoctorFinding(severity=severity, code="c", where="w", problem="Problem.", evidence="seen", advice="do")
 
 
 def codes(properties: dict[str, str]) -> list[str]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from featuregate.cli.diagnosis.cluster import broker_list_findings, cluster_findings
 from featuregate.cli.diagnosis.configs import config_findings
-from featuregate.cli.diagnosis.findings import Finding, worst_first
+from featuregate.cli.diagnosis.findings import DoctorFinding, worst_first
 from featuregate.view.answers import ApiRange, BrokerConfig, Failure, SupportedRange
 from featuregate.view.support import outside_support
 
@@ -24,7 +24,7 @@ def able(node_id: int = 1, *, epoch: int = 10, group: int | None = 1, metadata: 
     return replace(broker(node_id, epoch=epoch, **{"metadata_version": metadata, **levels}), supported=supported)
 
 
-def found(second, first=None) -> dict[str, Finding]:
+def found(second, first=None) -> dict[str, DoctorFinding]:
     """Return the findings by code; the epoch has risen unless the first view is given."""
     earlier = first or view(*(replace(each, epoch=each.epoch - 4) for each in second.brokers))
     return {finding.code: finding for finding in cluster_findings(earlier, second)}
@@ -253,8 +253,8 @@ def test_a_broker_list_without_stopped_brokers_is_a_note() -> None:
 def test_errors_come_first() -> None:
     """Warnings and notes follow, and the order within a severity stays."""
 
-    def one(severity, code) -> Finding:
-        return Finding(severity=severity, code=code, where="", problem="", evidence="", advice="")
+    def one(severity, code) -> DoctorFinding:
+        return DoctorFinding(severity=severity, code=code, where="", problem="", evidence="", advice="")
 
     sorted_ = worst_first([one("note", "a"), one("error", "b"), one("warning", "c"), one("error", "d")])
     assert [finding.code for finding in sorted_] == ["b", "d", "c", "a"]

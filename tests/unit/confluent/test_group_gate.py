@@ -16,7 +16,7 @@ from schedules import carried_out
 
 from featuregate.errors import ClosedError, ConfigError, GateClosed
 from featuregate.testing import StaticFeatures
-from featuregate_confluent import GroupGate, GroupState
+from featuregate_confluent import GroupGate, GroupLatchState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,7 +54,7 @@ class OpensAtOnce(GroupGate):
     def _write(self, key: GroupLatch, seen: GroupSeen, step: GroupStep) -> None:
         super()._write(key, seen, step)
         if step.writes == "stopped":
-            self._store.save_group(key, GroupState(opened_at=1.0))
+            self._store.save_group(key, GroupLatchState(opened_at=1.0))
 
 
 class StateFirst(GroupGate):

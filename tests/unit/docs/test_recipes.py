@@ -18,7 +18,7 @@ from featuregate.cli import main
 from featuregate.health import write_health
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_metrics.prometheus import FeatureCollector
-from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.app import PolledCluster, make_app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +74,7 @@ def test_alerts_ask_for_numbers_that_the_collector_has() -> None:
 def test_alerts_ask_for_numbers_that_a_relay_has() -> None:
     """The same for the rules of the relay."""
     features = StaticFeatures(release_view("4.2"))
-    app = make_app({"orders": Cluster(features, (features.gate("groups", fg.presets.kip848),))})
+    app = make_app({"orders": PolledCluster(features, (features.gate("groups", fg.presets.kip848),))})
     _, _, body = asyncio.run(call(app, "/metrics"))
     assert asked_by("run-a-relay.md") <= names_in(body)
 

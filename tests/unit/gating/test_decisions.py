@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import KEYS, named, requirements, small_conditions, views
 
 from featuregate import catalog
-from featuregate.gating.decisions import Decision, Verdict, as_unknown, evaluate
+from featuregate.gating.decisions import Decision, GateVerdict, as_unknown, evaluate
 from featuregate.requirements import And, Api, ApiAtLeast, Condition, Feature, Or, Release, Requirement, presets
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
 from featuregate.view.merging import merge
@@ -25,7 +25,7 @@ TXN = Api("TxnOffsetCommit") >= 3
 GROUP = Feature("group.version") >= 1
 
 
-def verdict(seen: View, requirement: Requirement) -> Verdict:
+def verdict(seen: View, requirement: Requirement) -> GateVerdict:
     return evaluate(seen, requirement).verdict
 
 
@@ -69,7 +69,7 @@ def test_a_raised_minimum_does_not_close() -> None:
 
 
 @pytest.mark.parametrize(("lowest", "highest", "expected"), [(0, 1, "closed"), (1, 2, "open"), (6, 9, "closed")])
-def test_a_range_must_overlap(lowest: int, highest: int, expected: Verdict) -> None:
+def test_a_range_must_overlap(lowest: int, highest: int, expected: GateVerdict) -> None:
     """The required range must overlap what every broker serves."""
     seen = view(BrokerAnswer(node_id=1, host="b", port=9092, api_ranges={1: ApiRange(2, 5)}))
     assert verdict(seen, Api("Fetch").between(lowest, highest)) == expected
@@ -97,7 +97,7 @@ def test_a_range_that_each_meets_elsewhere_is_closed() -> None:
         (view(broker(1, group_version=1), deaf(2)), GROUP, "open"),
     ],
 )
-def test_a_silent_broker_matters_for_apis_alone(seen: View, requirement: Requirement, expected: Verdict) -> None:
+def test_a_silent_broker_matters_for_apis_alone(seen: View, requirement: Requirement, expected: GateVerdict) -> None:
     """What the others have in common is not what all have. A controller asked all brokers before it finalized."""
     assert verdict(seen, requirement) == expected
 
@@ -438,7 +438,7 @@ def test_before_any_view_a_decision_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("seen", "doubted"), [(broker(1), "unknown"), (deaf(1), "unknown"), (broker(1, txn=2), "closed")]
 )
-def test_doubt_opens_nothing(seen: BrokerAnswer, doubted: Verdict) -> None:
+def test_doubt_opens_nothing(seen: BrokerAnswer, doubted: GateVerdict) -> None:
     """It takes an open verdict back, and leaves others as they are."""
     decision = as_unknown(evaluate(view(seen), TXN), "the view is fresh", "no broker has answered for 90 s")
     assert (decision.verdict, decision.open) == (doubted, False)

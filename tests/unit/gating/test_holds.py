@@ -9,7 +9,7 @@ from builders import broker, view
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.gating.durable_latches import Start
+from featuregate.gating.durable_latches import LatchStart
 from featuregate.gating.gates import Gate
 from featuregate.gating.holds import NO_HOLDS, Hold, Holds, explained_holds, named_holds, written_holds
 from featuregate.gating.latch_store import FileLatchStore, LatchStore
@@ -40,7 +40,7 @@ class Operator:
             clock=lambda: self.now,
             longest_gap=30.0,
             read_holds=lambda: self.holds,
-            start=Start(cluster_id="c"),
+            start=LatchStart(cluster_id="c"),
         )
         self.gate = self.store.add_gate(
             "eos", lambda: Gate("eos", TXN, policy=policy, owner=StaticFeatures(), open_after=open_after)
@@ -95,7 +95,7 @@ def test_a_hold_counts_before_the_first_answer_too(tmp_path: Path) -> None:
     store = Store(latch_store=latches, wall=lambda: 7.0, read_holds=lambda: HELD + named_holds("*", "all"))
     other = store.add_gate("other", lambda: Gate("other", TXN, policy="sticky", owner=StaticFeatures()))
     assert other.decision.summary == "closed: hold: held by all"
-    store = Store(latch_store=latches, wall=lambda: 7.0, read_holds=lambda: HELD, start=Start(cluster_id="c"))
+    store = Store(latch_store=latches, wall=lambda: 7.0, read_holds=lambda: HELD, start=LatchStart(cluster_id="c"))
     late = store.add_gate("eos", lambda: Gate("eos", TXN, policy="sticky", owner=StaticFeatures()))
     assert late.open
     assert "comes too late" in str(late.decision)

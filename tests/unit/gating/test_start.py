@@ -8,7 +8,7 @@ import pytest
 from builders import broker, view
 
 from featuregate.errors import LatchStoreError
-from featuregate.gating.durable_latches import FROM_ANSWERS, Start
+from featuregate.gating.durable_latches import FROM_ANSWERS, LatchStart
 from featuregate.gating.gates import Gate
 from featuregate.gating.latch_store import FileLatchStore, LatchStore
 from featuregate.gating.store import Store
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from featuregate.gating.latches import Policy
 
 TXN = Api("TxnOffsetCommit") >= 3
-SOURCE = Start(source="b1:9092")
+SOURCE = LatchStart(source="b1:9092")
 
 
-def started(latch_store: LatchStore | None, start: Start = SOURCE) -> Store:
+def started(latch_store: LatchStore | None, start: LatchStart = SOURCE) -> Store:
     return Store(latch_store=latch_store, wall=lambda: 7.0, start=start)
 
 
@@ -42,8 +42,10 @@ def latch_store(tmp_path: Path) -> FileLatchStore:
     return there
 
 
-@pytest.mark.parametrize("start", [SOURCE, Start(cluster_id="c")], ids=["as it was last", "named"])
-def test_invariant_2_a_latched_gate_is_open_before_the_first_answer(latch_store: FileLatchStore, start: Start) -> None:
+@pytest.mark.parametrize("start", [SOURCE, LatchStart(cluster_id="c")], ids=["as it was last", "named"])
+def test_invariant_2_a_latched_gate_is_open_before_the_first_answer(
+    latch_store: FileLatchStore, start: LatchStart
+) -> None:
     """A restart during an outage takes nothing back, and both the decision and health say so."""
     store = started(latch_store, start)
     gate = add(store)
@@ -69,7 +71,7 @@ def test_a_start_from_latches_proves_nothing_new(latch_store: FileLatchStore) ->
 def test_without_a_known_cluster_gates_wait_for_an_answer(latch_store: FileLatchStore) -> None:
     """By default, for a source that was never seen, and without a latch store."""
     assert not add(started(latch_store, FROM_ANSWERS)).open
-    assert not add(started(latch_store, Start(source="b2:9092"))).open
+    assert not add(started(latch_store, LatchStart(source="b2:9092"))).open
     assert not add(started(None)).open
 
 
@@ -87,7 +89,7 @@ def test_another_cluster_takes_the_start_back(latch_store: FileLatchStore, caplo
 
 def test_a_broker_of_another_cluster_that_is_refused_takes_the_start_back(latch_store: FileLatchStore) -> None:
     """The app names the cluster, so there is no view of the other one; the right one opens the gate again."""
-    store = started(latch_store, Start(cluster_id="c"))
+    store = started(latch_store, LatchStart(cluster_id="c"))
     gate, live = add(store), add(store, name="live", policy="live")
     store.answered_by("c")
     assert gate.open

@@ -13,7 +13,7 @@ from openfeature import api
 from featuregate.flags import gate_flag, view_flags
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_openfeature import KafkaFeatureProvider
-from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.app import PolledCluster, make_app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ def _no_provider_stays() -> Iterator[None]:
 
 def over_the_relay(features: StaticFeatures, gates: tuple[fg.Gate, ...]) -> dict[str, Any]:
     """Return all flags by key: value, variant, and why."""
-    app = make_app({"default": Cluster(features, gates)})
+    app = make_app({"default": PolledCluster(features, gates)})
     path = "/ofrep/v1/evaluate/flags"
     status, _, body = asyncio.run(call(app, path, method="POST", body=b'{"context": {}}'))
     assert status == 200

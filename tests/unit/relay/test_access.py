@@ -30,7 +30,7 @@ from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_relay.access.api_keys import ApiKeys
 from featuregate_relay.access.authentication import Access
 from featuregate_relay.access.certificates import Certificates
-from featuregate_relay.access.clients import Client
+from featuregate_relay.access.clients import RelayClient
 from featuregate_relay.access.peers import names_of
 from featuregate_relay.access.rates import Rates
 from featuregate_relay.config.relay import ConfigMistakes, read_config
@@ -52,7 +52,7 @@ def digest(key: str) -> str:
 
 ACCESS = Access(
     api_keys=ApiKeys(
-        {digest(KEY): Client("payments", frozenset({"orders"})), digest("admin"): Client("admin", None)},
+        {digest(KEY): RelayClient("payments", frozenset({"orders"})), digest("admin"): RelayClient("admin", None)},
     ),
     rates={"payments": 1000.0},
 )
@@ -227,8 +227,8 @@ def test_each_digest_is_compared_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr("featuregate_relay.access.api_keys.hmac", SimpleNamespace(compare_digest=compare))
     keys = [KEY, "second", "third"]
-    api_keys = ApiKeys({digest(key): Client(key, None) for key in keys})
-    assert api_keys.client(KEY) == Client(KEY, None)
+    api_keys = ApiKeys({digest(key): RelayClient(key, None) for key in keys})
+    assert api_keys.client(KEY) == RelayClient(KEY, None)
     shown = bytes.fromhex(digest(KEY))
     assert compared == [(bytes.fromhex(digest(key)), shown) for key in keys]
 

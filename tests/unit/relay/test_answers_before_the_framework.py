@@ -13,10 +13,10 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from featuregate.testing import StaticFeatures, release_view
-from featuregate_relay.access.clients import ANYONE, Client
+from featuregate_relay.access.clients import ANYONE, RelayClient
 from featuregate_relay.access.not_stored import NotStored
 from featuregate_relay.access.tickets import Tickets
-from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.flags.ofrep import Evaluations
 from featuregate_relay.views.view_tags import UnchangedViews
 
@@ -41,13 +41,15 @@ BODIES = (
     b"[" * 5000,
     b" " * 65_537,
 )
-CLIENTS = (ANYONE, Client("app", None), Client("app", frozenset({"orders"})), Client("app", frozenset()))
+CLIENTS = (ANYONE, RelayClient("app", None), RelayClient("app", frozenset({"orders"})), RelayClient("app", frozenset()))
 GZIP = (b"accept-encoding", b"gzip")
 
 
 def relay(view: Any) -> Starlette:
     features = StaticFeatures(view)
-    return make_app({"orders": Cluster(features, (features.gate("groups", "group.version>=1"),))}, floor_seconds=0)
+    return make_app(
+        {"orders": PolledCluster(features, (features.gate("groups", "group.version>=1"),))}, floor_seconds=0
+    )
 
 
 RELAYS = [relay(view) for view in VIEWS]
@@ -59,7 +61,7 @@ def routes_of(app: Starlette) -> Starlette:
     return Starlette(routes=app.routes, exception_handlers=app.exception_handlers, middleware=[Middleware(NotStored)])
 
 
-def ask(app: ASGIApp, request: dict[str, Any], client: Client, pieces: Sequence[bytes] = (b"",)) -> list[Message]:
+def ask(app: ASGIApp, request: dict[str, Any], client: RelayClient, pieces: Sequence[bytes] = (b"",)) -> list[Message]:
     sent: list[Message] = []
     messages = [
         {"type": "http.request", "body": piece, "more_body": number < len(pieces)}
@@ -78,7 +80,7 @@ def ask(app: ASGIApp, request: dict[str, Any], client: Client, pieces: Sequence[
     return [start | {"headers": sorted(start["headers"])}, *({"body": b""} | body for body in bodies)]
 
 
-def tags(app: Starlette, path: str, method: str, client: Client) -> list[bytes]:
+def tags(app: Starlette, path: str, method: str, client: RelayClient) -> list[bytes]:
     """Return entity tags that a request may have: of now, of another time, and no such tags."""
     start, *_ = ask(app, {"method": method, "path": path, "headers": []}, client, [b"{}"])
     found = [value for name, value in start["headers"] if name == b"etag"]
@@ -87,7 +89,7 @@ def tags(app: Starlette, path: str, method: str, client: Client) -> list[bytes]:
 
 
 @st.composite
-def evaluations(draw: st.DrawFn) -> tuple[Starlette, dict[str, Any], Client, list[bytes]]:
+def evaluations(draw: st.DrawFn) -> tuple[Starlette, dict[str, Any], RelayClient, list[bytes]]:
     app, client = draw(st.sampled_from(RELAYS)), draw(st.sampled_from(CLIENTS))
     path = draw(st.sampled_from(BASES)) + FLAGS + draw(st.sampled_from(KEYS) | st.text())
     tag = draw(st.none() | st.sampled_from(tags(app, "/v1/clusters/orders" + FLAGS, "POST", client)))
@@ -99,7 +101,7 @@ def evaluations(draw: st.DrawFn) -> tuple[Starlette, dict[str, Any], Client, lis
 
 
 @given(evaluations())
-def test_flags_are_those_of_the_routes(case: tuple[Starlette, dict[str, Any], Client, list[bytes]]) -> None:
+def test_flags_are_those_of_the_routes(case: tuple[Starlette, dict[str, Any], RelayClient, list[bytes]]) -> None:
     """The middleware and the routes answer each request alike, also one that is refused."""
     app, request, client, pieces = case
     assert ask(app, request, client, pieces) == ask(routes_of(app), request, client, pieces)
@@ -108,7 +110,7 @@ def test_flags_are_those_of_the_routes(case: tuple[Starlette, dict[str, Any], Cl
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("query", [b"", b"epoch=1", b"epoch=99999&notOlderThan=0&clusterId=x", b"epoch=x", b"wait=x"])
 @pytest.mark.parametrize("app", RELAYS)
-def test_a_view_is_that_of_the_route(app: Starlette, query: bytes, client: Client) -> None:
+def test_a_view_is_that_of_the_route(app: Starlette, query: bytes, client: RelayClient) -> None:
     """The short cut and the route give the same responses, 304 and others."""
     path = "/v1/clusters/orders/view"
     for tag in tags(app, path, "GET", ANYONE):

@@ -20,7 +20,7 @@ from featuregate.view.answers import ApiRange
 from featuregate.view.merging import merge
 from featuregate_relay.states import CurrentState, revision_of, size_of
 from featuregate_relay.views.view_body import MOST_ELEMENTS, ViewBody
-from featuregate_relay.worker import Worker
+from featuregate_relay.worker import ClusterThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,7 +147,7 @@ def test_a_call_runs_once_for_all_that_wait_for_it() -> None:
     """Thousands of long polls wake with the next view. One that leaves takes nothing from the others."""
 
     async def many() -> list[int]:
-        worker, made, may_end = Worker(most=1), list[int](), threading.Event()
+        worker, made, may_end = ClusterThread(most=1), list[int](), threading.Event()
 
         def make() -> int:
             assert may_end.wait(BOUND)

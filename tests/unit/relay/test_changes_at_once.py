@@ -21,7 +21,7 @@ from featuregate.gating.store import Store
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
 from featuregate.testing import StaticFeatures, release_view
-from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.app import PolledCluster, make_app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -239,7 +239,7 @@ def test_a_source_without_news_has_none() -> None:
 def test_a_relay_answers_a_revision_with_another_one() -> None:
     """Not when only times and epochs have moved."""
     features = StaticFeatures(OLD)
-    app = make_app({"default": Cluster(features)})
+    app = make_app({"default": PolledCluster(features)})
     path = "/v1/clusters/default/view"
 
     async def ask() -> tuple[str, str]:

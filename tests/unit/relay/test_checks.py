@@ -23,7 +23,7 @@ from featuregate_relay.checks import (
     decision_json,
 )
 from featuregate_relay.refusals import RequestRefused
-from featuregate_relay.worker import Worker
+from featuregate_relay.worker import ClusterThread
 
 BOUND = 30.0
 
@@ -137,7 +137,7 @@ def test_calls_that_wait_for_a_cluster_are_limited() -> None:
     """A call that waits ends with its request, and makes room."""
 
     async def many() -> int:
-        worker, may_end = Worker(most=2), threading.Event()
+        worker, may_end = ClusterThread(most=2), threading.Event()
         first = asyncio.ensure_future(worker.run(lambda: may_end.wait(BOUND)))
         second = asyncio.ensure_future(worker.run(lambda: 2))
         await asyncio.sleep(0)

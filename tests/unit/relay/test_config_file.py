@@ -20,8 +20,8 @@ from featuregate.config import Settings
 from featuregate.testing import FakeCluster
 from featuregate_relay.access.authentication import DEFAULT_RATE
 from featuregate_relay.config.access import ClientTable, TlsTable, TokensTable
-from featuregate_relay.config.addresses import Address
-from featuregate_relay.config.relay import ClusterConfig, ConfigMistakes, RelayConfig, checked, read_config
+from featuregate_relay.config.addresses import ListenAddress
+from featuregate_relay.config.relay import ClusterTable, ConfigMistakes, RelayConfig, checked, read_config
 
 if TYPE_CHECKING:
     from featuregate_relay.config.tables import Table
@@ -59,7 +59,7 @@ def test_a_file_names_clusters_with_connections_gates_and_latches(tmp_path: Path
         cluster-id = "payments"
     """)
     config = read_config(file)
-    assert config.listen == Address("::1", 9080)
+    assert config.listen == ListenAddress("::1", 9080)
     orders, payments = config.clusters["orders"], config.clusters["payments"]
     assert (orders.latches, orders.gates) == (tmp_path / "latches", {"new-groups": fg.presets.kip848})
     assert payments.properties == {"bootstrap.servers": "b:1", "enable.something": "true"}
@@ -159,7 +159,7 @@ def test_a_mistake_shows_no_value(tmp_path: Path) -> None:
 
 SECTIONS: dict[str, type[Table]] = {
     "At the top": RelayConfig,
-    "`[clusters.NAME]`": ClusterConfig,
+    "`[clusters.NAME]`": ClusterTable,
     "`[clients.NAME]`": ClientTable,
     "`[tokens]`": TokensTable,
     "`[tls]`": TlsTable,
@@ -203,7 +203,7 @@ def test_the_page_of_the_configuration_says_the_defaults(section: str) -> None:
 def spelled(value: object) -> object:
     if isinstance(value, bool):
         return value
-    return list(value) if isinstance(value, tuple) and not isinstance(value, Address) else str(value)
+    return list(value) if isinstance(value, tuple) and not isinstance(value, ListenAddress) else str(value)
 
 
 def serve(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -17,7 +17,7 @@ from waiting import eventually
 
 import featuregate as fg
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
-from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.states import CurrentState, revision_of
 from featuregate_relay.views.event_stream import OpenStreams
 from featuregate_relay.waiting import NextChange
@@ -120,14 +120,14 @@ def test_streams_of_one_moment_end_at_different_ages(drawn: float, age: float, m
     monkeypatch.setattr(f"{STREAM}._RANDOM", SimpleNamespace(random=lambda: drawn, randint=min))
     monkeypatch.setattr(f"{STREAM}._HEARTBEAT_SECONDS", 1000.0)
     monkeypatch.setattr(NextChange, "after", no_news)
-    assert asyncio.run(call(make_app({"default": Cluster(StaticFeatures(VIEW))}), PATH))[0] == 200
+    assert asyncio.run(call(make_app({"default": PolledCluster(StaticFeatures(VIEW))}), PATH))[0] == 200
     assert waited == [pytest.approx(age, abs=5)]
 
 
 def test_the_events_of_a_change_are_spread(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream that has drawn a later moment waits on while another one has the event."""
     features = StaticFeatures(VIEW)
-    app = make_app({"default": Cluster(features)})
+    app = make_app({"default": PolledCluster(features)})
 
     async def listen() -> tuple[int, int]:
         async with asyncio.timeout(BOUND):
@@ -151,7 +151,7 @@ def test_the_events_of_a_change_are_spread(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_streams_end_when_the_server_stops() -> None:
     """Cleanly, so that the client asks another replica."""
-    app = make_app({"default": Cluster(StaticFeatures(VIEW))})
+    app = make_app({"default": PolledCluster(StaticFeatures(VIEW))})
 
     async def listen() -> tuple[int, bytes]:
         async with asyncio.timeout(BOUND):

@@ -16,7 +16,7 @@ from relay_on_socket import serving
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.access.api_keys import ApiKeys
 from featuregate_relay.access.authentication import Access
-from featuregate_relay.access.clients import ANYONE, Client
+from featuregate_relay.access.clients import ANYONE, RelayClient
 from featuregate_relay.access.tickets import Tickets
 from featuregate_relay.config.relay import ConfigMistakes, read_config
 
@@ -57,7 +57,7 @@ def relay() -> Iterator[Relay]:
     now = [10 * HOUR]
     digest = hashlib.sha256(KEY.encode()).hexdigest()
     access = Access(
-        api_keys=ApiKeys({digest: Client("web", frozenset({"orders"}))}), tickets=Tickets(SECRET, lambda: now[0])
+        api_keys=ApiKeys({digest: RelayClient("web", frozenset({"orders"}))}), tickets=Tickets(SECRET, lambda: now[0])
     )
     features = StaticFeatures(VIEW)
     with serving({"orders": features, "stock": StaticFeatures(VIEW)}, access=access) as url:
@@ -133,8 +133,8 @@ def test_a_ticket_opens_the_stream_of_one_cluster_only(relay: Relay) -> None:
 def test_forged_tickets_open_nothing() -> None:
     """The relay refuses a ticket with any change, and any text that is no ticket."""
     tickets = Tickets(SECRET, lambda: 0.0)
-    good = tickets.ticket(Client("web", None), "orders")
-    assert tickets.client(good) == Client("web", frozenset({"orders"}))
+    good = tickets.ticket(RelayClient("web", None), "orders")
+    assert tickets.client(good) == RelayClient("web", frozenset({"orders"}))
     assert tickets.client(good[:-2]) is None
     for place in range(0, len(good) - 1, 5):
         changed = good[:place] + ("A" if good[place] != "A" else "B") + good[place + 1 :]
@@ -154,7 +154,7 @@ def test_the_signature_of_a_ticket_is_compared_as_a_whole(monkeypatch: pytest.Mo
         return one == other
 
     tickets = Tickets(SECRET, lambda: 0.0)
-    good = tickets.ticket(Client("web", None), "orders")
+    good = tickets.ticket(RelayClient("web", None), "orders")
     constant = SimpleNamespace(compare_digest=compare, digest=hmac.digest)
     monkeypatch.setattr("featuregate_relay.access.tickets.hmac", constant)
     assert tickets.client(good) is not None
@@ -171,7 +171,7 @@ def test_replicas_share_a_secret(tmp_path: Path) -> None:
     one, other = (read_config(file).access(anonymous=False) for _ in range(2))
     assert one is not None
     assert other is not None
-    ticket = one.tickets.ticket(Client("web", None), "orders")
+    ticket = one.tickets.ticket(RelayClient("web", None), "orders")
     assert other.of_ticket(ticket).name == "web"
     assert Access().tickets.client(ticket) is None
     (tmp_path / "secret").write_bytes(b"short")

@@ -16,7 +16,7 @@ from waiting import BOUND
 
 from featuregate.flags import Flag
 from featuregate.testing import StaticFeatures, release_view
-from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.flags.flag_tags import FlagTag, content_of
 from featuregate_relay.seen import FLOOR_SECONDS, cluster_of, latch_of
 
@@ -45,7 +45,7 @@ class Replica:
     def __init__(self, view: fg.View | None = None, *, floor_seconds: float = 0.0) -> None:
         self.features = StaticFeatures(view)
         gates = tuple(self.features.gate(name, requirement) for name, requirement in GATES.items())
-        self.app = make_app({"default": Cluster(self.features, gates)}, floor_seconds=floor_seconds)
+        self.app = make_app({"default": PolledCluster(self.features, gates)}, floor_seconds=floor_seconds)
 
     def ask(self, etag: str | None) -> Answer:
         """Ask for all flags."""

@@ -14,7 +14,7 @@ from featuregate import View
 from featuregate.sources.floor import Floor
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_relay.access.authentication import Access
-from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.clusters import ServedCluster
 from featuregate_relay.waiting import NextChange
 
@@ -52,7 +52,7 @@ def test_answers_at_the_floor_are_not_above_it() -> None:
 @pytest.mark.parametrize("query", ["notOlderThan=old", "notOlderThan=-1", "notOlderThan=nan", "notOlderThan=1&epoch=x"])
 def test_a_floor_that_is_no_number_is_refused(query: str) -> None:
     """The error is a sentence."""
-    app = make_app({"default": Cluster(StaticFeatures(VIEW))})
+    app = make_app({"default": PolledCluster(StaticFeatures(VIEW))})
     status, _, body = asyncio.run(call(app, f"{PATH}?{query}"))
     assert (status, b"must be" in body) == (400, True)
 
@@ -62,7 +62,7 @@ def test_a_view_that_came_while_a_request_travelled_is_not_older() -> None:
     now = [0.0]
     with FakeCluster(1) as brokers, fg.Discoverer(brokers.bootstrap, interval=3600.0, clock=lambda: now[0]) as features:
         features.refresh(BOUND)
-        app = make_app({"default": Cluster(features)}, floor_seconds=0)
+        app = make_app({"default": PolledCluster(features)}, floor_seconds=0)
         first = View.from_json(asyncio.run(call(app, PATH))[2].decode())
         now[0] = 0.01
         features.refresh(BOUND)
@@ -79,7 +79,7 @@ def test_a_view_that_came_while_a_request_travelled_is_not_older() -> None:
 
 def test_a_relay_below_the_floor_sends_no_view() -> None:
     """It says what is newer, and when to come back; not even the client's own entity tag changes that."""
-    app = make_app({"default": Cluster(StaticFeatures(VIEW))}, floor_seconds=0)
+    app = make_app({"default": PolledCluster(StaticFeatures(VIEW))}, floor_seconds=0)
     _, headers, _ = asyncio.run(call(app, PATH))
     query = "&".join(f"{name}={value}" for name, value in FLOOR.to_query().items())
     status, headers, body = asyncio.run(call(app, f"{PATH}?{query}", {"If-None-Match": headers["etag"]}))
@@ -90,7 +90,7 @@ def test_a_relay_below_the_floor_sends_no_view() -> None:
 def test_a_request_waits_for_a_view_that_is_not_below_its_floor() -> None:
     """With the relay's next poll it has one."""
     features = StaticFeatures(VIEW)
-    app = make_app({"default": Cluster(features)}, floor_seconds=BOUND)
+    app = make_app({"default": PolledCluster(features)}, floor_seconds=BOUND)
     query = "&".join(f"{name}={value}" for name, value in FLOOR.to_query().items())
 
     async def ask() -> int:
@@ -107,7 +107,7 @@ def test_a_relay_that_is_behind_asks_its_brokers_at_once() -> None:
     """Its next poll may be a minute away, while another replica has polled meanwhile."""
     with FakeCluster(1, release="4.2") as brokers, fg.Discoverer(brokers.bootstrap, interval=3600.0) as features:
         before = features.refresh(BOUND)
-        app = make_app({"default": Cluster(features)}, floor_seconds=BOUND)
+        app = make_app({"default": PolledCluster(features)}, floor_seconds=BOUND)
         brokers.finalize({"group.version": 1})
         floor = Floor(cluster_id=before.cluster_id, epoch=before.epoch + 1, age=3600.0)
         query = "&".join(f"{name}={value}" for name, value in floor.to_query().items())
@@ -131,7 +131,7 @@ def test_clients_make_a_relay_ask_its_brokers_once_in_a_while(
     """However many they are. Those that come meanwhile make it ask once more, later."""
     monkeypatch.setattr("featuregate_relay.clusters._POLL_SECONDS", seconds)
     features = Observed(VIEW)
-    cluster = ServedCluster("default", Cluster(features))
+    cluster = ServedCluster("default", PolledCluster(features))
 
     async def come() -> None:
         for _ in range(20):
@@ -148,7 +148,7 @@ def test_clients_make_a_relay_ask_its_brokers_once_in_a_while(
 def test_a_client_that_is_refused_makes_a_relay_ask_nothing() -> None:
     """Wrong credentials cost the brokers nothing."""
     features = Observed(VIEW)
-    app = make_app({"default": Cluster(features)}, access=Access(), floor_seconds=0.01)
+    app = make_app({"default": PolledCluster(features)}, access=Access(), floor_seconds=0.01)
     query = "&".join(f"{name}={value}" for name, value in FLOOR.to_query().items())
     assert asyncio.run(call(app, f"{PATH}?{query}"))[0] == 401
     assert features.asked == 0
@@ -156,7 +156,7 @@ def test_a_client_that_is_refused_makes_a_relay_ask_nothing() -> None:
 
 def test_a_request_that_waits_is_answered_when_the_server_stops() -> None:
     """Else it would take the time in which others finish."""
-    app = make_app({"default": Cluster(StaticFeatures(VIEW))}, floor_seconds=BOUND)
+    app = make_app({"default": PolledCluster(StaticFeatures(VIEW))}, floor_seconds=BOUND)
     query = "&".join(f"{name}={value}" for name, value in FLOOR.to_query().items())
 
     async def ask() -> int:

@@ -19,7 +19,7 @@ from waiting import BOUND
 
 from featuregate.sources.floor import Floor
 from featuregate.testing import StaticFeatures, release_view
-from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.seen import FLOOR_SECONDS, cluster_of
 from featuregate_relay.views.event_ids import EventId
 
@@ -38,7 +38,7 @@ class Replica:
     def __init__(self, view: fg.View | None = None, *, floor_seconds: float = 0.0) -> None:
         self.features = StaticFeatures(view)
         gates = tuple(self.features.gate(name, text, policy=policy) for name, (text, policy) in GATES.items())
-        self.app = make_app({"default": Cluster(self.features, gates)}, floor_seconds=floor_seconds)
+        self.app = make_app({"default": PolledCluster(self.features, gates)}, floor_seconds=floor_seconds)
 
     def get(self, path: str, floor: Floor | None = None) -> tuple[int, dict[str, str], bytes]:
         query = {} if floor is None else floor.to_query()

@@ -9,7 +9,7 @@ import pytest
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.access.hosts import names_this_machine
-from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.app import PolledCluster, make_app
 
 if TYPE_CHECKING:
     from starlette.types import Message
@@ -52,7 +52,7 @@ def test_another_name_is_not_this_machine(host: str) -> None:
 
 
 def status(path: str, *hosts: str, local_only: bool = True, method: str = "GET") -> int:
-    app = make_app({"default": Cluster(StaticFeatures(release_view("4.2")))}, local_only=local_only)
+    app = make_app({"default": PolledCluster(StaticFeatures(release_view("4.2")))}, local_only=local_only)
     sent: list[Message] = []
     scope: dict[str, Any] = {
         "type": "http",

@@ -11,7 +11,7 @@ import pytest
 from apps_in_process import call
 
 from featuregate.testing import StaticFeatures, release_view
-from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.views.view_body import accepts_gzip
 
 PATH = "/v1/clusters/default/view"
@@ -26,7 +26,7 @@ NAMED = {"featuregate-revision", "featuregate-epoch", "featuregate-seen-at"}
 def test_a_long_poll_is_answered_with_the_next_view(first) -> None:
     """Many requests wait at a time. A relay without a view has them wait for its first one."""
     features = StaticFeatures(first)
-    app = make_app({"default": Cluster(features)})
+    app = make_app({"default": PolledCluster(features)})
 
     async def poll() -> set[tuple[int, bytes]]:
         async with asyncio.timeout(BOUND):
@@ -46,7 +46,7 @@ def test_a_long_poll_is_answered_with_the_next_view(first) -> None:
 def test_the_answers_to_a_change_are_spread(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that has drawn a later moment waits on while another one is answered."""
     features = StaticFeatures(VIEW)
-    app = make_app({"default": Cluster(features)})
+    app = make_app({"default": PolledCluster(features)})
 
     async def poll() -> tuple[int, int]:
         async with asyncio.timeout(BOUND):
@@ -68,7 +68,7 @@ def test_the_answers_to_a_change_are_spread(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_long_poll_ends_without_news() -> None:
     """With the age of now; a request that has no view is answered at once."""
-    app = make_app({"default": Cluster(StaticFeatures(VIEW))})
+    app = make_app({"default": PolledCluster(StaticFeatures(VIEW))})
 
     async def poll() -> tuple[int, int]:
         async with asyncio.timeout(BOUND):
@@ -82,7 +82,7 @@ def test_a_long_poll_ends_without_news() -> None:
 def test_a_long_poll_has_an_end_however_long_it_wants_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy would cut it off."""
     monkeypatch.setattr(f"{ANSWERS}._LONGEST_WAIT", 0.1)
-    app = make_app({"default": Cluster(StaticFeatures(VIEW))})
+    app = make_app({"default": PolledCluster(StaticFeatures(VIEW))})
 
     async def poll() -> int:
         async with asyncio.timeout(BOUND):
@@ -104,14 +104,14 @@ def test_long_polls_of_one_moment_end_at_different_times(
 
     monkeypatch.setattr(f"{ANSWERS}._RANDOM", SimpleNamespace(random=lambda: drawn))
     monkeypatch.setattr("featuregate_relay.waiting.NextChange.after", no_news)
-    app = make_app({"default": Cluster(StaticFeatures(VIEW))})
+    app = make_app({"default": PolledCluster(StaticFeatures(VIEW))})
     assert asyncio.run(call(app, f"{PATH}?wait=30", {"If-None-Match": "*"}))[0] == 304
     assert waited == [pytest.approx(seconds, abs=1)]
 
 
 def test_a_long_poll_ends_when_the_server_stops() -> None:
     """The client asks another replica."""
-    app = make_app({"default": Cluster(StaticFeatures(VIEW))})
+    app = make_app({"default": PolledCluster(StaticFeatures(VIEW))})
 
     async def poll() -> int:
         async with asyncio.timeout(BOUND / 3):
@@ -127,14 +127,14 @@ def test_a_long_poll_ends_when_the_server_stops() -> None:
 @pytest.mark.parametrize("wait", ["-1", "1.5", "long", "1e3"])
 def test_a_wait_that_is_no_number_of_seconds_is_refused(wait: str) -> None:
     """The error is a sentence."""
-    app = make_app({"default": Cluster(StaticFeatures(VIEW))})
+    app = make_app({"default": PolledCluster(StaticFeatures(VIEW))})
     status, _, body = asyncio.run(call(app, f"{PATH}?wait={wait}"))
     assert (status, b"wait must be a whole number" in body) == (400, True)
 
 
 def test_a_client_that_accepts_gzip_gets_it() -> None:
     """Both bodies have the same weak tag, also where a proxy has marked it."""
-    app = make_app({"default": Cluster(StaticFeatures(VIEW))})
+    app = make_app({"default": PolledCluster(StaticFeatures(VIEW))})
     _, plain, body = asyncio.run(call(app, PATH))
     _, small, compressed = asyncio.run(call(app, PATH, {"Accept-Encoding": "gzip, deflate"}))
     assert gzip.decompress(compressed) == body
@@ -167,7 +167,7 @@ def test_gzip_is_accepted_where_the_header_says_so(header: str, *, accepted: boo
 )
 def test_a_client_that_has_the_view_gets_an_empty_answer(query: str, status: int) -> None:
     """With the headers of the view: a cache keeps them."""
-    app = make_app({"default": Cluster(StaticFeatures(VIEW))})
+    app = make_app({"default": PolledCluster(StaticFeatures(VIEW))})
     _, full, _ = asyncio.run(call(app, PATH))
     answer, headers, body = asyncio.run(call(app, f"{PATH}?{query}", {"If-None-Match": full["etag"]}))
     assert answer == status

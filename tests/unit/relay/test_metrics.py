@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import featuregate as fg
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
-from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.app import PolledCluster, make_app
 
 BOUND = 60.0
 PAGE = ROOT / "docs/how-to/run-a-relay.md"
@@ -33,7 +33,7 @@ def test_metrics_have_clusters_brokers_and_gates_as_labels() -> None:
     """A number that is not known yet is left out."""
     features = StaticFeatures(release_view("4.2"))
     gate = features.gate('a "gate"\\', fg.presets.kip848)
-    app = make_app({"default": Cluster(features, (gate,)), "late": Cluster(StaticFeatures())})
+    app = make_app({"default": PolledCluster(features, (gate,)), "late": PolledCluster(StaticFeatures())})
     found = metrics(app)
     assert found["featuregate_relay_up", "default"] == 1
     assert found["featuregate_relay_up", "late"] == 0
@@ -47,7 +47,7 @@ def test_metrics_have_clusters_brokers_and_gates_as_labels() -> None:
 def test_the_page_names_each_metric_with_its_labels() -> None:
     """And no label for a client: ten thousand of them would be ten thousand time series."""
     features = StaticFeatures(release_view("4.2"))
-    app = make_app({"default": Cluster(features, (features.gate("groups", fg.presets.kip848),))})
+    app = make_app({"default": PolledCluster(features, (features.gate("groups", fg.presets.kip848),))})
     asyncio.run(call(app, "/v1/clusters/default/view", {"User-Agent": "app"}))
     _, _, body = asyncio.run(call(app, "/metrics"))
     samples = [each for family in text_string_to_metric_families(body.decode()) for each in family.samples]
@@ -62,7 +62,7 @@ def test_a_broker_that_does_not_answer_is_one_of_the_metrics() -> None:
         features.refresh(BOUND)
         brokers.broker(2).stop()
         features.refresh(BOUND)
-        found = metrics(make_app({"default": Cluster(features)}))
+        found = metrics(make_app({"default": PolledCluster(features)}))
     assert found["featuregate_relay_broker_answered", "default", "1"] == 1
     assert found["featuregate_relay_broker_answered", "default", "2"] == 0
     assert found["featuregate_relay_polls_total", "default"] > 0
@@ -73,7 +73,7 @@ def test_a_probe_can_ask_for_answers_of_an_age() -> None:
     now = [0.0]
     with FakeCluster(1) as brokers, fg.Discoverer(brokers.bootstrap, interval=3600.0, clock=lambda: now[0]) as features:
         features.refresh(BOUND)
-        app = make_app({"default": Cluster(features)})
+        app = make_app({"default": PolledCluster(features)})
         now[0] = 61.0
 
         def ready(query: str) -> int:
@@ -91,7 +91,7 @@ def test_readiness_says_since_when_a_cluster_is_as_it_is_and_why(monkeypatch: py
         FakeCluster(1) as brokers,
         fg.Discoverer(brokers.bootstrap, interval=3600.0, stale_after=60.0, clock=lambda: now[0]) as features,
     ):
-        app = make_app({"default": Cluster(features)})
+        app = make_app({"default": PolledCluster(features)})
 
         def ready() -> tuple[int, str, str, str | None]:
             status, _, body = asyncio.run(call(app, "/readyz"))
@@ -113,5 +113,5 @@ def test_readiness_says_since_when_a_cluster_is_as_it_is_and_why(monkeypatch: py
 @pytest.mark.parametrize("age", ["", "-1", "old", "1.5"])
 def test_an_age_that_is_no_number_of_seconds_is_refused(age: str) -> None:
     """A probe that is written wrongly must not be green."""
-    app = make_app({"default": Cluster(StaticFeatures(release_view("4.2")))})
+    app = make_app({"default": PolledCluster(StaticFeatures(release_view("4.2")))})
     assert asyncio.run(call(app, f"/readyz?max-age={age}"))[0] == 400

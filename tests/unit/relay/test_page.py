@@ -24,7 +24,7 @@ from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate.view.answers import ApiRange, Failure, SupportedRange
 from featuregate.view.matrix import compare
 from featuregate_relay.app import make_app
-from featuregate_relay.clusters import Cluster
+from featuregate_relay.clusters import PolledCluster
 from featuregate_relay.page.software import lacks, roll_of, software_of
 
 BOUND = 30.0
@@ -160,7 +160,7 @@ def test_the_state_of_a_cluster_is_looked_at_on_the_loop(path: str) -> None:
             threads.add(threading.get_ident())
             return super().health()
 
-    clusters = {name: Cluster(Observed(release_view("4.2"))) for name in ("orders", "stock")}
+    clusters = {name: PolledCluster(Observed(release_view("4.2"))) for name in ("orders", "stock")}
     status, *_ = asyncio.run(call(make_app(clusters), path))
     assert status == 200
     assert threads == {threading.get_ident()}

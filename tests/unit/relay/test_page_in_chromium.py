@@ -18,7 +18,7 @@ from featuregate.testing import StaticFeatures, release_view
 from featuregate.view.answers import SupportedRange
 from featuregate_relay.access.api_keys import ApiKeys
 from featuregate_relay.access.authentication import Access
-from featuregate_relay.access.clients import Client
+from featuregate_relay.access.clients import RelayClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -242,7 +242,7 @@ def test_text_from_the_network_runs_nothing(browser: Browser, evil: str) -> None
 
 def test_a_person_with_a_key_sees_the_page_live(browser: Browser) -> None:
     """The browser sends the password with the files of the page and with its stream, too."""
-    access = Access(api_keys=ApiKeys({hashlib.sha256(b"key").hexdigest(): Client("me", None)}))
+    access = Access(api_keys=ApiKeys({hashlib.sha256(b"key").hexdigest(): RelayClient("me", None)}))
     features = StaticFeatures(release_view("3.9", "3.9"))
     person = {"http_credentials": {"username": "me", "password": "key"}}
     with serving({"orders": features}, access=access) as url, looking_at(browser, url, **person) as page:

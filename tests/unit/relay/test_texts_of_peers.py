@@ -15,7 +15,7 @@ from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.access.certificates import Certificates
 from featuregate_relay.access.fetching import FetchError
 from featuregate_relay.access.tokens import Tokens
-from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.refusals import RequestRefused
 from featuregate_relay.timeline.timeline import Timeline
 
@@ -90,7 +90,7 @@ def test_why_there_is_no_view_yet_is_one_line(text: str, monkeypatch: pytest.Mon
     features = StaticFeatures()
     health = features.health() | {"last_error": text}
     monkeypatch.setattr(features, "health", lambda: health)
-    status, _, body = asyncio.run(call(make_app({"default": Cluster(features)}), "/v1/clusters/default/view"))
+    status, _, body = asyncio.run(call(make_app({"default": PolledCluster(features)}), "/v1/clusters/default/view"))
     assert status == 503
     assert "no broker has answered yet" in json.loads(body)["error"]
     assert json.loads(body)["error"].isprintable()
@@ -101,7 +101,7 @@ def test_a_host_among_the_metrics_is_one_line(text: str) -> None:
     """A broker without a node id is named by its address there."""
     view = release_view("4.2")
     view = replace(view, brokers=(replace(view.brokers[0], node_id=None, host=text),))
-    _, _, body = asyncio.run(call(make_app({"default": Cluster(StaticFeatures(view))}), "/metrics"))
+    _, _, body = asyncio.run(call(make_app({"default": PolledCluster(StaticFeatures(view))}), "/metrics"))
     lines = [line for line in body.decode().split("\n") if line.startswith("featuregate_relay_broker_answered{")]
     assert len(lines) == 1
     assert lines[0].isprintable()

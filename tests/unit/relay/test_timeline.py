@@ -17,7 +17,7 @@ from waiting import BOUND
 from featuregate import View, files
 from featuregate.gating.events import Polled, PollFailed
 from featuregate.testing import StaticFeatures, release_view
-from featuregate_relay.clusters import Cluster, ServedCluster
+from featuregate_relay.clusters import PolledCluster, ServedCluster
 from featuregate_relay.timeline.changes import Moment
 from featuregate_relay.timeline.entries import (
     LONGEST_CHANGE,
@@ -110,7 +110,7 @@ def test_a_relay_follows_its_discoverer_and_its_gates() -> None:
     """Each event of the discoverer may add an entry."""
     features = StaticFeatures(release_view("3.9"))
     gate = features.gate("heartbeats", "ConsumerGroupHeartbeat>=1", policy="live")
-    cluster = ServedCluster("orders", Cluster(features, (gate,)))
+    cluster = ServedCluster("orders", PolledCluster(features, (gate,)))
     end = cluster.follow()
     features.show(release_view("4.2"))
     features.show(release_view("3.9"))

@@ -20,7 +20,7 @@ from relay_on_socket import serving
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.access import fetching
 from featuregate_relay.access.authentication import Access
-from featuregate_relay.access.clients import Client
+from featuregate_relay.access.clients import RelayClient
 from featuregate_relay.access.fetching import FetchError, fetch_json, is_trusted_url
 from featuregate_relay.access.tokens import InvalidToken, Tokens
 
@@ -331,7 +331,7 @@ def test_addresses_are_https(url: str, *, trusted: bool) -> None:
 def test_a_token_opens_what_its_subject_may_read(issuer: Issuer) -> None:
     """A subject that no client has gets the rights of every token."""
     tokens = Tokens(issuer.url, AUDIENCE, ("ES256",), clock=time.monotonic)
-    clients = {"admin": Client("admin", None)}
+    clients = {"admin": RelayClient("admin", None)}
     access = Access(tokens=tokens, subjects=clients, any_subject=frozenset({"orders"}))
     view = release_view("4.2")
     with serving({"orders": StaticFeatures(view), "stock": StaticFeatures(view)}, access=access) as url:

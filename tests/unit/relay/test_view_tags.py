@@ -16,7 +16,7 @@ from waiting import BOUND
 import featuregate as fg
 from featuregate.sources.relay_responses import freshness_of, renewed
 from featuregate.testing import StaticFeatures, release_view
-from featuregate_relay.app import Cluster, make_app
+from featuregate_relay.app import PolledCluster, make_app
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -37,7 +37,7 @@ def later(view: fg.View, *, polls: int = 1, reported: bool = True) -> fg.View:
 
 def relay(view: fg.View) -> tuple[StaticFeatures, ASGIApp]:
     features = StaticFeatures(view)
-    return features, make_app({"default": Cluster(features, (features.gate("groups", "group.version>=2"),))})
+    return features, make_app({"default": PolledCluster(features, (features.gate("groups", "group.version>=2"),))})
 
 
 def get(app: ASGIApp, query: str = "", **headers: str) -> tuple[int, dict[str, str]]:

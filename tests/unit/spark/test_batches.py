@@ -13,7 +13,7 @@ from featuregate.testing import StaticFeatures, release_view
 from featuregate_spark import PinCorrupt, PinError, Snapshot, WrongCheckpoint, WrongPython
 from featuregate_spark.pins.batches import PinnedBatches
 from featuregate_spark.pins.pin import BatchPin
-from featuregate_spark.watch import Observation, Watch
+from featuregate_spark.watch import Watch, WatchedGates
 
 if TYPE_CHECKING:
     from featuregate import View
@@ -54,7 +54,7 @@ class Driver:
         self.pins: list[Snapshot] = []
         self.events: list[Any] = []
         gate = StaticFeatures(view).gate("tv2", "transaction.version>=2")
-        watch = cast("Watch", SimpleNamespace(observe=lambda: Observation(view, (gate,))))
+        watch = cast("Watch", SimpleNamespace(observe=lambda: WatchedGates(view, (gate,))))
         self.batches = PinnedBatches(
             lambda _df, _batch_id, pin: self.pins.append(pin),
             checkpoint="/checkpoint",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from featuregate.errors import LocalWireError, RemoteWireError, UnsupportedVersion
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import DescribeClusterRequest, DescribeClusterResponse, Node
-from featuregate.wire.events import Disconnected, Event, ExpectedNode, Negotiated, Refused, Reply, Token
+from featuregate.wire.events import Disconnected, ExpectedNode, Negotiated, Refused, Reply, SessionEvent, Token
 from featuregate.wire.frames import FrameReader, RequestHeader, frame, read_request_header, write_response
 from featuregate.wire.metadata import MetadataRequest, MetadataResponse
 from featuregate.wire.sasl import SaslHandshakeRequest, SaslHandshakeResponse
@@ -45,7 +45,7 @@ def negotiating(**options: Any) -> Session:
     return session
 
 
-def answer(session: Session, response: Response, version: int, correlation_id: int) -> Event | None:
+def answer(session: Session, response: Response, version: int, correlation_id: int) -> SessionEvent | None:
     """Give a response to the session, and return the next event."""
     session.receive_data(write_response(response, version, correlation_id))
     return session.next_event()

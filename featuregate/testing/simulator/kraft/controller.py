@@ -38,7 +38,7 @@ _DISABLED: Final = (0, 0)
 _FOR_ALL: Final = "The update failed for all features since the following feature had an error: "
 
 
-class UpdateAnswer(NamedTuple):
+class KRaftAnswer(NamedTuple):
     """The answer to a request, and what the controller writes to the metadata log."""
 
     response: UpdateFeaturesResponse
@@ -48,7 +48,7 @@ class UpdateAnswer(NamedTuple):
     """The new level of the quorum; ``None`` where it does not change."""
 
 
-def answer_update(cluster: KRaftCluster, request: UpdateFeaturesRequest, version: int) -> UpdateAnswer:
+def answer_update(cluster: KRaftCluster, request: UpdateFeaturesRequest, version: int) -> KRaftAnswer:
     """Answer a request of this version at the active controller. The last update of a feature counts."""
     updates = {update.feature: update for update in request.updates}
     assert cluster.active is not None
@@ -63,7 +63,7 @@ def answer_update(cluster: KRaftCluster, request: UpdateFeaturesRequest, version
         if problem is not None and all_or_nothing:
             # The quorum keeps the level that it has raised, although the controller refuses the request (seen: 4.1.1,
             # 4.2.0).
-            return UpdateAnswer(_refused(_FOR_ALL + problem), {}, None if request.validate_only else kraft_version)
+            return KRaftAnswer(_refused(_FOR_ALL + problem), {}, None if request.validate_only else kraft_version)
         if problem is not None:
             continue
         if _raises_quorum(controller, wanted):
@@ -71,7 +71,7 @@ def answer_update(cluster: KRaftCluster, request: UpdateFeaturesRequest, version
         elif not _belongs_to_quorum(controller, feature):
             records[feature] = wanted.level
     response = _succeeded(request, version) if all_or_nothing else _results(errors)
-    return UpdateAnswer(response, {}, None) if request.validate_only else UpdateAnswer(response, records, kraft_version)
+    return KRaftAnswer(response, {}, None) if request.validate_only else KRaftAnswer(response, records, kraft_version)
 
 
 def _rules_controller(cluster: KRaftCluster, active: int) -> Controller:

@@ -11,7 +11,7 @@ from featuregate.testing.simulator.builds import Build, release_build
 from featuregate.testing.simulator.events import ScriptError
 from featuregate.testing.simulator.kraft.cluster import KRaftCluster, LevelsChange
 from featuregate.testing.simulator.nodes import SimulatedNode
-from featuregate.testing.simulator.values import Value
+from featuregate.testing.simulator.values import CodeValue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ _DEFAULT_LEVELS: Final = {
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class KRaft(Value):
+class KRaft(CodeValue):
     """A new cluster with KRaft: formatted, and with all nodes running.
 
     Raises

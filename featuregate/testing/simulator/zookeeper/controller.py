@@ -36,14 +36,14 @@ DISABLED: Final = UpdateFeaturesResponse(
 )
 
 
-class UpdateAnswer(NamedTuple):
+class ZooKeeperAnswer(NamedTuple):
     """The answer to a request, and the levels that ``/features`` should hold afterwards."""
 
     response: UpdateFeaturesResponse
     levels: Mapping[str, Range]
 
 
-def answer_update(cluster: ZooKeeperCluster, request: UpdateFeaturesRequest) -> UpdateAnswer:
+def answer_update(cluster: ZooKeeperCluster, request: UpdateFeaturesRequest) -> ZooKeeperAnswer:
     """Answer a request at the controller, update by update: it may make some updates and refuse others.
 
     ``allowDowngrade`` of v0 is read as :attr:`UpgradeType.SAFE_DOWNGRADE`.
@@ -63,7 +63,7 @@ def answer_update(cluster: ZooKeeperCluster, request: UpdateFeaturesRequest) -> 
             del levels[update.feature]
         else:
             levels[update.feature] = made
-    return UpdateAnswer(UpdateFeaturesResponse(results=tuple(results)), levels)
+    return ZooKeeperAnswer(UpdateFeaturesResponse(results=tuple(results)), levels)
 
 
 def as_failed(response: UpdateFeaturesResponse) -> UpdateFeaturesResponse:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from featuregate.testing.simulator.builds import Build, release_build
 from featuregate.testing.simulator.events import ScriptError
 from featuregate.testing.simulator.nodes import SimulatedNode
-from featuregate.testing.simulator.values import Value
+from featuregate.testing.simulator.values import CodeValue
 from featuregate.testing.simulator.zookeeper.cluster import FeaturesNode, ZooKeeperCluster
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _FEATURE: Final = "group_coordinator"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ZooKeeper(Value):
+class ZooKeeper(CodeValue):
     """A new cluster with ZooKeeper, with all brokers running, and the first broker as the controller.
 
     No release ever had a feature with ZooKeeper, so the builds are those of KIP-584's own use case, the feature

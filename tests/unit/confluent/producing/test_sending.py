@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from featuregate_confluent.producing import sending
-from featuregate_confluent.producing.outcome import Lost, Outcome, RolledBack
+from featuregate_confluent.producing.outcome import Lost, RolledBack, TransactionOutcome
 from featuregate_confluent.producing.sending import send_when_room
 
 
@@ -28,7 +28,7 @@ class Queue:
             raise BufferError("Local: Queue full")
         self.sent += 1
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> TransactionOutcome | None:
         return send_when_room(self, "bills", self.send)  # type: ignore[arg-type]
 
 

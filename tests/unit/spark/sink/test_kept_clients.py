@@ -13,7 +13,7 @@ from shards import batch_on, commit_progress, rows_of, values_in
 from featuregate_spark import WriteFailed
 from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress_reader import Clients
-from featuregate_spark.sink.shard_attempt import Committed
+from featuregate_spark.sink.shard_attempt import CommittedShard
 from featuregate_spark.sink.shard_task import write_shards
 from featuregate_spark.sink.shards import Shard, Sharding
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mock_kafka import MockKafka
 
 OFFSET_FETCH, INIT_PRODUCER_ID, ADD_OFFSETS, TXN_OFFSET_COMMIT = 9, 22, 25, 28
-WRITTEN = Committed(rows=1, bytes=1, skipped=False)
+WRITTEN = CommittedShard(rows=1, bytes=1, skipped=False)
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def in_batch(shard: Shard, batch_id: int) -> Shard:
     return Shard(replace(shard.batch, batch_id=batch_id), shard.number)
 
 
-def put(shard: Shard, value: bytes, kept: KeptClients) -> Committed:
+def put(shard: Shard, value: bytes, kept: KeptClients) -> CommittedShard:
     """Write one row."""
     return write_shards([shard], iter([rows_of(shard, value)]), kept)[0]
 
@@ -61,7 +61,7 @@ def test_no_other_batch_is_written_without_a_look_at_the_progress(
     assert put(in_batch(shard, 7), b"a", kept) == WRITTEN
     kafka.wait_for(INIT_PRODUCER_ID)
     commit_progress(shard, batch_id + 1)
-    assert put(in_batch(shard, batch_id), b"again", kept) == Committed()
+    assert put(in_batch(shard, batch_id), b"again", kept) == CommittedShard()
     assert kafka.count(INIT_PRODUCER_ID) == 1
 
 
@@ -85,7 +85,7 @@ def test_a_batch_that_another_worker_has_written_meanwhile_is_skipped(
     assert put(in_batch(shard, 0), b"a", kept) == WRITTEN
     commit_progress(shard, 2)
     kafka.answer(ADD_OFFSETS, [KafkaError.INVALID_PRODUCER_EPOCH])
-    assert put(in_batch(shard, 1), b"b", kept) == Committed()
+    assert put(in_batch(shard, 1), b"b", kept) == CommittedShard()
 
 
 def test_nothing_is_kept_of_a_task_that_failed(kafka: MockKafka, shard: Shard) -> None:

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from shards import batch_on
 
 from featuregate_spark import NotReplayable, ProgressLost
-from featuregate_spark.sink.progress import Progress, is_committed, is_committed_with, sharding_of_batch
+from featuregate_spark.sink.progress import ShardProgress, is_committed, is_committed_with, sharding_of_batch
 from featuregate_spark.sink.shards import Sharding
 
 
-def committed(*next_batches: int) -> dict[int, Progress | None]:
+def committed(*next_batches: int) -> dict[int, ShardProgress | None]:
     """Return the progress of shards 0, 1 and so on, in batches that had as many shards."""
     sharding = Sharding(len(next_batches))
-    return {number: Progress(next_batch, sharding) for number, next_batch in enumerate(next_batches)}
+    return {number: ShardProgress(next_batch, sharding) for number, next_batch in enumerate(next_batches)}
 
 
-def shards_of_batch(progress: dict[int, Progress | None], batch_id: int, wanted: int, first_batch: int) -> int:
+def shards_of_batch(progress: dict[int, ShardProgress | None], batch_id: int, wanted: int, first_batch: int) -> int:
     """Return the number of shards of a batch that is divided by the keys of its rows."""
     return sharding_of_batch(progress, batch_id, Sharding(wanted), first_batch).shards
 
@@ -32,13 +32,13 @@ COLUMNS = st.lists(st.text(min_size=1), max_size=4).map(tuple)
 def test_progress_is_read_as_it_was_written(next_batch: int, sharding: Sharding) -> None:
     """Some clients append a NUL, and fields of later versions are ignored."""
     for tail in ("", "\0", ";more=1"):
-        assert Progress.parse(next_batch, sharding.to_metadata() + tail) == Progress(next_batch, sharding)
+        assert ShardProgress.parse(next_batch, sharding.to_metadata() + tail) == ShardProgress(next_batch, sharding)
         assert sharding.to_metadata().isascii()
 
 
 def test_no_offset_is_no_progress() -> None:
     """librdkafka returns -1001 where nothing is committed."""
-    assert Progress.parse(-1001, "") is None
+    assert ShardProgress.parse(-1001, "") is None
 
 
 @pytest.mark.parametrize(
@@ -55,29 +55,31 @@ def test_no_offset_is_no_progress() -> None:
 def test_offsets_of_other_apps_are_refused(metadata: str) -> None:
     """As progress such offsets would make the sink write rows twice, or never; the error says what to do."""
     with pytest.raises(ProgressLost, match="Give the query another name"):
-        Progress.parse(5, metadata)
+        ShardProgress.parse(5, metadata)
 
 
 def test_progress_of_another_checkpoint_is_refused() -> None:
     """A new checkpoint counts its batches from 0 again: its first batch would pass for the old one, and be skipped."""
     old = batch_on({}, checkpoint="5c1f").metadata
-    assert Progress.parse(1, old, "5c1f") == Progress.parse(1, old) == Progress(1, Sharding(2))
-    assert Progress.parse(1, batch_on({}).metadata, "5c1f") == Progress(1, Sharding(2)), "Spark did not show it"
+    assert ShardProgress.parse(1, old, "5c1f") == ShardProgress.parse(1, old) == ShardProgress(1, Sharding(2))
+    assert ShardProgress.parse(1, batch_on({}).metadata, "5c1f") == ShardProgress(1, Sharding(2)), (
+        "Spark did not show it"
+    )
     with pytest.raises(ProgressLost, match=r"has committed batch 0 with another checkpoint \(5c1f, and this one is 9d"):
-        Progress.parse(1, old, "9d2e")
+        ShardProgress.parse(1, old, "9d2e")
 
 
 def test_an_offset_is_the_number_of_the_next_batch() -> None:
     """Batch 4 is committed with offset 5, in any sharding."""
     assert not is_committed(None, 4)
-    assert not is_committed(Progress(4, Sharding(2)), 4)
-    assert is_committed(Progress(5, Sharding(2)), 4)
+    assert not is_committed(ShardProgress(4, Sharding(2)), 4)
+    assert is_committed(ShardProgress(5, Sharding(2)), 4)
 
 
 def test_an_older_checkpoint_is_refused() -> None:
     """A shard that has committed a later batch would skip new rows, or write old rows twice."""
     with pytest.raises(ProgressLost, match=r"batch 3 comes again, and batch 4 was committed already"):
-        is_committed(Progress(5, Sharding(2)), 3)
+        is_committed(ShardProgress(5, Sharding(2)), 3)
     with pytest.raises(ProgressLost):
         shards_of_batch(committed(5, 5), 3, 2, 0)
 
@@ -97,19 +99,19 @@ def test_lost_progress_is_refused() -> None:
 def test_the_next_batch_has_as_many_shards_as_are_wanted() -> None:
     """The number may change once all shards of the previous batch have committed."""
     assert shards_of_batch(committed(5, 5), 5, 4, 0) == 4
-    assert shards_of_batch({**committed(5, 5), 2: Progress(3, Sharding(4)), 3: None}, 5, 4, 0) == 4
+    assert shards_of_batch({**committed(5, 5), 2: ShardProgress(3, Sharding(4)), 3: None}, 5, 4, 0) == 4
 
 
 def test_a_batch_that_has_begun_keeps_its_shards() -> None:
     """Another number would lead rows of a committed shard to a shard that is not committed (P8)."""
     assert shards_of_batch(committed(5, 6, 5, 5), 5, 2, 0) == 4
-    assert shards_of_batch({0: None, 1: Progress(1, Sharding(4)), 2: None, 3: None}, 0, 8, 0) == 4
+    assert shards_of_batch({0: None, 1: ShardProgress(1, Sharding(4)), 2: None, 3: None}, 0, 8, 0) == 4
 
 
 def test_a_batch_after_an_incomplete_one_is_refused() -> None:
     """Spark starts a batch when the previous one is complete: the checkpoint was replaced (P9)."""
     with pytest.raises(ProgressLost, match="not all of its 2 shards have committed batch 4"):
-        shards_of_batch({0: Progress(5, Sharding(2)), 1: Progress(4, Sharding(2))}, 5, 2, 0)
+        shards_of_batch({0: ShardProgress(5, Sharding(2)), 1: ShardProgress(4, Sharding(2))}, 5, 2, 0)
 
 
 def test_batches_that_were_not_given_to_the_sink_are_refused() -> None:
@@ -118,19 +120,19 @@ def test_batches_that_were_not_given_to_the_sink_are_refused() -> None:
         shards_of_batch(committed(4, 4), 6, 2, 0)
     assert shards_of_batch(committed(4, 4), 6, 2, 6) == 2
     with pytest.raises(ProgressLost, match="not all of its 2 shards"):
-        shards_of_batch({0: Progress(4, Sharding(2)), 1: Progress(3, Sharding(2))}, 6, 2, 6)
+        shards_of_batch({0: ShardProgress(4, Sharding(2)), 1: ShardProgress(3, Sharding(2))}, 6, 2, 6)
 
 
 def test_a_batch_that_has_begun_keeps_its_columns() -> None:
     """Other columns would lead rows of a committed shard to another; they may change when the batch is complete."""
     by_region, by_key = Sharding(2, ("region", "order id")), Sharding(2)
-    progress: dict[int, Progress | None] = {0: Progress(6, by_region), 1: Progress(5, by_key)}
+    progress: dict[int, ShardProgress | None] = {0: ShardProgress(6, by_region), 1: ShardProgress(5, by_key)}
     with pytest.raises(
         NotReplayable, match=r"1 of 2 shards .* batch 5 with shard_by=\['region', 'order id'\]; with shard_by=\[\]"
     ):
         sharding_of_batch(progress, 5, by_key, 0)
     assert sharding_of_batch(progress, 5, Sharding(9, by_region.shard_by), 0) == by_region
-    progress[1] = Progress(6, by_region)
+    progress[1] = ShardProgress(6, by_region)
     assert sharding_of_batch(progress, 5, by_key, 0) == by_region, "complete: all of its shards will be skipped"
     assert sharding_of_batch(progress, 6, by_key, 0) == by_key
 
@@ -138,11 +140,13 @@ def test_a_batch_that_has_begun_keeps_its_columns() -> None:
 def test_a_shard_that_was_committed_in_another_sharding_is_an_error() -> None:
     """A driver that was thought to be dead has committed it meanwhile: to skip it would lose rows silently."""
     assert not is_committed_with(None, 5, Sharding(2))
-    assert not is_committed_with(Progress(5, Sharding(4)), 5, Sharding(2)), "the previous batch may have any sharding"
-    assert is_committed_with(Progress(6, Sharding(2)), 5, Sharding(2))
+    assert not is_committed_with(ShardProgress(5, Sharding(4)), 5, Sharding(2)), (
+        "the previous batch may have any sharding"
+    )
+    assert is_committed_with(ShardProgress(6, Sharding(2)), 5, Sharding(2))
     for other in (Sharding(4), Sharding(2, ("region",))):
         with pytest.raises(ProgressLost, match="two drivers run this query"):
-            is_committed_with(Progress(6, other), 5, Sharding(2))
+            is_committed_with(ShardProgress(6, other), 5, Sharding(2))
 
 
 @given(st.integers(0, 2**32), st.integers(1, 4))
@@ -152,7 +156,7 @@ def test_a_replay_finds_each_row_in_the_shard_of_the_first_run(seed: int, batche
     Rows are numbers, and go to the shard of their remainder, as hashes do; or of their quotient, by another column.
     """
     chance, partitions = Random(seed), 6
-    progress: dict[int, Progress | None] = dict.fromkeys(range(partitions))
+    progress: dict[int, ShardProgress | None] = dict.fromkeys(range(partitions))
     written: list[tuple[int, int]] = []
     for batch_id in range(batches):
         complete = False
@@ -167,6 +171,6 @@ def test_a_replay_finds_each_row_in_the_shard_of_the_first_run(seed: int, batche
                 if not is_committed_with(progress[shard], batch_id, sharding):
                     shard_of = [(row // 7 if wanted.shard_by else row) % sharding.shards for row in range(30)]
                     written += [(batch_id, row) for row in range(30) if shard_of[row] == shard]
-                    progress[shard] = Progress(batch_id + 1, sharding)
+                    progress[shard] = ShardProgress(batch_id + 1, sharding)
             complete = stop == sharding.shards
     assert sorted(written) == [(batch_id, row) for batch_id in range(batches) for row in range(30)]

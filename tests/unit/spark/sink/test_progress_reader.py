@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from shards import batch_on, commit_progress
 
 from featuregate_spark import ProgressLost, WriteFailed
-from featuregate_spark.sink.progress import Progress
+from featuregate_spark.sink.progress import ShardProgress
 from featuregate_spark.sink.progress_reader import Clients, ProgressReader, ProgressUnavailable, find_topic
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
@@ -24,7 +24,7 @@ def test_each_shard_has_the_progress_that_it_has_committed(batch: Batch) -> None
     """A shard that has never committed has no progress."""
     commit_progress(Shard(batch, 1), 7)
     with ProgressReader(batch) as reader:
-        assert reader.read([0, 1], BOUND) == {0: None, 1: Progress(7, Sharding(2))}
+        assert reader.read([0, 1], BOUND) == {0: None, 1: ShardProgress(7, Sharding(2))}
 
 
 def test_an_offset_of_another_app_is_refused(batch: Batch) -> None:
@@ -39,7 +39,7 @@ def test_a_read_is_repeated_while_a_transaction_holds_the_progress(kafka: MockKa
     commit_progress(Shard(batch, 0), 7)
     kafka.answer(OFFSET_FETCH, [KafkaError.UNSTABLE_OFFSET_COMMIT, KafkaError.COORDINATOR_LOAD_IN_PROGRESS])
     with ProgressReader(batch) as reader:
-        assert reader.read([0], BOUND) == {0: Progress(7, Sharding(2))}
+        assert reader.read([0], BOUND) == {0: ShardProgress(7, Sharding(2))}
 
 
 def test_a_read_without_rights_fails_at_once(kafka: MockKafka, batch: Batch) -> None:
@@ -70,7 +70,7 @@ class FakeConsumer:
         return [TopicPartition(each.topic, each.partition, offset, Sharding(2).to_metadata()) for each in wanted]
 
 
-def read_fenced(consumer: FakeConsumer, *, stable_offsets: bool) -> dict[int, Progress | None]:
+def read_fenced(consumer: FakeConsumer, *, stable_offsets: bool) -> dict[int, ShardProgress | None]:
     batch = batch_on({}, stable_offsets=stable_offsets)
     return ProgressReader(batch, Clients(consumer=lambda _: consumer)).read_fenced([0])
 
@@ -81,7 +81,7 @@ def test_progress_is_read_until_two_reads_agree_where_offsets_are_not_stable(
 ) -> None:
     """Brokers before 2.5 show an offset a moment after its transaction has ended."""
     consumer = FakeConsumer(*offsets)
-    assert read_fenced(consumer, stable_offsets=stable_offsets) == {0: Progress(offsets[-1], Sharding(2))}
+    assert read_fenced(consumer, stable_offsets=stable_offsets) == {0: ShardProgress(offsets[-1], Sharding(2))}
     assert not consumer.offsets
 
 

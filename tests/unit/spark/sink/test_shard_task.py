@@ -21,7 +21,7 @@ from shards import (
 from featuregate_spark import NotReplayable, ProgressLost, TransactionTimedOut, WriteFailed
 from featuregate_spark.sink import shard_attempt, shards
 from featuregate_spark.sink.progress_reader import Clients
-from featuregate_spark.sink.shard_attempt import Committed
+from featuregate_spark.sink.shard_attempt import CommittedShard
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def test_rows_are_written_where_their_columns_say(kafka: MockKafka, shard: Shard
         {"value": None, "partition": 1},
     ]
     done = write(shard, [records_of(shard, *records)])
-    assert done == Committed(rows=3, bytes=4, skipped=False)
+    assert done == CommittedShard(rows=3, bytes=4, skipped=False)
     assert (values_in(shard.batch.connection, "output"), values_in(shard.batch.connection, "other")) == (
         [b"a"],
         [b"bb"],
@@ -52,7 +52,7 @@ def test_rows_are_written_where_their_columns_say(kafka: MockKafka, shard: Shard
 def test_a_shard_that_has_committed_is_skipped(shard: Shard) -> None:
     """A replay does not write the rows again (P7)."""
     commit_progress(shard, 8)
-    assert write(shard, [rows_of(shard, b"a")]) == Committed()
+    assert write(shard, [rows_of(shard, b"a")]) == CommittedShard()
     assert not values_in(shard.batch.connection, "output")
 
 
@@ -87,7 +87,7 @@ def test_a_task_waits_for_room_in_the_queue_of_the_producer() -> None:
     shard, impatient = Shard(batch_on({}), 0), Shard(batch_on({}, timeout=0.1), 0)
     rows = rows_of(shard, b"a", b"b", b"c")
     done = write(shard, [rows], Clients(FakeConsumer, FullProducer))
-    assert done == Committed(rows=3, bytes=3, skipped=False)
+    assert done == CommittedShard(rows=3, bytes=3, skipped=False)
     with pytest.raises(WriteFailed, match=r"the producer's queue was full for 0\.1 s"):
         write(impatient, [rows], Clients(FakeConsumer, StuckProducer))
 
@@ -135,7 +135,7 @@ def fenced_after_first(kafka: MockKafka, shard: Shard, *, committed: bool) -> It
 
 def test_a_fenced_task_succeeds_when_the_other_attempt_has_committed(kafka: MockKafka, shard: Shard) -> None:
     """If the task failed, Spark would start a third attempt."""
-    assert write(shard, fenced_after_first(kafka, shard, committed=True)) == Committed()
+    assert write(shard, fenced_after_first(kafka, shard, committed=True)) == CommittedShard()
 
 
 def test_a_fenced_task_fails_when_another_driver_has_committed_other_shards(kafka: MockKafka, shard: Shard) -> None:
@@ -174,7 +174,7 @@ def test_a_fenced_task_with_an_old_transaction_reads_the_progress_once(
     monkeypatch.setattr(shard_attempt, "QUICK_READ_SECONDS", shard.batch.timeout)  # the machine may be busy
     rows = fenced_after_first(kafka, shard, committed=committed)
     if committed:
-        assert write(shard, rows) == Committed()
+        assert write(shard, rows) == CommittedShard()
     else:
         with pytest.raises(TransactionTimedOut, match=r"longer than transaction\.timeout\.ms=0"):
             write(shard, rows)
@@ -227,5 +227,5 @@ def test_rows_of_a_batch_with_one_shard_need_not_name_it(shard: Shard) -> None:
     """Spark would write the column for each row, and there is one value."""
     alone = Shard(replace(shard.batch, sharding=Sharding(1)), 0)
     rows = rows_of(alone, b"a", b"b").select(["value", "partition"])
-    assert write(alone, [rows]) == Committed(rows=2, bytes=2, skipped=False)
+    assert write(alone, [rows]) == CommittedShard(rows=2, bytes=2, skipped=False)
     assert values_in(shard.batch.connection, "output") == [b"a", b"b"]

@@ -14,7 +14,7 @@ from shards import FakeConsumer, FakeProducer, batch_on, commit_progress, rows_o
 from featuregate_spark import NotReplayable, WriteFailed
 from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress_reader import Clients
-from featuregate_spark.sink.shard_attempt import Committed
+from featuregate_spark.sink.shard_attempt import CommittedShard
 from featuregate_spark.sink.shard_task import write_shards
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
@@ -48,7 +48,7 @@ def test_each_shard_gets_its_rows_and_keeps_its_producer(kafka: MockKafka, batch
     for batch_id, value in enumerate((b"a", b"b", b"c", b"d", b"e")):
         shards = shards_of(batch, batch_id)
         done = write_shards(shards, iter([mixed(shards, value), mixed(shards, value)]), kept)
-        assert done == [Committed(rows=4, bytes=8, skipped=False)] * 2
+        assert done == [CommittedShard(rows=4, bytes=8, skipped=False)] * 2
     assert kafka.count(INIT_PRODUCER_ID) == 2
     found = values_in(batch.connection, "output")
     for number in (b"0", b"1"):
@@ -64,7 +64,7 @@ def test_producers_of_batches_that_other_workers_wrote_are_replaced(
     for shard in shards_of(batch, 2):
         commit_progress(shard, 2)
     done = write_shards(shards_of(batch, 2), iter([mixed(shards_of(batch, 2), b"c")]), kept)
-    assert done == [Committed(rows=2, bytes=4, skipped=False)] * 2
+    assert done == [CommittedShard(rows=2, bytes=4, skipped=False)] * 2
     assert kafka.count(INIT_PRODUCER_ID) == 4
 
 
@@ -75,7 +75,7 @@ def test_a_shard_that_has_committed_is_skipped_beside_one_that_has_not(
     shards = shards_of(batch)
     commit_progress(shards[0], 1)
     done = write_shards(shards, iter([mixed(shards, b"a")]), kept)
-    assert done == [Committed(), Committed(rows=2, bytes=4, skipped=False)]
+    assert done == [CommittedShard(), CommittedShard(rows=2, bytes=4, skipped=False)]
     assert values_in(batch.connection, "output") == [b"a1", b"a1"]
 
 
@@ -102,7 +102,9 @@ def test_an_error_of_one_shard_is_that_of_the_task(kafka: MockKafka, batch: Batc
     with pytest.raises(WriteFailed, match=r"^shard [01] of 2 .*TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
         write_shards(shards, iter([mixed(shards, b"a")]), kept)
     kafka.wait_for(INIT_PRODUCER_ID)
-    assert write_shards(shards, iter([mixed(shards, b"a")]), kept) == [Committed(rows=2, bytes=4, skipped=False)] * 2
+    assert (
+        write_shards(shards, iter([mixed(shards, b"a")]), kept) == [CommittedShard(rows=2, bytes=4, skipped=False)] * 2
+    )
     assert kafka.count(INIT_PRODUCER_ID) == 2
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from shards import rows_of, values_in
 
-from featuregate_spark.sink.shard_attempt import Committed
+from featuregate_spark.sink.shard_attempt import CommittedShard
 from featuregate_spark.sink.shards import Batch, Shard
 from featuregate_spark.sink.small_batches import SmallBatchWriter
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 INIT_PRODUCER_ID, ADD_OFFSETS = 22, 25
 
 
-def written(rows: int) -> Committed:
+def written(rows: int) -> CommittedShard:
     """Return the outcome of a shard with so many rows of one byte."""
-    return Committed(rows=rows, bytes=rows, skipped=False)
+    return CommittedShard(rows=rows, bytes=rows, skipped=False)
 
 
 @pytest.fixture

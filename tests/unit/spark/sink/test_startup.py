@@ -11,7 +11,7 @@ from shards import batch_on, commit_progress
 
 from featuregate_spark import WriteFailed
 from featuregate_spark.sink import startup
-from featuregate_spark.sink.progress import Progress
+from featuregate_spark.sink.progress import ShardProgress
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 from featuregate_spark.sink.startup import progress_at_start, sharding_at_start
 
@@ -31,7 +31,7 @@ def test_nothing_is_fenced_where_the_progress_is_certain(kafka: MockKafka, batch
     """Each fence takes a producer, and a batch that begins needs none."""
     for number in (0, 1):
         commit_progress(Shard(batch, number), 7)
-    assert progress_at_start(batch, range(2)) == {0: Progress(7, Sharding(2)), 1: Progress(7, Sharding(2))}
+    assert progress_at_start(batch, range(2)) == {0: ShardProgress(7, Sharding(2)), 1: ShardProgress(7, Sharding(2))}
     assert fences(kafka) == 0
 
 
@@ -52,7 +52,7 @@ def test_all_shards_are_fenced_while_a_transaction_holds_the_progress(
     monkeypatch.setattr(startup, "QUICK_READ_SECONDS", 0.2)
     commit_progress(Shard(batch, 0), 7)
     kafka.answer(OFFSET_FETCH, [KafkaError.UNSTABLE_OFFSET_COMMIT] * 10, after_ms=50)
-    assert progress_at_start(batch, range(2)) == {0: Progress(7, Sharding(2)), 1: None}
+    assert progress_at_start(batch, range(2)) == {0: ShardProgress(7, Sharding(2)), 1: None}
     assert fences(kafka) == 2
 
 
