@@ -158,7 +158,7 @@ class Fleet:
             keep_names(self.folder, self.cluster, self._names)
             ingestion = Ingestion(self._spark, self._tables, inputs, _log.warning)
             counts = ingestion.read(view)
-        return Ingested(*counts, tuple(ingestion.missing_evidence.paths))
+        return Ingested(*counts, ingestion.missing_files)
 
     def readiness(
         self,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from featuregate.cli.plugin import OK
 from featuregate_fleet.commands.options.log_times import add_layout_option, layouts
 from featuregate_fleet.commands.options.principal_names import add_hash_option, pseudonyms
-from featuregate_fleet.commands.options.tables import add_tables_options, counts, open_tables, tables_folder
+from featuregate_fleet.commands.options.tables import add_tables_options, counts, existing_tables, open_tables
 from featuregate_fleet.files.storage import on_s3
 from featuregate_fleet.tables.kept_names import keep_names
 from featuregate_fleet.tables.locks import one_writer
@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Try everything in quarantine once more."""
-    names, folder = pseudonyms(args), tables_folder(args)
+    names, folder = pseudonyms(args), existing_tables(args)
     from featuregate_fleet.stream.quarantine import replay  # noqa: PLC0415 - Spark
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.line_counts import read_line_counts  # noqa: PLC0415 - likewise

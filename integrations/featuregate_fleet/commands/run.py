@@ -69,5 +69,5 @@ def run(args: argparse.Namespace) -> int:
                 found = ingestion.read(view, stop.is_set)
             progress.show(found)
             if args.once or stop.wait(args.interval):
-                return UNKNOWN if ingestion.missing_evidence.paths else OK
+                return UNKNOWN if ingestion.missing_files else OK
             view = cluster_view(args)

@@ -82,7 +82,7 @@ class _Cluster:
     @property
     def misses_requests(self) -> bool:
         """Whether requests of its files are missing."""
-        return self._ingestion is not None and bool(self._ingestion.missing_evidence.paths)
+        return self._ingestion is not None and bool(self._ingestion.missing_files)
 
     def read(self, stop: StopSignal) -> LineCounts:
         """Read what is new. Raises what `FAILURES` names."""

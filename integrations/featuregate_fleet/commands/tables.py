@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import OK, add_output, aligned
-from featuregate_fleet.commands.options.tables import add_tables_options, open_tables, tables_folder
+from featuregate_fleet.commands.options.tables import add_tables_options, existing_tables, open_tables
 from featuregate_fleet.files.storage import on_s3
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List the tables."""
-    folder = tables_folder(args)
+    folder = existing_tables(args)
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
     from featuregate_fleet.tables.failures import one_line_failures  # noqa: PLC0415 - likewise
 

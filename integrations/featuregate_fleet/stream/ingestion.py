@@ -78,7 +78,13 @@ class Ingestion:
             else None
         )
         self._before: View | None = None
-        self.missing_evidence = MissingEvidence(say)
+        self._missing = MissingEvidence(say)
+
+    @property
+    def missing_files(self) -> tuple[str, ...]:
+        """The files of which requests are missing, as the run has said: it does not succeed."""
+        undecoded = self._unread.undecoded if self._unread else ()
+        return (*self._missing.paths, *sorted(undecoded))
 
     def read(self, view: View | None, stop: Callable[[], bool] = lambda: False) -> LineCounts:
         """Read, and return the counts of all lines that the tables have. End before the next micro-batch on ``stop()``.
@@ -109,7 +115,7 @@ class Ingestion:
         return f"{self._files.number:,} files so far" if self._files else "topics"
 
     def _read_logs(self, view: View | None, stop: Callable[[], bool]) -> None:
-        said, report = self._inputs, self.missing_evidence.report
+        said, report = self._inputs, self._missing.report
         folders = folders_of_brokers(said.logs) if said.logs else ()
         self._tables.expect(folders, {str(broker.node_id) for broker in view.brokers} if view else None)
         if said.logs:

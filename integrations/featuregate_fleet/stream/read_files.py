@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from contextlib import contextmanager
-from pathlib import Path
 from sqlite3 import connect
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -14,14 +13,14 @@ from weakref import finalize
 from pyspark.sql import functions as f
 
 from featuregate_fleet.evidence.paths import LogFile, LogTimes, broker_of, log_file
-from featuregate_fleet.evidence.unread import LINKED, UNDECODED, UNLISTED
 from featuregate_fleet.files.pieces import COMPRESSED, SHORT, content_of, has_grown_from
-from featuregate_fleet.files.segments import PROGRESS
-from featuregate_fleet.files.storage import is_local, listing, path_in_uri, replace_text, stamps_below, uri_of
+from featuregate_fleet.files.storage import path_in_uri, replace_text, stamps_below, uri_of
+from featuregate_fleet.stream.left_out import left_out
 from featuregate_fleet.tables.folder import BatchId, Tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
 
 FORGOTTEN: Final = ""
 """In place of the URI: the row has the counts of the files that `fleet retain` has taken from the list."""
@@ -239,10 +238,11 @@ class ReadFiles:
     def unlisted(self, logs: Path, encoding: str) -> dict[str, str]:
         """Return the files that Spark leaves out of its lists without a word, and links, where they are not read.
 
-        Each has its reason: a name that begins with ``_`` or ``.``, one that is not valid in the encoding that the JVM
-        has for names, or a link, also one to a folder.
+        Each has its reason, as for `featuregate_fleet.stream.left_out.left_out`. Bytes that are not text are escaped: a
+        table cannot keep them.
         """
-        return dict(sorted((path, reason) for path, reason in _left_out(logs, encoding) if not self.has_path(path)))
+        found = ((path, reason) for path, reason in left_out(logs, encoding) if not self.has_path(path))
+        return dict(sorted((os.fsencode(path).decode(errors="backslashreplace"), reason) for path, reason in found))
 
     def has_path(self, path: str) -> bool:
         """Return whether a file with this name was read. A name that is not text is in no table."""
@@ -330,34 +330,3 @@ def _has_content(place: Path, path: str, text: str) -> bool:
     """Return whether the text of a file begins with that of another one."""
     content = content_of(LogFile(uri_of(place), path, None, 0)) if place.is_file() else None
     return text_of(content) == text
-
-
-def _left_out(logs: Path, encoding: str) -> Iterator[tuple[str, str]]:
-    """Yield links, and the files that Spark filters out (HadoopFSUtils) or Java loses, if anything is in them."""
-    if not is_local(logs):
-        for stored, (size, _) in listing(logs).items():
-            if size and any(map(_is_hidden, stored.split("/"))) and not stored.endswith(f"/{PROGRESS}"):
-                yield stored, UNLISTED
-        return
-    for folder, folders, names in os.walk(logs):
-        below = Path(folder).relative_to(logs)
-        for name in {*names, *folders} - {PROGRESS}:
-            path, place = Path(folder, name), below / name
-            if path.is_symlink():
-                yield place.as_posix(), LINKED
-            elif (why := _why_left_out(place, encoding)) and path.is_file() and path.stat().st_size:
-                yield place.as_posix(), why
-
-
-def _why_left_out(place: Path, encoding: str) -> str | None:
-    if any(map(_is_hidden, place.parts)):
-        return UNLISTED
-    try:
-        os.fsencode(place).decode(encoding)
-    except UnicodeDecodeError:
-        return UNDECODED
-    return None
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith(("_", ".")) or name.endswith("._COPYING_")

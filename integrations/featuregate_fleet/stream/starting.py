@@ -29,7 +29,8 @@ def start(settings: Mapping[str, str], folder: Path) -> SparkSession:
     """Start a session, in a JVM of its own unless this process has one: that of ``spark-submit``, or an earlier one.
 
     A JVM of Spark warns of incubator modules, of native libraries, and of its log level before ``spark.log.level``
-    counts. So its standard error, which its Python workers share, is a file in ``folder``.
+    counts, and Delta Lake prints how many files a vacuum has deleted. So its standard error, which its Python workers
+    share, and its standard output are a file in ``folder``.
 
     Raises
     ------
@@ -49,9 +50,9 @@ def _start_jvm(settings: Mapping[str, str], folder: Path) -> None:
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     conf = SparkConf().setAll(list(settings.items()))
     log = folder / "spark.log"
-    with shown_on_a_terminal("starting Spark", lambda: "on this machine"), log.open("wb") as errors:
+    with shown_on_a_terminal("starting Spark", lambda: "on this machine"), log.open("wb") as said:
         try:
-            gateway = launch_gateway(conf, {"stderr": errors})  # type: ignore[no-untyped-call]  # PySpark has no types for it
+            gateway = launch_gateway(conf, {"stdout": said, "stderr": said})  # type: ignore[no-untyped-call]  # PySpark has no types for it
         except PySparkRuntimeError as error:
             raise WrongSpark(f"Spark does not start: {_said(log) or error}") from error
         SparkContext(conf=conf, gateway=gateway)

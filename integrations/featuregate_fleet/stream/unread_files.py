@@ -81,6 +81,8 @@ class UnreadFiles:
         self._changed: set[str] = set()
         self._unlisted: set[str] = set()
         self._being_written = False
+        self.undecoded: set[str] = set()
+        """Those that no other process will put right: the run does not succeed."""
 
     def look(self) -> None:
         """Name what is new since the last look, and keep all of it."""
@@ -97,6 +99,7 @@ class UnreadFiles:
             if new := [path for path in unlisted if unlisted[path] == reason and path not in self._unlisted]:
                 self._say(f"{some_of(new)}: not read, because {why}")
         self._unlisted = set(unlisted)
+        self.undecoded = {path for path, reason in unlisted.items() if reason == UNDECODED}
         if len(found) > len(unlisted) and not self._being_written:
             self._being_written = True  # once: the names of such files are often random
             self._say(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
+import sys
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -23,7 +26,7 @@ NAMES = (
     "dangling", "to/a",
 )  # fmt: skip
 UNDECODED = os.fsdecode(b"caf\xe9")
-SHOWN = "1/caf\N{REPLACEMENT CHARACTER}"
+SHOWN = r"1/caf\xe9"
 
 
 @pytest.mark.usefixtures("jvm")
@@ -47,7 +50,7 @@ def test_each_file_is_read_or_named(tmp_path: Path, broker_log: Path, capsys: py
         rows = json.loads(capsys.readouterr().out)["rows"]
         return [(row["verdict"], row["why"], row["count"]) for row in rows if row["subject"] == "files of broker 1"]
 
-    assert main(run) == 0
+    assert main(run) == 2
     said = capsys.readouterr().err
     with local_session() as spark:
         tables = DeltaTables(spark, tmp_path / "tables", "c")
@@ -60,7 +63,7 @@ def test_each_file_is_read_or_named(tmp_path: Path, broker_log: Path, capsys: py
     assert "1/_a and 1 more: not read, because Spark does not list" in said
     assert "1/dangling and 2 more: not read, because symbolic links are not followed" in said
     assert "1/.a and 2 more: not read, because such names" in said
-    assert ": not read, because Java cannot decode the name in its locale" in said
+    assert rf"{SHOWN}: not read, because Java cannot decode the name in its locale" in said
     linked, undecoded, unlisted = found = sorted(of_files(), key=itemgetter(1), reverse=True)
     assert [(verdict, count) for verdict, _, count in found] == [("unknown", count) for count in (3, 1, 2)]
     assert linked[1].startswith("1/dangling and 2 more have not been read")
@@ -79,3 +82,22 @@ def test_each_file_is_read_or_named(tmp_path: Path, broker_log: Path, capsys: py
     assert "1/linked/a: it is not read: there is no such file any more" in capsys.readouterr().err  # nor ever was it
     assert [(verdict, count) for verdict, _, count in of_files()] == [("warn", 1)]
     assert main(run) == 0
+
+
+@pytest.mark.proof("fleet")
+def test_no_name_that_is_not_ascii_is_lost_in_the_locale_c(tmp_path: Path, broker_log: Path) -> None:
+    """As of many services: to their JVM each such name is one of no file. The run ends with 2, and says so."""
+    logs, broker = tmp_path / "logs", tmp_path / "logs" / "1"
+    broker.mkdir(parents=True)
+    for name in ("a", "é", UNDECODED):
+        shutil.copy(broker_log, broker / name)
+    place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
+    run = [sys.executable, "-m", "featuregate", "fleet", "run", "--once", "--logs", str(logs), *place]
+    environment = {**os.environ, "LC_ALL": "C"}
+    found = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
+    assert f"{SHOWN} and 1 more: not read, because Java cannot decode the name in its locale" in found.stderr
+    assert found.returncode == 2
+    (broker / "é").rename(broker / "e")
+    (broker / UNDECODED).rename(broker / "b")
+    again = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
+    assert (again.returncode, again.stderr) == (0, "")

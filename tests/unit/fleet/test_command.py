@@ -254,6 +254,18 @@ def test_tables_must_be_a_folder(action: str, tmp_path: Path, logs: Path):
     assert error.value.exit_code == USAGE
 
 
+@pytest.mark.parametrize(
+    "action", ["compact", "replay", "tables", "retain --days 9", "forget --principal User:a"], ids=lambda line: line[:4]
+)
+def test_tables_that_are_not_there_are_a_mistake(action: str, tmp_path: Path):
+    """A folder whose name is misspelled would be made, and the command would seem to have done its work."""
+    place = ("--tables", str(tmp_path / "missing"), "--cluster", "c")
+    with pytest.raises(CommandError, match=r"missing: there is no such folder: name the one of") as error:
+        command.run(parse(*action.split(), *place))
+    assert error.value.exit_code == USAGE
+    assert not (tmp_path / "missing").exists()
+
+
 @pytest.mark.parametrize("name", ["", "missing/report.html"])
 def test_a_page_that_cannot_be_written_is_known_before_spark_starts(name: str, tmp_path: Path):
     """The report takes a while, and would be lost."""

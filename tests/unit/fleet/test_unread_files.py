@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from featuregate.cli.plugin import print_message
-from featuregate_fleet.evidence.unread import CHANGED, LINKED, UNLISTED, UnreadFile, is_being_written
+from featuregate_fleet.evidence.unread import CHANGED, LINKED, UNDECODED, UNLISTED, UnreadFile, is_being_written
 from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.stream.unread_files import UnreadFiles
 
@@ -82,6 +83,22 @@ def test_a_file_that_was_renamed_is_not_kept(unread: UnreadFiles, logs: Path, ke
     (logs / "1" / "_a").rename(logs / "1" / "a")
     unread.look()
     assert kept.files == set()
+
+
+def test_a_name_that_java_cannot_decode_fails_the_run_until_it_is_renamed(
+    unread: UnreadFiles, logs: Path, kept: Kept, capsys: pytest.CaptureFixture[str]
+):
+    """No other process puts it right, and its lines would be missing."""
+    (logs / "1" / os.fsdecode(b"caf\xe9")).write_text("one\n")
+    for _ in range(2):
+        unread.look()
+        assert unread.undecoded == {r"1/caf\xe9"}
+        assert kept.files == {UnreadFile(r"1/caf\xe9", "1", UNDECODED)}
+    (line,) = capsys.readouterr().err.splitlines()
+    assert r"1/caf\xe9: not read, because Java cannot decode the name" in line
+    (logs / "1" / os.fsdecode(b"caf\xe9")).rename(logs / "1" / "café")
+    unread.look()
+    assert (unread.undecoded, kept.files) == (set(), set())
 
 
 def test_files_that_are_being_written_are_named_in_one_run_once_without_a_verdict(

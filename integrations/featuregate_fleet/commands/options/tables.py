@@ -96,6 +96,21 @@ def tables_folder(args: argparse.Namespace) -> Path:
     return folder
 
 
+def existing_tables(args: argparse.Namespace) -> Path:
+    """Return the folder of ``--tables`` or of ``--checkpoints``, in which a run has written.
+
+    Raises
+    ------
+    CommandError
+        There is no such folder: nothing is in it that could be kept small, listed, or removed.
+    """
+    folder = tables_folder(args)
+    if not folder.exists():
+        option = "--checkpoints" if args.checkpoints else "--tables"
+        raise CommandError(f"{option} {folder}: there is no such folder: name the one of 'featuregate fleet run'")
+    return folder
+
+
 def open_tables(spark: SparkSession, args: argparse.Namespace, names: Pseudonyms | None = None) -> DeltaTables:
     """Return the tables that the options name."""
     from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - Spark

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import OK
-from featuregate_fleet.commands.options.tables import add_tables_options, open_tables, tables_folder
+from featuregate_fleet.commands.options.tables import add_tables_options, existing_tables, open_tables
 from featuregate_fleet.files.storage import on_s3
 from featuregate_fleet.tables.locks import no_other_writer
 
@@ -26,7 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Join the files."""
-    folder = tables_folder(args)
+    folder = existing_tables(args)
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
     from featuregate_fleet.stream.upkeep import compact  # noqa: PLC0415 - Spark
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from featuregate.cli.plugin import OK, CommandError
 from featuregate.errors import ConfigError
-from featuregate_fleet.commands.options.tables import add_tables_options, open_tables, tables_folder
+from featuregate_fleet.commands.options.tables import add_tables_options, existing_tables, open_tables
 from featuregate_fleet.files.storage import on_s3
 from featuregate_fleet.tables.locks import no_other_writer
 
@@ -34,7 +34,7 @@ def run_removal(args: argparse.Namespace, made: Callable[[DeltaTables], Removal]
 
     ``reads`` are folders that ``made`` looks at.
     """
-    folder = tables_folder(args)
+    folder = existing_tables(args)
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - likewise
     from featuregate_fleet.stream.upkeep import removed  # noqa: PLC0415 - Spark
 

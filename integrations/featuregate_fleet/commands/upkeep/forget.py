@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.commands.options.principal_names import add_hash_option, pseudonyms
-from featuregate_fleet.commands.options.tables import tables_folder
+from featuregate_fleet.commands.options.tables import existing_tables
 from featuregate_fleet.commands.upkeep.dry_run import add_removal_options, run_removal
 from featuregate_fleet.evidence.pseudonyms import HASHED
 from featuregate_fleet.tables.kept_names import check_names
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     """Remove the names."""
     names = pseudonyms(args)
     if not args.principal.startswith(HASHED):
-        check_names(tables_folder(args), args.cluster, names)
+        check_names(existing_tables(args), args.cluster, names)
     return run_removal(args, lambda _: _removal(names.of(args.principal) if names else args.principal))
 
 
