@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from coverage import Coverage
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from featuregate.testing.local_kafka.class_archives import options_to_read
 
@@ -25,6 +25,10 @@ pytest_plugins = ["proof_groups", "shared_brokers"]
 # No deadline in either: this suite measures nothing, and shares its machine with brokers.
 settings.register_profile("dev", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("dev"), max_examples=200, print_blob=True)
+# A mutant needs no small example, and looking for one takes minutes where each example is slow.
+settings.register_profile(
+    "mutants", settings.get_profile("dev"), phases=[Phase.explicit, Phase.generate], database=None
+)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 # Spark lives for a minute in a test. Half of its processor time would go into compiling what then runs once, and half
