@@ -241,7 +241,8 @@ def _of_storage(key: str, scheme: str, authority: str, below: str) -> Path:
         from upath import UPath  # noqa: PLC0415 - an extra
     except ImportError:
         raise ConfigError(key, _missing(scheme, "universal-pathlib")) from None
-    options: dict[str, Any] = {"use_listings_cache": False}  # other processes write there, too
+    # Other processes write there, too. Backends of HDFS keep no listings, and hdfs-native takes no option but texts.
+    options: dict[str, Any] = {} if scheme in OF_HADOOP else {"use_listings_cache": False}
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "UPath '.*' filesystem not explicitly implemented", UserWarning)

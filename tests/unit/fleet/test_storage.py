@@ -273,3 +273,10 @@ def test_a_file_of_clusters_has_uris_beside_paths(tmp_path: Path) -> None:
     assert {(spark_path(each.tables), each.hash_principals) for each in found.values()} == {
         ("s3a://lake/kafka", "s3://lake/key")
     }
+
+
+def test_hdfs_takes_the_backend_without_libraries_of_hadoop():
+    """It refuses options that are no texts."""
+    pytest.importorskip("hdfs_native")
+    path = storage_path("--logs", "hdfs://name-node:8020/logs")
+    assert (spark_path(path), path_in_uri(path)) == ("hdfs://name-node:8020/logs", "/logs")
