@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
+
+from featuregate.config.addresses import Address
 
 _HIGHEST_PORT: Final = 65535
 
 
-class ListenAddress(NamedTuple):
+class ListenAddress(Address):
     """``HOST:PORT``."""
 
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+    __slots__ = ()
 
     @property
     def loopback(self) -> bool:
