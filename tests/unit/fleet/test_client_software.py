@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from fleet_evidence import NOW, UPGRADED, WEEK, usage
+from fleet_evidence import NOW, UPGRADED, WEEK, usage, view
 
 from featuregate.catalog import captured
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
+
+if TYPE_CHECKING:
+    from featuregate.view.cluster_view import View
 
 PRODUCE, FETCH, HEARTBEAT, COMMIT, METADATA, API_VERSIONS, CREATE_TOPICS = 0, 1, 12, 8, 3, 18, 19
 TO_4_2 = ToRelease(captured()["4.2"])
@@ -25,9 +28,9 @@ def steady(version: str, *keys: int, name: str = "confluent-kafka-python", **cha
     return [usage(key, versions[key], **said) for key in keys or (FETCH, HEARTBEAT, COMMIT, METADATA)]
 
 
-def report(*used: Usage, move: Move = TO_4_2) -> Report:
+def report(*used: Usage, move: Move = TO_4_2, now: View = UPGRADED) -> Report:
     """Assess usage that one broker logged."""
-    known = {"brokers": {"1": LOG}, "expected": frozenset({"1"}), "rows": 9, "read": 9, "view": UPGRADED}
+    known = {"brokers": {"1": LOG}, "expected": frozenset({"1"}), "rows": 9, "read": 9, "view": now}
     return assess(Evidence(usage=used, **known), move, NOW, WEEK)
 
 
@@ -100,6 +103,37 @@ def test_a_move_back_and_one_of_levels_are_not_blocked_by_what_newer_releases_la
         assert not [
             row for row in report(*steady("1.5.0-rdkafka-1.5.0"), move=move).rows if row.check == "client-software"
         ]
+
+
+DOWN_TO_4_0 = DowngradeTo(captured()["4.0"], "4.0.0")
+
+
+@pytest.mark.parametrize("move", [DOWN_TO_4_0, ToRelease(captured()["4.4"])], ids=["down", "up"])
+@pytest.mark.parametrize(
+    ("version", "principal", "do"),
+    [
+        ("1.5.0-rdkafka-1.5.0", "User:ANONYMOUS", " or newer, whether the brokers move or not."),
+        ("2.6.0-rdkafka-2.6.0", "User:app", "2.6.1 or newer, if it uses this, whether the brokers move or not."),
+    ],
+)
+def test_what_a_client_cannot_do_on_the_present_brokers_is_not_put_on_the_move(
+    move: Move, version: str, principal: str, do: str
+):
+    """4.0, 4.2 and 4.4 all lack ListOffsets 0, and all refuse the SCRAM of librdkafka 2.6.0."""
+    found = report(*steady(version, principal=principal), move=move, now=view("4.2"))
+    rows = [row for row in found.rows if row.check == "client-software"]
+    assert rows
+    assert all(row.do.endswith(do) for row in rows)
+    assert all(" on Kafka 4.2 either, which the brokers run now." in row.why for row in rows)
+
+
+@pytest.mark.parametrize("now", [view("4.2", missing=True), view("3.9")], ids=["a silent broker", "one where it works"])
+def test_nothing_is_said_of_present_brokers_where_it_works_or_one_is_silent(now: View):
+    """A broker that did not answer may run any release."""
+    found = report(*steady("1.5.0-rdkafka-1.5.0"), move=DOWN_TO_4_0, now=now)
+    (row,) = [row for row in found.rows if row.check == "client-software"]
+    assert "which the brokers run now" not in row.why
+    assert row.do.endswith(", before the brokers move to 4.0.")
 
 
 @pytest.mark.parametrize(("name", "version"), [("kgo", "v9"), ("confluent-kafka-python", "99-rdkafka-99.0"), ("x", "")])

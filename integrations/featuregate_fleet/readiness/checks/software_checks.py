@@ -6,18 +6,21 @@ of a rebalance or of an admin: so a client that ran steadily may stop after the 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import api_name
 from featuregate.catalog.clients import client_of_software
 from featuregate.clients.declared import client
-from featuregate.clients.fit import Finding, Fit, fit_of, upgrade_for
+from featuregate.clients.fit import Client, Finding, Fit, fit_of, upgrade_for
+from featuregate.clients.releases import releases_of
 from featuregate_fleet.readiness.checks.api_checks import client_name, grouped, who_and_when
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from featuregate.view.cluster_view import View
     from featuregate_fleet.readiness.api_ranges import ReleaseApis
     from featuregate_fleet.readiness.evidence import Evidence, Usage
 
@@ -41,7 +44,9 @@ def client_software(evidence: Evidence, apis: ReleaseApis) -> Iterator[Row]:
 
     It blocks where the software cannot do what the client is seen to do, be it with other calls; it warns where it
     depends on a setting: on the SASL mechanism of a client that logs in. Software that was not measured has no row.
+    What it cannot do on the present brokers either has a row of its own, because the move does not bring that about.
     """
+    present = _present_releases(evidence.view)
     completed = [usage for usage in evidence.usage if usage.outcome == "completed" and usage.software_name]
     for _, of_client in grouped(
         completed, lambda usage: (usage.principal or "", usage.client_id or "", usage.software)
@@ -49,19 +54,47 @@ def client_software(evidence: Evidence, apis: ReleaseApis) -> Iterator[Row]:
         name, version = of_client[0].software_name or "", of_client[0].software_version or ""
         if known := client_of_software(name, version):
             fit = fit_of(client(*known), apis.release.release)
-            yield from _rows(fit, of_client, apis)
+            yield from _rows(fit, of_client, apis, present)
 
 
-def _rows(fit: Fit, of_client: list[Usage], apis: ReleaseApis) -> Iterator[Row]:
+def _rows(fit: Fit, of_client: list[Usage], apis: ReleaseApis, present: tuple[str, ...]) -> Iterator[Row]:
     seen = frozenset(usage.api_key for usage in of_client)
     findings = [each for each in fit.findings if _concerns(each, seen, of_client[0].principal)]
+    failing_now = _failing_on_all(fit.client, present) if findings else frozenset()
     for verdict, found in (
         (Verdict.BLOCK, [each for each in findings if each.fate == "fails" and not each.optional]),
         (Verdict.UNKNOWN, [each for each in findings if each.fate == "unknown"]),
         (Verdict.WARN, [each for each in findings if each.fate == "fails" and each.optional]),
     ):
-        if found:
-            yield _row(verdict, fit, found, of_client, apis)
+        if by_move := [each for each in found if each.step not in failing_now]:
+            yield _row(verdict, fit, by_move, of_client, apis)
+        if as_before := [each for each in found if each.step in failing_now]:
+            yield _of_now(_row(verdict, fit, as_before, of_client, apis), as_before, of_client, present)
+
+
+def _present_releases(view: View | None) -> tuple[str, ...]:
+    """Return the releases that the brokers run; none where a broker did not answer: it may run any release."""
+    known = view is not None and view.answering and len(view.answering) == len(view.brokers)
+    return releases_of(view) if view is not None and known else ()
+
+
+def _failing_on_all(of: Client, releases: tuple[str, ...]) -> frozenset[str]:
+    """Return the steps that a client cannot do on any of the releases; nothing where no release is known."""
+    failing = [{each.step for each in fit_of(of, one).findings if each.fate == "fails"} for one in releases]
+    return frozenset(set.intersection(*failing)) if failing else frozenset()
+
+
+def _of_now(row: Row, findings: list[Finding], of_client: list[Usage], present: tuple[str, ...]) -> Row:
+    """Return a row that says that the move does not bring about what a client cannot do."""
+    brokers = " and ".join(present)
+    why = f"{row.why} It does not do this on Kafka {brokers} either, which the brokers run now."
+    used = ", if it uses this" if row.verdict is Verdict.WARN else ""
+    return replace(row, why=why, do=f"{_upgrade(of_client, findings)}{used}, whether the brokers move or not.")
+
+
+def _upgrade(of_client: list[Usage], findings: list[Finding]) -> str:
+    who, newer = client_name(of_client[0]), upgrade_for(findings)
+    return f"Upgrade {who} to {newer} or newer" if newer else f"Upgrade or stop {who}"
 
 
 def _concerns(finding: Finding, seen: frozenset[int], principal: str | None) -> bool:
@@ -81,8 +114,7 @@ def logs_in(principal: str | None) -> bool:
 def _row(verdict: Verdict, fit: Fit, findings: list[Finding], of_client: list[Usage], apis: ReleaseApis) -> Row:
     who, software = client_name(of_client[0]), f"{fit.client.name} {fit.client.version}"
     about = "; ".join(f"{each.title}: {each.why}" for each in findings) + fit.by_neighbours
-    newer = upgrade_for(findings)
-    upgrade = f"Upgrade {who} to {newer} or newer" if newer else f"Upgrade or stop {who}"
+    upgrade = _upgrade(of_client, findings)
     said = {
         Verdict.BLOCK: f"{software} cannot do this on {apis.brokers}: {about}. {_RARE}",
         Verdict.UNKNOWN: f"{software} was not measured on {apis.brokers}: {about}.",
