@@ -29,7 +29,15 @@ GO: Final = {
 }
 JAVA: Final = ("kafka-clients", "connect-runtime", "flink-connector-kafka")
 _PINNED: Final = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?\s*(?:(===?)\s*([^\s;,#\\]+))?")
-_REQUIRED: Final = re.compile(r"^\s*(?:require\s+)?(github\.com/[\w./-]+?)(?:/v\d+)?\s+v(\d\S*)", re.MULTILINE)
+_REQUIRED: Final = re.compile(
+    r"^(?!.*=>)[ \t]*(?:require[ \t]+)?(github\.com/[\w./-]+?)(?:/v\d+)?[ \t]+v(\d\S*)", re.MULTILINE
+)
+_REPLACED: Final = re.compile(
+    r"^[ \t]*(?:replace[ \t]+)?(\S+?)(?:/v\d+)?(?:[ \t]+v(\S+))?[ \t]+=>[ \t]+(\S+?)(?:/v\d+)?(?:[ \t]+v(\S+))?[ \t]*$",
+    re.MULTILINE,
+)
+"""A module, of one version or of all, and the module that is built in its place; a folder has no version."""
+_COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
 _DEPENDENCY: Final = re.compile(r"<dependency>(.*?)</dependency>", re.DOTALL)
 _JAR: Final = re.compile(
     r"(?:^|/)(kafka-clients|connect-runtime|flink-(?:sql-)?connector-kafka(?:_2\.\d+)?)-(\d[\w.-]*?)\.jar$"
@@ -80,12 +88,12 @@ def declared(name: str, read: Callable[[], str]) -> tuple[Client, ...]:
     if jar := _JAR.search(name):
         return (client(_java(jar.group(1)), jar.group(2), name),)
     if name.endswith("go.mod"):
-        return tuple(client(GO[module], version, name) for module, version in _REQUIRED.findall(read()) if module in GO)
+        return tuple(_of_go_mod(read(), name))
     if name.endswith((".pom", "pom.xml")):
         return tuple(_of_pom(read(), name))
     if name.endswith(".json"):
         return tuple(dict.fromkeys(_of_npm(_json(name, read()), name, 0)))
-    raise ConfigError(name, "expected go.mod, a pom, the output of 'npm ls --json' as .json, or the jar of a client")
+    raise ConfigError(name, "expected go.mod, pom.xml, .pom, the output of 'npm ls --json' as .json, or a client's jar")
 
 
 def _json(name: str, text: str) -> Any:
@@ -106,7 +114,19 @@ def _of_npm(tree: Any, found_in: str, depth: int) -> Iterator[Client]:
         yield from _of_npm(package, found_in, depth + 1)
 
 
+def _of_go_mod(text: str, found_in: str) -> Iterator[Client]:
+    """Yield the clients that are built: what a module is replaced by counts; of a fork no version is known."""
+    lines = re.sub(r"//.*", "", text)
+    replaced = {(old, of): (new, version) for old, of, new, version in _REPLACED.findall(lines)}
+    for module, required in _REQUIRED.findall(lines):
+        same = (module, required)
+        built, version = replaced.get((module, required), replaced.get((module, ""), same))
+        if module in GO:
+            yield client(GO.get(built, GO[module]), version if built in GO else "", found_in)
+
+
 def _of_pom(text: str, found_in: str) -> Iterator[Client]:
+    text = _COMMENT.sub("", text)
     properties = dict(re.findall(r"<([\w.-]+)>\s*([^<\s]+)\s*</\1>", text))
     for dependency in _DEPENDENCY.findall(text):
         fields = dict(re.findall(r"<(\w+)>\s*([^<\s]+)\s*</\1>", dependency))

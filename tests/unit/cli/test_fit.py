@@ -111,5 +111,5 @@ def test_a_client_without_a_version_is_unknown(tmp_path: Path, capsys: pytest.Ca
     """The line says what is missing."""
     assert main(["fit", "--requirements", pinned(tmp_path, "aiokafka>=0.10"), "--to", "4.2"]) == 3
     assert capsys.readouterr().out == (
-        "aiokafka (no version): unknown on 4.2: no version is pinned: write one with ==\n"
+        "aiokafka (no version): unknown on 4.2: no exact version is declared: declare one (with == in requirements)\n"
     )

@@ -98,3 +98,27 @@ def test_another_interpreter_lists_its_packages():
         fg.clients.installed("/nowhere/python")
     with pytest.raises(ConfigError, match="does not list its packages"):
         fg.clients.installed("/bin/false")
+
+
+@pytest.mark.parametrize(
+    ("replace", "version"),
+    [
+        ("replace github.com/Shopify/sarama => github.com/IBM/sarama v1.43.0", "1.43.0"),
+        ("replace (\n\n\tgithub.com/Shopify/sarama v1.38.1 => github.com/IBM/sarama v1.43.0 // newer\n)", "1.43.0"),
+        ("replace github.com/Shopify/sarama v1.30.0 => github.com/IBM/sarama v1.43.0", "1.38.1"),
+        ("// replace github.com/Shopify/sarama => github.com/IBM/sarama v1.43.0", "1.38.1"),
+        ("replace github.com/Shopify/sarama => ../sarama", ""),
+        ("replace github.com/Shopify/sarama => example.org/fork/sarama v1.43.0", ""),
+    ],
+)
+def test_what_a_module_is_replaced_by_counts(replace: str, version: str):
+    """Go builds it in place of the required one; of a fork nothing was measured."""
+    text = f"module x\n\nrequire github.com/Shopify/sarama v1.38.1 // indirect\n\n{replace}\n"
+    assert [(each.name, each.version) for each in declared("go.mod", lambda: text)] == [("sarama", version)]
+
+
+def test_a_dependency_in_a_comment_of_a_pom_is_none():
+    """It is not built."""
+    fields = "<artifactId>kafka-clients</artifactId><version>2.0.1</version>"
+    text = f"<project><!-- <dependency>{fields}</dependency> --></project>"
+    assert declared("pom.xml", lambda: text) == ()
