@@ -40,7 +40,7 @@ class MatrixRow:
         """Return a value of this row for people, with the names of levels."""
         if value is None or (self.kind == "finalized" and value == (0,)):
             return ABSENT
-        names = [str(number) if self.kind == "api" else level_name(self.name, number) for number in value]
+        names = [level_name(self.name, number) for number in value]  # numbers of APIs have no names
         return names[0] if len(set(names)) == 1 else "..".join(names)
 
 

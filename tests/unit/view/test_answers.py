@@ -229,3 +229,9 @@ def test_a_frozen_map_is_frozen_once() -> None:
     one = FrozenMap({"a": 1})
     assert FrozenMap.of(one) is one
     assert above_zero(one) is one
+
+
+def test_an_unlisted_controller_stays_a_controller() -> None:
+    """Its answers are none of a broker."""
+    gone = BrokerAnswer(node_id=3, host="c3", port=9093, role="controller")
+    assert unlisted(gone, seconds=1).role == "controller"
