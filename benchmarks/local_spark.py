@@ -18,11 +18,11 @@ SECONDS = 60.0
 
 @contextmanager
 def local_spark(cores: int, settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Begin a Spark with so many cores and 2 GB, and end it with its JVM."""
+    """Begin a Spark with so many cores, and 2 GB by default, and end it with its JVM."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.master(f"local[{cores}]").appName("featuregate benchmarks")
-    for name, value in {**settings, "spark.driver.memory": "2g"}.items():
+    for name, value in {"spark.driver.memory": "2g", **settings}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     try:

@@ -15,6 +15,7 @@ import checks
 import commands
 import decoding
 import fleet
+import fleet_sizes
 import importing
 import live
 import relay
@@ -48,8 +49,12 @@ BENCHMARKS = {
     "spark": Benchmark(spark.run, 9, 2),
     "commands": Benchmark(commands.run, 5, 2),
     "fleet": Benchmark(fleet.run, 5, 1),
+    "fleet-sizes": Benchmark(fleet_sizes.run, 5, 1),
     "relay": Benchmark(relay.run, 7, 2),
 }
+
+TAKE_HOURS = frozenset({"fleet-sizes"})
+"""Run by name alone."""
 
 
 class Page(NamedTuple):
@@ -64,6 +69,7 @@ PAGES = (
     Page("benchmarks-spark.md", "Benchmarks on PySpark", ("spark",)),
     Page("benchmarks-commands.md", "Benchmarks of the commands", ("commands",)),
     Page("benchmarks-fleet.md", "Benchmarks of the fleet pipeline", ("fleet",)),
+    Page("benchmarks-fleet-sizes.md", "Benchmarks of a large fleet", ("fleet-sizes",)),
     Page("benchmarks-relay.md", "Benchmarks of the relay", ("relay",)),
 )
 
@@ -92,7 +98,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--only", type=some, default=list(BENCHMARKS), metavar="NAMES", help=f"of {', '.join(BENCHMARKS)}"
+        "--only",
+        type=some,
+        default=[name for name in BENCHMARKS if name not in TAKE_HOURS],
+        metavar="NAMES",
+        help=f"of {', '.join(BENCHMARKS)}",
     )
     parser.add_argument("--rounds", type=int, help="how often each contestant takes its turn")
     parser.add_argument("--quick", action="store_true", help="few rounds, and nothing is written")
