@@ -83,3 +83,14 @@ def test_upkeep_goes_on_while_another_cluster_is_written(tmp_path: Path, capsys:
             assert {row["principal"] for row in used} == {"User:bill"}
             assert mine.read("api_usage").count() == 0, "all of it is older than a day"
             assert len(list((tmp_path / "tables" / "api_usage" / "cluster=mine").glob("*.parquet"))) == 0
+
+
+@pytest.mark.usefixtures("jvm")
+def test_compact_prints_nothing(tmp_path: Path) -> None:
+    """Delta Lake prints how many files it has deleted, to the output of the JVM."""
+    place = ["--tables", str(tmp_path / "tables"), "--cluster", "mine"]
+    hand_in(tmp_path / "mine", "0.log", 3)
+    assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "mine"), *place]) == 0
+    compacting = [sys.executable, "-c", RUN, "fleet", "compact", *place]
+    found = subprocess.run(compacting, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
