@@ -1,4 +1,4 @@
-"""The pipeline with logs, tables and checkpoints on S3's API, and with tables in a catalog."""
+"""The pipeline with logs, tables and checkpoints on S3's API and on HDFS, and with tables in a catalog."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from getpass import getuser
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import storage_runs
+from hdfs_cluster import hdfs_cluster
 from object_store import BUCKET, object_store, of_s3
 from waiting import eventually
 
@@ -40,6 +42,19 @@ class Store(NamedTuple):
 def on_s3() -> Iterator[Store]:
     with object_store() as endpoint:
         yield Store(f"s3://{BUCKET}", of_s3(endpoint))
+
+
+@contextmanager
+def on_webhdfs() -> Iterator[Store]:
+    with hdfs_cluster() as hdfs:
+        yield Store(f"webhdfs://{hdfs.http}/lake", {"HADOOP_USER_NAME": getuser(), "FSSPEC_WEBHDFS_USER": getuser()})
+
+
+@contextmanager
+def on_hdfs() -> Iterator[Store]:
+    pytest.importorskip("hdfs_native")
+    with hdfs_cluster() as hdfs:
+        yield Store(f"hdfs://{hdfs.rpc}/lake", {"HADOOP_USER_NAME": getuser()})
 
 
 def killed(store: Store, commits: Path, *arguments: str) -> None:
@@ -72,14 +87,19 @@ def place(logs: str, tables: str, checkpoints: str | None = None) -> dict[str, s
     return {"logs": logs, "tables": tables, "checkpoints": checkpoints}
 
 
-def test_a_storage_has_what_a_disk_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("on_storage", [on_s3, on_webhdfs, on_hdfs])
+def test_a_storage_has_what_a_disk_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_storage: Callable[[], AbstractContextManager[Store]]
+) -> None:
     """A run that is killed between two tables, and those after it: each file once, as on a disk."""
     monkeypatch.chdir(tmp_path)
     here = place(str(tmp_path / "logs"), str(tmp_path / "tables"))
     storage_runs.write_logs(tmp_path / "logs", 0)
-    with on_s3() as store:
+    with on_storage() as store:
         for name, text in store.environment.items():
             monkeypatch.setenv(name, text)
+        config = pytest.importorskip("fsspec.config")
+        config.set_conf_env(config.conf)  # as at the start of a process
         there = place(f"{store.root}/logs", f"{store.root}/tables")
         storage_runs.write_logs(storage_path("", f"{store.root}/logs"), 0)
         commits = storage_path("", f"{store.root}/tables/api_usage/_delta_log")
