@@ -8,14 +8,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Final, Self, TypeVar, cast
 
-from featuregate_fleet.files.storage import failure_of, is_local, path_at
+from featuregate_fleet.files.storage import failure_of, is_local, modified_at, path_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from featuregate_fleet.evidence.paths import LogFile
 
@@ -38,7 +38,7 @@ def path_of(file: LogFile) -> Path:
 def written_at(file: LogFile) -> datetime | None:
     """Return when a file was last written; None for one that is gone."""
     try:
-        return datetime.fromtimestamp(path_of(file).stat().st_mtime, UTC)
+        return modified_at(path_of(file))
     except OSError:  # its reader says so
         return None
 

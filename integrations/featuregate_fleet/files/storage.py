@@ -10,6 +10,7 @@ import os
 import re
 import stat
 import warnings
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from urllib.parse import quote, unquote, urlsplit
@@ -173,6 +174,14 @@ def sizes_below(folder: Path) -> dict[str, int]:
             if not path.is_symlink() and (stamp := _stamp(path)) is not None:
                 found[path.relative_to(folder).as_posix()] = stamp[0]
     return found
+
+
+def modified_at(path: Path) -> datetime:
+    """Return when a file was last written. Backends differ in the unit of the time that ``stat()`` has."""
+    if is_local(path):
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    found: datetime = _backend(path).modified(path.path)  # type: ignore[attr-defined]
+    return found.astimezone(UTC)  # that of webhdfs is in the zone of this host, and does not say so
 
 
 def _stamp(path: Path) -> tuple[int, object] | None:

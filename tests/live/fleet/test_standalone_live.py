@@ -71,23 +71,18 @@ def submitted(hosts: Hosts, logs: Path, more: dict[str, str] | None = None) -> I
     jars = ",".join(map(str, delta_lake(pyspark.__version__).glob("*.jar")))
     script = str(ROOT / "examples" / "spark_job" / "fleet.py")
     run = ["run", "--once", "--logs", str(logs), "--tables", str(logs.parent / "tables"), "--cluster", "c"]
-    with subprocess.Popen(
-        [
-            str(Path(_find_spark_home(), "bin", "spark-submit")),
-            "--master",
-            hosts.master,
-            "--jars",
-            jars,
-            *told,
-            script,
-            *run,
-        ],
-        env=os.environ | {"PYTHONPATH": places, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-        cwd=logs.parent,
-        stdout=subprocess.DEVNULL,
-        stderr=(logs.parent / "driver.log").open("a"),
-        text=True,
-    ) as driver:
+    submit = [str(Path(_find_spark_home(), "bin", "spark-submit")), "--master", hosts.master, "--jars", jars]
+    with (
+        (logs.parent / "driver.log").open("a") as log,
+        subprocess.Popen(
+            [*submit, *told, script, *run],
+            env=os.environ | {"PYTHONPATH": places, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+            cwd=logs.parent,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            text=True,
+        ) as driver,
+    ):
         try:
             yield driver
         finally:
