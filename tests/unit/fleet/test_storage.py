@@ -30,7 +30,7 @@ from featuregate_fleet.tables.locks import adding_report, no_other_writer, one_w
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SECONDS = 0.9
+SECONDS = 3.0
 """After which a lease has run out in these tests."""
 
 
