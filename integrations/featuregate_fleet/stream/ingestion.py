@@ -71,20 +71,17 @@ class Ingestion:
         self._inputs = inputs
         self._say = say
         # Once: a trigger costs what is new, however old the run is.
-        self._files = ReadFiles.of(tables) if inputs.logs else None
-        self._unread = (
-            UnreadFiles(inputs.logs, self._files, tables, say, encoding_of_names(spark))
-            if inputs.logs and self._files
-            else None
-        )
+        self._files, self._unread = None, None
+        if inputs.logs:
+            self._files = ReadFiles.of(tables)
+            self._unread = UnreadFiles(inputs.logs, self._files, tables, say, encoding_of_names(spark))
         self._before: View | None = None
         self._missing = MissingEvidence(say)
 
     @property
     def missing_files(self) -> tuple[str, ...]:
         """The files of which requests are missing, as the run has said: it does not succeed."""
-        undecoded = self._unread.undecoded if self._unread else ()
-        return (*self._missing.paths, *sorted(undecoded))
+        return (*self._missing.paths, *sorted(self._unread.undecoded if self._unread else ()))
 
     def read(self, view: View | None, stop: Callable[[], bool] = lambda: False) -> LineCounts:
         """Read, and return the counts of all lines that the tables have. End before the next micro-batch on ``stop()``.

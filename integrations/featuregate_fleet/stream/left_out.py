@@ -11,7 +11,7 @@ from featuregate_fleet.files.segments import PROGRESS
 from featuregate_fleet.files.storage import is_local, listing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 def left_out(logs: Path, encoding: str) -> Iterator[tuple[str, str]]:
@@ -27,24 +27,27 @@ def left_out(logs: Path, encoding: str) -> Iterator[tuple[str, str]]:
         return
     for folder, folders, names in os.walk(logs):
         below = Path(folder).relative_to(logs)
+        of_folder = _why_left_out(below.parts, encoding)  # once: a folder may have very many files
         for name in {*names, *folders} - {PROGRESS}:
-            path, place = Path(folder, name), below / name
+            path = Path(folder, name)
+            of_name = _why_left_out((name,), encoding)
+            why = UNLISTED if UNLISTED in {of_folder, of_name} else of_folder or of_name
             if path.is_symlink():
-                yield place.as_posix(), LINKED
-            elif (why := _why_left_out(place, encoding)) and path.is_file() and path.stat().st_size:
-                yield place.as_posix(), why
+                yield (below / name).as_posix(), LINKED
+            elif why and path.is_file() and path.stat().st_size:
+                yield (below / name).as_posix(), why
 
 
-def _why_left_out(place: Path, encoding: str) -> str | None:
-    if any(map(_is_hidden, place.parts)):
+def _why_left_out(names: Sequence[str], encoding: str) -> str | None:
+    if any(map(_is_hidden, names)):
         return UNLISTED
-    return None if _is_decoded(os.fsencode(place), encoding) else UNDECODED
+    return None if all(_is_decoded(name, encoding) for name in names) else UNDECODED
 
 
-def _is_decoded(name: bytes, encoding: str) -> bool:
+def _is_decoded(name: str, encoding: str) -> bool:
     """Return whether a name is valid in an encoding. One that Python does not know has ASCII, at least."""
     try:
-        name.decode(encoding)
+        os.fsencode(name).decode(encoding)
     except UnicodeDecodeError:
         return False
     except LookupError:

@@ -79,10 +79,14 @@ class UnreadFiles:
         self._read = read
         self._tables = tables
         self._changed: set[str] = set()
-        self._unlisted: set[str] = set()
+        self._unlisted: dict[str, str] = {}
+        """With their reasons."""
         self._being_written = False
-        self.undecoded: set[str] = set()
+
+    @property
+    def undecoded(self) -> set[str]:
         """Those that no other process will put right: the run does not succeed."""
+        return {path for path, reason in self._unlisted.items() if reason == UNDECODED}
 
     def look(self) -> None:
         """Name what is new since the last look, and keep all of it."""
@@ -98,8 +102,7 @@ class UnreadFiles:
         for reason, why in _WHY.items():
             if new := [path for path in unlisted if unlisted[path] == reason and path not in self._unlisted]:
                 self._say(f"{some_of(new)}: not read, because {why}")
-        self._unlisted = set(unlisted)
-        self.undecoded = {path for path, reason in unlisted.items() if reason == UNDECODED}
+        self._unlisted = unlisted
         if len(found) > len(unlisted) and not self._being_written:
             self._being_written = True  # once: the names of such files are often random
             self._say(

@@ -89,11 +89,15 @@ def cluster_name(text: str) -> str:
 
 def tables_folder(args: argparse.Namespace) -> Path:
     """Return the folder of ``--tables`` or of ``--checkpoints``, which need not exist yet."""
-    option = "--checkpoints" if args.checkpoints else "--tables"
+    option = _option_of(args)
     folder: Path = reached(option, args.checkpoints or args.tables)
     if folder.exists() and not folder.is_dir():
         raise CommandError(f"{option} {folder}: this is not a folder")
     return folder
+
+
+def _option_of(args: argparse.Namespace) -> str:
+    return "--checkpoints" if args.checkpoints else "--tables"
 
 
 def existing_tables(args: argparse.Namespace) -> Path:
@@ -106,8 +110,9 @@ def existing_tables(args: argparse.Namespace) -> Path:
     """
     folder = tables_folder(args)
     if not folder.exists():
-        option = "--checkpoints" if args.checkpoints else "--tables"
-        raise CommandError(f"{option} {folder}: there is no such folder: name the one of 'featuregate fleet run'")
+        raise CommandError(
+            f"{_option_of(args)} {folder}: there is no such folder: name the one of 'featuregate fleet run'"
+        )
     return folder
 
 
