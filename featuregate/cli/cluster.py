@@ -111,12 +111,9 @@ def common_cause(error: DiscoveryError) -> DiscoveryError | ConfigError:
 
 def discover_controllers(args: argparse.Namespace, addresses: str) -> View:
     """Ask every controller once, at these addresses and with the security of the brokers. Raises as `discover_view`."""
-    return discover_view(for_controllers(args, addresses))
-
-
-def for_controllers(args: argparse.Namespace, addresses: str) -> argparse.Namespace:
-    """Return the arguments with the addresses of controllers in place of those of brokers."""
-    return argparse.Namespace(**{**vars(args), "bootstrap_server": None, "bootstrap_controller": addresses})
+    return discover_view(
+        argparse.Namespace(**{**vars(args), "bootstrap_server": None, "bootstrap_controller": addresses})
+    )
 
 
 def discover_node(args: argparse.Namespace, node_id: int) -> View:
