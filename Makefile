@@ -59,7 +59,7 @@ test: lint docs class-archives ## check, docs, tests against a few real brokers,
 	@$(BIN)/coverage report --format=total --fail-under=94
 
 .PHONY: proof
-proof: class-archives chromium kerberos docs ## what is too long for each commit (ONLY=switch: one group); a row in docs/proof.md
+proof: class-archives chromium kerberos hdfs docs ## what is too long for each commit (ONLY=switch: one group); a row in docs/proof.md
 	$(PYTEST) tests --proof --ledger=docs/proof.md $(if $(ONLY),--group=$(ONLY))
 
 .PHONY: room
@@ -114,6 +114,7 @@ lock: $(READY) ## write requirements/*.txt anew from pyproject.toml (UPGRADE=--u
 	$(LOCK) --group demo --constraint requirements/dev.txt pyproject.toml -o requirements/demo.txt
 	$(LOCK) --group demo-spark --constraint requirements/dev.txt pyproject.toml -o requirements/demo-spark.txt
 	$(LOCK) --group kerberos -o requirements/kerberos.txt
+	$(LOCK) --group hdfs --constraints requirements/dev.txt -o requirements/hdfs.txt
 	$(LOCK) --group java -o requirements/java.txt
 	$(LOCK) --group mutants --constraints requirements/dev.txt -o requirements/mutants.txt
 
@@ -187,6 +188,11 @@ kerberos: $(READY)
 	$(BIN)/python -c 'import gssapi' 2>/dev/null || timeout 600 $(BIN)/python -m pip install --quiet \
 		--disable-pip-version-check --require-hashes -r requirements/kerberos.txt >/dev/null 2>&1 || \
 		echo "No Kerberos could be had: its tests are skipped"
+
+.PHONY: hdfs
+hdfs: $(READY)
+	@$(BIN)/python -c 'import hdfs_native' 2>/dev/null || $(BIN)/python -m pip install --quiet \
+		--disable-pip-version-check --require-hashes -r requirements/hdfs.txt
 
 # The page of the relay is tested in Chromium, where there is one. Playwright's own is for those who are not root.
 .PHONY: chromium

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import storage_runs
+from hdfs_backend import of_hdfs_native
 from hdfs_cluster import hdfs_cluster
 from object_store import BUCKET, object_store, of_s3
 from waiting import eventually
@@ -52,8 +53,7 @@ def on_webhdfs() -> Iterator[Store]:
 
 @contextmanager
 def on_hdfs() -> Iterator[Store]:
-    pytest.importorskip("hdfs_native")
-    with hdfs_cluster() as hdfs:
+    with of_hdfs_native(), hdfs_cluster() as hdfs:
         yield Store(f"hdfs://{hdfs.rpc}/lake", {"HADOOP_USER_NAME": getuser()})
 
 

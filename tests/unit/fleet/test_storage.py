@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hdfs_backend import of_hdfs_native
 from object_store import BUCKET, object_store, use_s3
 
 pytest.importorskip("upath")
@@ -277,6 +278,6 @@ def test_a_file_of_clusters_has_uris_beside_paths(tmp_path: Path) -> None:
 
 def test_hdfs_takes_the_backend_without_libraries_of_hadoop():
     """It refuses options that are no texts."""
-    pytest.importorskip("hdfs_native")
-    path = storage_path("--logs", "hdfs://name-node:8020/logs")
-    assert (spark_path(path), path_in_uri(path)) == ("hdfs://name-node:8020/logs", "/logs")
+    with of_hdfs_native():
+        path = storage_path("--logs", "hdfs://name-node:8020/logs")
+        assert (spark_path(path), path_in_uri(path)) == ("hdfs://name-node:8020/logs", "/logs")

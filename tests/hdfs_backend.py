@@ -1,0 +1,25 @@
+"""The backend of ``hdfs://`` without libraries of Hadoop, which `make proof` installs."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def of_hdfs_native() -> Iterator[None]:
+    """Use the backend, where it is installed, and let go of its client at the end.
+
+    In a child that Python forks fsspec drops the clients that it keeps, and this one then waits for threads that the
+    child does not have: each test after this one that forks would stand still.
+    """
+    backend = pytest.importorskip("hdfs_native.fsspec")
+    try:
+        yield
+    finally:
+        backend.HdfsFileSystem.clear_instance_cache()
