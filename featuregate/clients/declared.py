@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from typing import TYPE_CHECKING, Any, Final
+from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from featuregate.catalog.clients import client_rows
 from featuregate.clients.fit import Client
@@ -37,8 +38,6 @@ _REPLACED: Final = re.compile(
     re.MULTILINE,
 )
 """A module, of one version or of all, and the module that is built in its place; a folder has no version."""
-_COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
-_DEPENDENCY: Final = re.compile(r"<dependency>(.*?)</dependency>", re.DOTALL)
 _JAR: Final = re.compile(
     r"(?:^|/)(kafka-clients|connect-runtime|flink-(?:sql-)?connector-kafka(?:_2\.\d+)?)-(\d[\w.-]*?)\.jar$"
 )
@@ -90,7 +89,7 @@ def declared(name: str, read: Callable[[], str]) -> tuple[Client, ...]:
     if name.endswith("go.mod"):
         return tuple(_of_go_mod(read(), name))
     if name.endswith((".pom", "pom.xml")):
-        return tuple(_of_pom(read(), name))
+        return tuple(dict.fromkeys(_of_pom(read(), name)))
     if name.endswith(".json"):
         return tuple(dict.fromkeys(_of_npm(_json(name, read()), name, 0)))
     raise ConfigError(name, "expected go.mod, pom.xml, .pom, the output of 'npm ls --json' as .json, or a client's jar")
@@ -126,14 +125,38 @@ def _of_go_mod(text: str, found_in: str) -> Iterator[Client]:
 
 
 def _of_pom(text: str, found_in: str) -> Iterator[Client]:
-    text = _COMMENT.sub("", text)
-    properties = dict(re.findall(r"<([\w.-]+)>\s*([^<\s]+)\s*</\1>", text))
-    for dependency in _DEPENDENCY.findall(text):
-        fields = dict(re.findall(r"<(\w+)>\s*([^<\s]+)\s*</\1>", dependency))
-        artifact = _java(fields.get("artifactId", ""))
-        if artifact in JAVA:
-            version = re.sub(r"^\$\{(.+)\}$", lambda name: properties.get(name.group(1), ""), fields.get("version", ""))
-            yield client(artifact, version, found_in)
+    """Yield the clients among the dependencies; a version may stand in a property, or in what the pom manages."""
+    project = _xml(text, found_in)
+    properties = {each.tag: _text(each) for parent in project.iter("properties") for each in parent}
+    managed = {each for parent in project.iter("dependencyManagement") for each in parent.iter("dependency")}
+    known = dict(_artifact(each, properties) for each in managed)
+    for dependency in project.iter("dependency"):
+        artifact, version = _artifact(dependency, properties)
+        if artifact in JAVA and (dependency not in managed or version):
+            yield client(artifact, version or known.get(artifact, ""), found_in)
+
+
+def _xml(text: str, found_in: str) -> Element:
+    """Return the root of a pom, with names as they stand in it whether or not it declares Maven's namespace."""
+    try:
+        root = fromstring(re.sub(r"^\s*<\?xml[^>]*\?>", "", text.removeprefix("\ufeff")))  # noqa: S314 - expat bounds entities
+    except (ParseError, ValueError) as error:
+        raise ConfigError(found_in, f"this is not the XML of a pom: {error}") from error
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+    return root
+
+
+def _artifact(dependency: Element, properties: Mapping[str, str]) -> tuple[str, str]:
+    """Return name and version; an exclusion in the dependency has fields of its own."""
+    version = _text(dependency.find("version"))
+    for _ in properties:
+        version = re.sub(r"^\$\{(.+)\}$", lambda name: properties.get(name.group(1), ""), version)
+    return _java(_text(dependency.find("artifactId"))), "" if version.startswith("$") else version
+
+
+def _text(element: Element | None) -> str:
+    return ((element.text if element is not None else None) or "").strip()
 
 
 def _java(artifact: str) -> str:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from featuregate.config import Secret
     from featuregate.config.tls import Material, Tls
 
-_BLOCK = re.compile(r"(-----BEGIN (?P<label>[A-Z0-9 ]+)-----)(?P<body>.*?)(-----END (?P=label)-----)", re.DOTALL)
+_BLOCK = re.compile(
+    r"(-----BEGIN (?P<label>[A-Z0-9 ]+)-----)(?P<body>(?:(?!-----).)*+)(-----END (?P=label)-----)", re.DOTALL
+)
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
 _PEM_LINE = 64
 _JCEKS = b"\xce\xce\xce\xce"

@@ -117,8 +117,64 @@ def test_what_a_module_is_replaced_by_counts(replace: str, version: str):
     assert [(each.name, each.version) for each in declared("go.mod", lambda: text)] == [("sarama", version)]
 
 
-def test_a_dependency_in_a_comment_of_a_pom_is_none():
-    """It is not built."""
-    fields = "<artifactId>kafka-clients</artifactId><version>2.0.1</version>"
-    text = f"<project><!-- <dependency>{fields}</dependency> --></project>"
-    assert declared("pom.xml", lambda: text) == ()
+def a_pom(dependencies: str, around: str = "") -> str:
+    """Return a pom with dependencies."""
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<project xmlns="http://example.org/POM/4.0.0">{around}{dependencies}</project>'
+
+
+CLIENT = "<artifactId>kafka-clients</artifactId>"
+
+
+@pytest.mark.parametrize(
+    ("pom", "versions"),
+    [
+        (a_pom(f"<!-- <dependency>{CLIENT}<version>2.0.1</version></dependency> -->"), []),
+        (
+            a_pom(
+                "<dependency><artifactId>spring-kafka</artifactId><version>3.1.0</version>"
+                f"<exclusions><exclusion>{CLIENT}</exclusion></exclusions></dependency>"
+            ),
+            [],
+        ),
+        (a_pom(f"<dependency scope='x'>{CLIENT}<version>\n 3.9.0 <!-- lts --></version></dependency>"), ["3.9.0"]),
+        (
+            a_pom(
+                f"<dependency>{CLIENT}</dependency>",
+                f"<dependencyManagement><dependency>{CLIENT}<version>3.9.0</version></dependency></dependencyManagement>",
+            ),
+            ["3.9.0"],
+        ),
+        (
+            a_pom(
+                f"<dependency>{CLIENT}<version>${{a}}</version></dependency>",
+                "<properties><a>${b}</a><b>3.9.0</b></properties>",
+            ),
+            ["3.9.0"],
+        ),
+        (
+            a_pom(
+                f"<dependency>{CLIENT}<version>${{a}}</version></dependency>", "<properties><a>${a}</a></properties>"
+            ),
+            [""],
+        ),
+        (a_pom(f"<dependency>{CLIENT}<version>${{parent}}</version></dependency>"), [""]),
+    ],
+    ids=["comment", "exclusion", "attribute", "managed", "property of a property", "property of itself", "parent"],
+)
+def test_a_pom_is_read_as_xml(pom: str, versions: list[str]):
+    """What Maven would build counts; a version that stands elsewhere is not known."""
+    assert read("pom.xml", pom) == [("kafka-clients", version) for version in versions]
+
+
+@pytest.mark.parametrize("unit", ["<!--", "<dependency>", "<a>", "<a", "<properties>"])
+def test_a_pom_that_never_ends_is_one_error(unit: str):
+    """Reading takes time in proportion to the file: a search for each end took minutes of 300 kB."""
+    with pytest.raises(ConfigError, match=r"pom\.xml.*not the XML of a pom"):
+        read("pom.xml", unit * 80_000)
+
+
+def test_entities_of_a_pom_do_not_grow():
+    """Each stands for ten of the one before."""
+    laughs = "".join(f"<!ENTITY l{n} '{f'&l{n - 1};' * 10}'>" for n in range(1, 12))
+    with pytest.raises(ConfigError, match="not the XML of a pom"):
+        read("pom.xml", f"<!DOCTYPE p [<!ENTITY l0 'ha'>{laughs}]><project>&l11;</project>")

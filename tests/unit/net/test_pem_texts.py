@@ -79,6 +79,10 @@ def test_a_file_with_one_line_is_read(tmp_path: Path) -> None:
     [
         (ROOT.partition("\n")[0], "no -----END line that fits .* the last ends with a backslash"),
         (on_one_line(ROOT, "\\\\n"), "has a backslash and an n where a line ends"),
+        (
+            "-----BEGIN X-----\n" * 30_000,
+            "no -----END line that fits",
+        ),  # two minutes where each begin searches to the end
         ("-----BEGIN X----- Proc-Type: 4,ENCRYPTED AAAA -----END X-----", "on one line whose headers do not end"),
     ],
 )
