@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyspark
-from fleet import clocked, of_cores
+from fleet import bare, clocked, of_cores
 from local_spark import local_spark
-from measuring import Row, Sample, Section, announce, at_most, each, take_turns
+from measuring import Row, Sample, Section, announce, at_most, beside, each, take_turns
 from pyspark.sql import functions as f
 from request_logs import Mix, made_lines
 
@@ -73,7 +73,10 @@ NOTES: Final = (
         "A run reads one new file of each of three brokers. Its time is that of `fleet run --once` in a Spark that "
         "runs already; the peer is the same at the beginning. Files that were read stay where they are."
     ),
-    f"A small file has {LINES_A_FILE} lines, and a large one a thousand times as many. Both are read into all tables.",
+    (
+        f"A small file has {LINES_A_FILE} lines, and a large one a thousand times as many. Both are read into all "
+        "tables; a bare from_json shows what small files cost Spark itself."
+    ),
 )
 
 
@@ -182,6 +185,7 @@ def small_files(spark: SparkSession, folder: Path) -> list[Row]:
     for name, files in (("small", FILES), ("large", large)):
         write_files(folder / name, files, FILES * LINES_A_FILE // files)
     took = {name: (clocked(partial(ingest, spark, folder, name)),) for name in ("large", "small")}
+    of_bare = {name: (clocked(partial(bare, spark, folder / name)),) for name in ("large", "small")}
     words = f"{FILES:,} files of {LINES_A_FILE} lines, {of_cores(CORES)}"
     return [
         at_most(
@@ -189,7 +193,12 @@ def small_files(spark: SparkSession, folder: Path) -> list[Row]:
             words,
             Sample("small files", "s", took["small"]),
             Sample(f"the same bytes in {large} files", "s", took["large"]),
-        )
+        ),
+        beside(
+            f"bare from_json, {words}",
+            Sample("bare from_json of small files", "s", of_bare["small"]),
+            Sample(f"of the same bytes in {large} files", "s", of_bare["large"]),
+        ),
     ]
 
 

@@ -71,7 +71,7 @@ class Piece(NamedTuple):
 
 def pieces_of(file: LogFile) -> list[Piece]:
     """Cut a large file of plain text into pieces. Another one cannot be cut."""
-    if _format(file):
+    if _is_packed(file):
         return [Piece(file)]
     starts = range(0, max(file.size, 1), _PIECE)
     return [Piece(file, start, min(start + _PIECE, file.size)) for start in starts]
@@ -79,7 +79,7 @@ def pieces_of(file: LogFile) -> list[Piece]:
 
 def rest_of(file: LogFile, at: int) -> Piece:
     """Return the piece that begins where the reading of a file ended early."""
-    if not file.size or _format(file):
+    if not file.size or _is_packed(file):
         return Piece(file, at)
     return Piece(file, at, min(at - at % _PIECE + _PIECE, file.size))
 
@@ -95,10 +95,11 @@ def read_piece(piece: Piece) -> Iterator[pa.RecordBatch | Unreadable]:
 
     Lines before ``start`` belong to the piece before, and only say what the first one goes on with.
     """
-    found = _format(piece.file)
-    cutter = _Cutter(0 if found else max(piece.start - _HEADER, 0))
+    cutter = _Cutter(0)
     try:
         with open_log(piece.file) as file:
+            found = _format(file, piece.file.path)
+            cutter = _Cutter(0 if found else max(piece.start - _HEADER, 0))
             file.seek(cutter.at)
             for batch in _cut(cutter, _text(file, found), piece.end):
                 yield from _within(piece, batch)
@@ -121,12 +122,13 @@ def content_of(file: LogFile) -> str | None:
     That of a short text, which may be the same as another one, has its length. None for an empty one, for one that
     cannot be read, and for a segment of `featuregate_fleet.files.segments`, whose name no other file ever has.
     """
-    found = _format(file)
-    if found not in {None, _GZIP} or _SEGMENT.fullmatch(file.path.rpartition("/")[2]):
+    if _SEGMENT.fullmatch(file.path.rpartition("/")[2]):
         return None
     try:
-        head = _beginning(file, _BEGINNING)
+        head, found = _beginning(file, _BEGINNING)
     except (OSError, EOFError, zlib.error):  # its reader says so
+        return None
+    if found not in {None, _GZIP}:
         return None
     short = f"{SHORT}{len(head)}" if len(head) < _BEGINNING else ""
     return sha256(head).hexdigest() + short + (COMPRESSED if found else "") if head else None
@@ -138,21 +140,21 @@ def has_grown_from(before: str, file: LogFile) -> bool:
     if not short:
         return file.content == before
     try:
-        return sha256(_beginning(file, int(length))).hexdigest() == text
+        return sha256(_beginning(file, int(length))[0]).hexdigest() == text
     except (OSError, EOFError, zlib.error):  # it has changed since its content was asked for
         return False
 
 
-def _beginning(file: LogFile, length: int) -> bytes:
-    """Return the first bytes of a text, decompressed."""
+def _beginning(file: LogFile, length: int) -> tuple[bytes, str | None]:
+    """Return the first bytes of a text, decompressed where that can be, and the format of the file."""
     head = b""
-    compressed = _format(file) == _GZIP
     with open_log(file) as opened:
-        for part in _inflated(opened) if compressed else (opened.read(length),):
+        found = _format(opened, file.path)
+        for part in _inflated(opened) if found == _GZIP else (opened.read(length),):
             head += part
             if len(head) >= length:
                 break
-    return head[:length]
+    return head[:length], found
 
 
 def pieces_behind(file: LogFile, at: int) -> list[Piece]:
@@ -165,11 +167,9 @@ def pieces_behind(file: LogFile, at: int) -> list[Piece]:
 def begins_with(file: LogFile, text: bytes) -> bool:
     """Return whether the text of a file begins so; False for a file that cannot be read."""
     try:
-        with open_log(file) as opened:
-            begun = next(_inflated(opened), b"") if _format(file) else opened.read(len(text))
+        return _beginning(file, len(text))[0] == text
     except (OSError, EOFError, zlib.error):  # its reader says so
         return False
-    return begun.startswith(text)
 
 
 def _cut(cutter: _Cutter, blocks: Iterator[bytes | memoryview], end: int | None) -> Iterator[pa.RecordBatch]:
@@ -182,18 +182,26 @@ def _cut(cutter: _Cutter, blocks: Iterator[bytes | memoryview], end: int | None)
         raise EOFError(f"the file was cut to {cutter.at} bytes after it was listed")
 
 
-def _format(file: LogFile) -> str | None:
-    """Return the format of a file, by its first bytes or its name; None for plain text.
+def _is_packed(file: LogFile) -> bool:
+    """Return whether a file is anything but plain text; False for one that cannot be read."""
+    if file.content is not None:
+        return file.content.endswith(COMPRESSED)
+    try:
+        with open_log(file) as opened:
+            return _format(opened, file.path) is not None
+    except OSError:  # its reader says so
+        return False
+
+
+def _format(opened: IO[bytes], path: str) -> str | None:
+    """Return the format of a file, by its first bytes or its name; None for plain text. It is then at its beginning.
 
     Another format that is read as plain text has lines of no logger, and no request would be missing.
     """
-    try:
-        with open_log(file) as opened:
-            head = opened.read(_LONGEST_MARK)
-    except OSError:  # its reader says so
-        return None
+    head = opened.read(_LONGEST_MARK)
+    opened.seek(0)
     found = next((name for mark, name in _FORMATS.items() if head.startswith(mark)), None)
-    return found or (_GZIP if file.path.endswith(".gz") else None)
+    return found or (_GZIP if path.endswith(".gz") else None)
 
 
 def _text(file: IO[bytes], found: str | None) -> Iterator[bytes | memoryview]:

@@ -20,7 +20,7 @@ from featuregate.files import local_path, replace_file
 from featuregate_fleet.errors import StorageFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 class _Store(NamedTuple):
@@ -164,16 +164,15 @@ def listing(folder: Path) -> dict[str, tuple[int, object]]:
     return {name.removeprefix(root): _stamp_of(about) for name, about in found.items()}
 
 
-def sizes_below(folder: Path) -> dict[str, int]:
-    """Return the size of each file below a folder, by its path there. Links of this machine are left out."""
+def sizes_below(folder: Path) -> Iterator[tuple[str, int]]:
+    """Yield the path of each file below a folder, and its size. Links of this machine are left out."""
     if not is_local(folder):
-        return {path: size for path, (size, _) in listing(folder).items()}
-    found = {}
+        yield from ((path, size) for path, (size, _) in listing(folder).items())
+        return
     for place, _, names in os.walk(folder):
         for path in (Path(place, name) for name in names):
             if not path.is_symlink() and (stamp := _stamp(path)) is not None:
-                found[path.relative_to(folder).as_posix()] = stamp[0]
-    return found
+                yield path.relative_to(folder).as_posix(), stamp[0]
 
 
 def modified_at(path: Path) -> datetime:

@@ -13,6 +13,7 @@ from weakref import finalize
 from pyspark.sql import functions as f
 
 from featuregate_fleet.evidence.paths import LogFile, LogTimes, broker_of, log_file
+from featuregate_fleet.files.opening import look_at_each
 from featuregate_fleet.files.pieces import COMPRESSED, SHORT, content_of, has_grown_from
 from featuregate_fleet.files.storage import path_in_uri, replace_text, stamps_below, uri_of
 from featuregate_fleet.stream.left_out import left_out
@@ -67,6 +68,15 @@ class _Accounted(NamedTuple):
     """The newest one in the list."""
     left_out: list[str]
     """The files up to there that are in no table: those behind links."""
+
+
+class _Known(NamedTuple):
+    """A file that may have another content than the one that was read."""
+
+    path: str
+    content: str | None
+    """The one that was read; None for a file that was forgotten."""
+    stamp: tuple[int, object]
 
 
 class ReadFiles:
@@ -158,17 +168,17 @@ class ReadFiles:
         Also those with the name of one that was forgotten: Spark takes them for the files that it has listed before.
         """
         stamps = stamps_below(logs)
-        found = [
-            file
+        known = [
+            _Known(path, content, stamp)
             for path, content, size, looked_at, time in self._known_contents()
             if (stamp := stamps(path)) is not None and self._is_new(path, size, looked_at, time, stamp)
-            if (file := _another(logs, path, content, stamp, stamps, times)) is not None
         ]
         for (uri,) in self._files.execute(_COME_BACK).fetchall():
             path = log_file(path_in_uri(logs), uri, 0).path
-            if (stamp := stamps(path)) is not None and (file := _another(logs, path, None, stamp, stamps, times)):
-                found.append(file)
-        return sorted(found)
+            if (stamp := stamps(path)) is not None:
+                known.append(_Known(path, None, stamp))
+        found = look_at_each(lambda one: _another(logs, one, stamps, times), known)
+        return sorted(file for file in found if file is not None)
 
     def _known_contents(self) -> Iterator[tuple[str, str, int, str | None, int | None]]:
         last = ""
@@ -289,13 +299,12 @@ def text_of(content: str | None) -> str | None:
 
 def _another(
     logs: Path,
-    path: str,
-    before: str | None,
-    stamp: tuple[int, object],
+    known: _Known,
     stamps: Callable[[str], tuple[int, object] | None],
     times: Mapping[str, LogTimes],
 ) -> LogFile | None:
     """Return the file that has the name of another or a forgotten one; None where it is the same, or has grown."""
+    path, before, stamp = known
     file = log_file(path_in_uri(logs), uri_of(logs / path), stamp[0], times)
     file = file._replace(content=content_of(file))
     if file.content is None:  # damaged, or empty, or renamed just now

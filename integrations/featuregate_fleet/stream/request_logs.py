@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import threading
 from hashlib import sha256
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import PySparkException
@@ -17,9 +18,9 @@ from pyspark.sql import functions as f
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, LogFile, LogTimes, log_file
-from featuregate_fleet.files.opening import is_behind_link
+from featuregate_fleet.files.opening import is_behind_link, look_at_each
 from featuregate_fleet.files.pieces import Piece, as_it_is, content_of, pieces_behind
-from featuregate_fleet.files.storage import path_in_uri, spark_path
+from featuregate_fleet.files.storage import path_in_uri, sizes_below, spark_path
 from featuregate_fleet.stream.checkpoints import write_batches
 from featuregate_fleet.stream.parsed import parse_files, write_parsed
 from featuregate_fleet.stream.read_files import ReadFiles
@@ -32,8 +33,14 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.evidence.unread import MissingRequests
 
-_FILES_IN_A_BATCH: Final = 256
-"""A micro-batch costs three seconds of processor time in addition to its lines."""
+_FILES_IN_A_BATCH: Final = (256, 2560)
+"""At least and at most: a micro-batch costs three seconds of processor time in addition to its lines."""
+_BYTES_IN_A_BATCH: Final = 2**28
+"""Of small files, of which a micro-batch has more: a run that is told to stop ends between two micro-batches."""
+_SAMPLE: Final = 1000
+"""Files whose sizes say whether files are small."""
+_LISTED: Final = 100_000
+"""Files that Spark keeps from one look at the folder for later micro-batches, some hundred bytes each."""
 _PATTERN: Final = re.compile(r"[\\*?\[\]{}]")
 """What has a meaning in the patterns of Hadoop's file systems."""
 
@@ -87,7 +94,8 @@ def drain(
 
     try:
         read = ReadFiles.of(tables) if files is None else files
-        write_batches(_files(spark, spark_path(logs)), checkpoint, write)
+        sizes = [size for _, size in islice(sizes_below(logs), _SAMPLE)]
+        write_batches(_files(spark, spark_path(logs), files_in_a_batch(sizes)), checkpoint, write)
         missed = read.missed(checkpoint)
         if gone := _gone_files(missed, logs, times):
             parse(gone, [Piece(file) for file in gone], _batch_of("missed", missed, read))  # one of them may be back
@@ -101,13 +109,22 @@ def drain(
         raise TablesBroken(f"the stream over {logs} failed: {cause_of(error)}") from error
 
 
+def files_in_a_batch(sizes: Sequence[int]) -> int:
+    """Return how many files a micro-batch has, by the sizes of some of them."""
+    least, most = _FILES_IN_A_BATCH
+    mean = max(sum(sizes), 1) / max(len(sizes), 1)
+    return round(min(max(least, _BYTES_IN_A_BATCH / mean), most))
+
+
 def _new_files(listed: Sequence[LogFile], logs: Path, read: ReadFiles, batch: BatchId) -> list[LogFile]:
     """Return the files that no other query has read, with their contents. The run names those behind links.
 
     The rows of other queries do not change any more: a micro-batch that runs again leaves out the same files.
     """
-    new = [file for file in sorted(listed) if not read.has_of_others(file.uri, batch.query_id)]
-    return [file._replace(content=content_of(file)) for file in new if not is_behind_link(logs, file.path)]
+    others = [file for file in sorted(listed) if not read.has_of_others(file.uri, batch.query_id)]
+    new = [file for file in others if not is_behind_link(logs, file.path)]
+    contents = look_at_each(content_of, new)
+    return [file._replace(content=content) for file, content in zip(new, contents, strict=True)]
 
 
 def _gone_files(uris: Sequence[str], logs: Path, times: Mapping[str, LogTimes]) -> list[LogFile]:
@@ -133,13 +150,14 @@ def _unread(files: Sequence[LogFile], read: ReadFiles, logs: Path) -> list[Piece
     return [piece for file in files for piece in pieces_behind(file, read.read_up_to(file, logs))]
 
 
-def _files(spark: SparkSession, root: str) -> DataFrame:
+def _files(spark: SparkSession, root: str, in_a_batch: int) -> DataFrame:
     """Return a stream of the files below a folder: their URIs and sizes. Spark takes its path for a pattern."""
     files = (
         spark.readStream.format("binaryFile")
         .schema("path string, modificationTime timestamp, length long, content binary")
         .option("recursiveFileLookup", "true")
-        .option("maxFilesPerTrigger", _FILES_IN_A_BATCH)
+        .option("maxFilesPerTrigger", in_a_batch)
+        .option("maxCachedFiles", _LISTED)
         # By default Spark skips a file that is a week older than the newest one it has seen, and says nothing.
         .option("maxFileAge", "36500d")
         .load(_PATTERN.sub(r"\\\g<0>", root))

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _SESSION_SETTINGS: Final = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",  # of the log's files; 50 by default, for tables of other sizes
+    # Files of a micro-batch are listed in as many tasks: one for each, as by default, takes longer than to read it.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "32",
     "spark.sql.files.ignoreMissingFiles": "true",  # a file may vanish: see request_logs
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",  # lines of 10 kB and more have to fit into a worker
     "spark.sql.session.timeZone": "UTC",

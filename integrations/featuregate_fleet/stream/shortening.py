@@ -64,7 +64,7 @@ def gone_files(tables: Tables, logs: Path) -> Column:
 
 
 def _needed(tables: Tables, logs: Path) -> _Needed:
-    read, there, root = ReadFiles.of(tables), sizes_below(logs), path_in_uri(logs)
+    read, there, root = ReadFiles.of(tables), dict(sizes_below(logs)), path_in_uri(logs)
     new = [log_file(root, uri_of(logs / path), size) for path, size in there.items() if not read.has_path(path)]
     again = tables.read("quarantine").where(f.col("reason").isin(*OF_FILES)).select("path").distinct().collect()
     paths = frozenset({*there, *(row["path"] for row in again)})

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).parents[3]
-FILES, LINES = 700, 5
+FILES, LINES = 6000, 2
 """More files than two micro-batches take."""
 HOSTS = ("127.0.0.1", "127.0.0.2")
 ALLOCATION = {

@@ -145,6 +145,25 @@ def test_a_log_of_a_storage_is_read_like_one_of_a_disk(lake: Path, tmp_path: Pat
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("name", ["a.log", "a.log.gz"])
+def test_each_look_opens_a_file_of_a_storage_once(lake: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A storage answers after some tens of milliseconds, and there may be very many small files."""
+    path = lake / "1" / name
+    path.write_bytes(gzip.compress(b"line\n") if name.endswith("gz") else b"line\n")
+    file, times, opened = log_file(path_in_uri(lake), uri_of(path), path.stat().st_size), [0], type(lake).open
+
+    def counted(path: Path, *arguments: object) -> object:
+        times[0] += 1
+        return opened(path, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(lake), "open", counted)
+    file = file._replace(content=content_of(file))
+    (piece,) = pieces_of(file)
+    (lines,) = read_piece(piece)
+    assert lines["value"].to_pylist() == ["line"]
+    assert times == [2]  # for its content and for its lines
+
+
 def test_the_time_of_a_file_is_a_number_where_a_new_name_changes_it(lake: Path) -> None:
     """HDFS keeps it: a file of that size and an older time may be another one, and is opened."""
     path = lake / "1" / "a.log"
