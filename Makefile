@@ -94,10 +94,10 @@ fuzz: $(READY) ## mutants of what peers send, for MINUTES=10 (ONLY="log line", S
 	PYTHONPATH=tests $(BIN)/python -m fuzzing --ledger docs/fuzz.jsonl --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
 
 .PHONY: mutants
-mutants: $(READY) ## small changes of the code of a room that decides, which its unit tests have to notice (ROOM=gating ONLY=latches); writes docs/mutants.*
+mutants: $(READY) ## small changes of the code of a room that decides, which its unit tests have to notice (ROOM=gating, ONLY=latches, or SAMPLE=200 at random, SEED=7); writes docs/mutants.*
 	@$(BIN)/python -c 'import mutmut' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--require-hashes -r requirements/mutants.txt
-	$(BIN)/python scripts/mutants.py $(ROOM) $(ONLY)
+	$(BIN)/python scripts/mutants.py $(ROOM) $(ONLY) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
 .PHONY: docs
 docs: $(READY) ## build the documentation into docs/_build/html, warnings are errors

@@ -4,24 +4,32 @@
 
     $ make mutants ROOM=gating
     $ make mutants ROOM=gating ONLY=latches
+    $ make mutants ROOM=gating SAMPLE=200 SEED=7
 
-mutmut makes the mutants and runs the tests, in a copy of the checkout below ``build/mutants``. A run appends a line to
-``docs/mutants.jsonl`` and writes ``docs/mutants.md``. It ends with 1 if fewer than 95 % of the mutants were killed, or
-if one survived without a reason in ``docs/mutants.toml``.
+mutmut makes the mutants and runs the tests, in a copy of the checkout below ``build/mutants``. A large room takes
+hours, and a random sample of its mutants some minutes. A run appends a line to ``docs/mutants.jsonl`` and writes
+``docs/mutants.md``. It ends with 1 if fewer than 95 % of the mutants were killed, or if one survived without a reason
+in ``docs/mutants.toml``.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
 import tomllib
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 LEDGER: Final = ROOT / "docs/mutants.jsonl"
@@ -30,6 +38,9 @@ PAGE: Final = ROOT / "docs/mutants.md"
 FEWEST_KILLED: Final = 0.95
 NOTICED: Final = ("killed", "timeout")
 """A test that runs without end has noticed the change as well."""
+MUTATED: Final = "mutants/integrations"
+NO_MUTANT: Final = "of.no.module__mutmut_0"
+NOT_TRIED: Final = "not checked"
 COPIED: Final = ("featuregate", "integrations", "tests", "scripts", "docs", "examples", "pyproject.toml", "README.md")
 
 
@@ -64,28 +75,27 @@ class Survivor(NamedTuple):
         return f"{self.function}: {self.added}"
 
 
-def main(room: str, module: str = "") -> int:
-    """Run all mutants of a room, or of one of its modules, and write what survived."""
-    if room == "--page":
-        write_page()
-        return 0
-    if room not in ROOMS:
-        print(f"make mutants ROOM=...: one of {' '.join(ROOMS)}", file=sys.stderr)
-        return 2
+def main(room: str, module: str, sample: int | None, seed: int) -> int:
+    """Run the mutants of a room, or of one of its modules, or a sample of these, and write what survived."""
     name = f"{room}/{module}" if module else room
     commit = commit_of_checkout()
     work = prepare(room, module)
-    mutmut(work, "run", "--max-children", str(os.cpu_count() or 1))
-    counts = Counter(status for _, status in results(work, "--all", "true"))
-    survivors = [survivor(work, name) for name, status in results(work) if status not in NOTICED]
+    made = mutants_of(work) if sample else []
+    tried = random.Random(seed).sample(made, min(sample or 0, len(made)))  # noqa: S311 - not a secret
+    print(f"{name}: {f'{len(tried):,} of {len(made):,} mutants, SEED={seed}' if tried else 'all mutants'}", flush=True)
+    mutmut(work, "run", "--max-children", str(os.cpu_count() or 1), *tried)
+    counts = Counter(status for _, status in results(work, "--all", "true") if status != NOT_TRIED)
+    survivors = [survivor(work, one) for one, status in results(work) if status not in (*NOTICED, NOT_TRIED)]
     noticed = sum(counts[status] for status in NOTICED)
-    append(name, commit, counts.total(), noticed, survivors)
+    append(name, commit, len(made) or counts.total(), counts.total(), noticed, survivors)
     reasons = tomllib.loads(REASONS.read_text())
     unexplained = [one for one in survivors if one.key not in reasons]
     for one in unexplained:
         print(f"survived in {one.function}\n  - {one.removed}\n  + {one.added}")
     share = noticed / counts.total()
-    print(f"{name}: {counts.total():,} mutants, {share:.1%} killed, {len(unexplained)} survivors without a reason")
+    print(
+        f"{name}: {counts.total():,} mutants tried, {share:.1%} killed, {len(unexplained)} survivors without a reason"
+    )
     return 1 if unexplained or share < FEWEST_KILLED else 0
 
 
@@ -93,7 +103,9 @@ def prepare(room: str, module: str) -> Path:
     """Copy the checkout, and say in the copy what mutmut has to do."""
     work = ROOT / "build/mutants" / room
     shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
+    (work / MUTATED).mkdir(
+        parents=True
+    )  # before mutmut starts: Python never looks again at a folder that was not there
     for name in COPIED:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, work / name)
@@ -124,10 +136,19 @@ def prepare(room: str, module: str) -> Path:
 
 def mutmut(work: Path, *arguments: str, capture: bool = False) -> str:
     """Run a command of mutmut in the copy."""
-    environment = {**os.environ, "PYTHONPATH": str(work / "mutants/integrations")}  # mutmut adds the folder above it
+    environment = {**os.environ, "PYTHONPATH": str(work / MUTATED)}  # mutmut adds the folder above it
     command = [sys.executable, "-m", "mutmut", *arguments]
     done = subprocess.run(command, cwd=work, env=environment, text=True, capture_output=capture, check=True)  # noqa: S603
     return done.stdout or ""
+
+
+def mutants_of(work: Path) -> list[str]:
+    """Make the mutants, and return their names in order."""
+    with suppress(subprocess.CalledProcessError):  # mutmut makes all of them before it says that there is no such one
+        mutmut(work, "run", NO_MUTANT, capture=True)
+    made = sorted(name for name, _ in results(work, "--all", "true"))
+    assert made, "mutmut says why: run it without a sample"
+    return made
 
 
 def results(work: Path, *options: str) -> list[tuple[str, str]]:
@@ -154,13 +175,14 @@ def commit_of_checkout() -> str:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
 
 
-def append(room: str, commit: str, mutants: int, killed: int, survivors: list[Survivor]) -> None:
+def append(room: str, commit: str, mutants: int, tried: int, killed: int, survivors: list[Survivor]) -> None:
     """Add a run to the ledger, and write the page anew."""
     line = {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "commit": commit,
         "room": room,
         "mutants": mutants,
+        "tried": tried,
         "killed": killed,
         "survived": [one.key for one in survivors],
     }
@@ -175,7 +197,8 @@ def write_page() -> None:
     newest = {run["room"]: run for run in runs}
     reasons = tomllib.loads(REASONS.read_text())
     rows = [
-        f"| {run['room']} | {run['date']} | {run['commit']} | {run['mutants']} | {run['killed'] / run['mutants']:.1%} |"
+        f"| {run['room']} | {run['date']} | {run['commit']} | {run['mutants']:,} | {tried_in(run):,} "
+        f"| {run['killed'] / tried_in(run):.1%} |"
         for run in newest.values()
     ]
     left = [
@@ -186,6 +209,12 @@ def write_page() -> None:
     PAGE.write_text("\n".join([HEAD, *rows, SURVIVORS, *left, ""]))
 
 
+def tried_in(run: dict[str, Any]) -> int:
+    """Return how many mutants a run has tried: the first ones tried all."""
+    tried: int = run.get("tried", run["mutants"])
+    return tried
+
+
 HEAD: Final = """\
 # Mutants
 
@@ -193,8 +222,8 @@ HEAD: Final = """\
 tests of the room with each change. A change that no test notices has survived, and needs a test, or a reason in
 [mutants.toml](mutants.toml). The newest run of each room:
 
-| room | date | commit | mutants | killed |
-|---|---|---|---|---|"""
+| room | date | commit | mutants | tried | killed of these |
+|---|---|---|---|---|---|"""
 SURVIVORS: Final = """
 ## What survived
 
@@ -202,5 +231,19 @@ SURVIVORS: Final = """
 |---|---|---|"""
 
 
+def arguments(words: Sequence[str]) -> argparse.Namespace:
+    """Return what the command line says."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("room", choices=ROOMS)
+    parser.add_argument("module", nargs="?", default="", help="one module of the room, such as latches")
+    parser.add_argument("--sample", type=int, help="so many mutants, chosen at random")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of the choice")  # noqa: S311
+    return parser.parse_args(words)
+
+
 if __name__ == "__main__":
-    sys.exit(main(*(sys.argv[1:] or [""])))
+    if sys.argv[1:] == ["--page"]:
+        write_page()
+    else:
+        said = arguments(sys.argv[1:])
+        sys.exit(main(said.room, said.module, said.sample, said.seed))

@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import size
 
 import featuregate
 
@@ -173,6 +174,12 @@ def test_no_registry_host_is_written_down() -> None:
     )
     pattern = re.compile("|".join(hosts).encode())
     assert not [str(path) for path in tracked_files() if pattern.search(path.read_bytes())]
+
+
+def test_no_module_of_source_is_long() -> None:
+    """`make size` lists long test modules, too."""
+    long = [path for path, lines in size._lines("featuregate", "integrations").items() if lines > size.LONG]
+    assert long == []
 
 
 def test_locks_pin_every_package_with_hashes() -> None:
