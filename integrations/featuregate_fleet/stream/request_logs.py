@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _FILES_IN_A_BATCH: Final = (256, 2560)
 """At least and at most: a micro-batch costs three seconds of processor time in addition to its lines."""
 _BYTES_IN_A_BATCH: Final = 2**28
-"""Of small files, of which a micro-batch has more: a run that is told to stop ends between two micro-batches."""
+"""Of small files, of which a micro-batch has more: a run that is to stop ends its micro-batch first."""
 _SAMPLE: Final = 1000
 """Files whose sizes say whether files are small."""
 _LISTED: Final = 100_000
