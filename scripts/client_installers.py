@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from client_brokers import MECHANISMS
 
-from featuregate.jars.maven import Download, fetched
-from featuregate.jars.verified import verified_resolver
+from featuregate.jars.maven import Download, fetched, verified_resolver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

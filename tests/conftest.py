@@ -13,7 +13,7 @@ import pytest
 from coverage import Coverage
 from hypothesis import HealthCheck, Phase, settings
 
-from featuregate.testing.local_kafka.class_archives import options_to_read
+from featuregate.testing.local_kafka.java import options_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

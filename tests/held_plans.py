@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.admin import update_messages
-from featuregate.testing.simulator.kraft.java_maps import in_map_order
+from featuregate.testing.simulator.kraft.controller import in_map_order
 
 if TYPE_CHECKING:
     from featuregate.admin.plans import Plan

@@ -151,10 +151,10 @@ class LogLevels:
         return level
 
     async def _ask(self, node: Node, request: Any) -> Any:
-        from featuregate.net.node_connection import connect  # noqa: PLC0415 - see featuregate.admin.client
+        from featuregate.net.cluster_metadata import connect_to_node  # noqa: PLC0415 - see featuregate.admin.client
 
         assert self._brokers is not None, "nodes come from the list"
-        with await connect(self._settings, self._brokers, node) as connection:
+        with await connect_to_node(self._settings, self._brokers, node) as connection:
             return await connection.request(request)
 
 

@@ -38,8 +38,8 @@ async def fetch_quorum(settings: Settings) -> Quorum | None:
 
 
 async def _fetch(settings: Settings, deadline: float) -> Quorum:
-    from featuregate.net.cluster_metadata import fetch_broker_list  # noqa: PLC0415 - see featuregate.admin.client
-    from featuregate.net.node_connection import connect  # noqa: PLC0415 - likewise
+    # They are imported here for the reason in featuregate.admin.client.
+    from featuregate.net.cluster_metadata import connect_to_node, fetch_broker_list  # noqa: PLC0415
     from featuregate.wire.quorum import DescribeQuorumRequest  # noqa: PLC0415 - likewise
 
     broker_list = (await fetch_broker_list(settings, None, deadline)).broker_list
@@ -47,7 +47,7 @@ async def _fetch(settings: Settings, deadline: float) -> Quorum:
     problem: FeatureGateError = broker_error(_UNKNOWN_SERVER_ERROR, "no node was asked")
     for node in nodes[:_NODES]:
         try:
-            with await connect(settings, broker_list, node) as connection:
+            with await connect_to_node(settings, broker_list, node) as connection:
                 return _quorum(await connection.request(DescribeQuorumRequest()))
         except UnsupportedVersion:
             raise

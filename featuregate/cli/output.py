@@ -7,9 +7,12 @@ import os
 import re
 import select
 import sys
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from featuregate.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PROGRAM: Final = "featuregate"
 OUTPUT_ERRORS: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -59,3 +62,12 @@ def hide_userinfo(message: str) -> str:
 def supports_colour(stream: TextIO) -> bool:
     """Return whether to use colour: only on a terminal, and not where NO_COLOR is set (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+_GAP: Final = "  "
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a line for each row, with cells padded to the width of their column and without trailing blanks."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -8,7 +8,6 @@ A package declares an entry point of the group ``featuregate.commands``. Its nam
 
 from __future__ import annotations
 
-from featuregate.cli.arguments.command_help import CommandHelp
 from featuregate.cli.arguments.options import (
     add_cluster_options,
     add_gates,
@@ -19,9 +18,10 @@ from featuregate.cli.arguments.options import (
 from featuregate.cli.cluster import configuration, discover_view, excluded_apis, silence_log
 from featuregate.cli.exit_codes import FAILED, INTERNAL, INTERRUPTED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.gates import gate_requirements
-from featuregate.cli.output import print_message
+from featuregate.cli.output import aligned, print_message
 from featuregate.cli.plugin_protocols import (
     Announcer,
+    CommandHelp,
     Diagnosis,
     EvidenceCheck,
     EvidenceFinding,
@@ -29,7 +29,6 @@ from featuregate.cli.plugin_protocols import (
     GateOpens,
     Plugin,
 )
-from featuregate.cli.tables import aligned
 from featuregate.printable import printable
 
 __all__ = [

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from featuregate.admin.updates import Update
-    from featuregate.cli.arguments.command_help import CommandHelp
     from featuregate.usage.announcement import Announcement
 
 
@@ -115,3 +114,21 @@ class EvidenceCheck(Protocol):
             The evidence cannot be read, or is of a cluster with another id.
         """
         ...
+
+
+class CommandHelp(NamedTuple):
+    """The help of one command."""
+
+    summary: str
+    """For the list of commands."""
+    description: str
+    """The first paragraphs of the command's own page."""
+    examples: tuple[str, ...]
+    """Argument lists, without the name of the program."""
+    exit_codes: str
+
+    @property
+    def epilog(self) -> str:
+        """The examples and the exit codes."""
+        examples = "\n".join(f"  featuregate {example}" for example in self.examples)
+        return f"examples:\n{examples}\n\nexit codes: {self.exit_codes}"

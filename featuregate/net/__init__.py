@@ -1,9 +1,8 @@
 """Connections to brokers: TCP, TLS, SASL and time limits. This package moves bytes and decides nothing.
 
 - `featuregate.net.probe` sends ApiVersions to every node of a cluster;
-- `featuregate.net.cluster_metadata` fetches the list of these nodes;
+- `featuregate.net.cluster_metadata` fetches the list of these nodes, and connects to one of them;
 - `featuregate.net.controller` sends a request to the active controller;
-- `featuregate.net.node_connection` connects to one node, which then takes requests;
 - `featuregate.net.sasl` authenticates a connection;
 - `featuregate.net.connection` is one connection: open, negotiate, request, close;
 - `featuregate.net.dial`, `featuregate.net.carrier` and `featuregate.net.tls` are its parts.

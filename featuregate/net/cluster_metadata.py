@@ -1,4 +1,4 @@
-"""Fetch the broker list of a cluster from one of its nodes.
+"""Fetch the broker list of a cluster from one of its nodes, and connect to a node of the list.
 
 The request is DescribeCluster where the node supports it (2.8 and newer, KIP-700), and Metadata elsewhere.
 """
@@ -23,7 +23,7 @@ from featuregate.errors import (
     UnsupportedVersion,
 )
 from featuregate.kafka_errors import broker_error
-from featuregate.net.connections import Connect, authenticate, new_connection
+from featuregate.net.connections import Connect, authenticate, new_connection, open_negotiated
 from featuregate.net.race import race
 from featuregate.printable import shown
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, Node
@@ -250,3 +250,22 @@ def _broker_list(
 def _is_name(text: str) -> bool:
     """Refuse text that is too long for the resolver, or that would garble a log or a terminal."""
     return len(text) <= _LONGEST_NAME and text.isprintable()
+
+
+async def connect_to_node(settings: Settings, broker_list: BrokerList, node: Node) -> Connection:
+    """Return a connection that is negotiated and authenticated; the caller closes it.
+
+    Raises
+    ------
+    FeatureGateError
+        No connection in time, another node or role than expected, no authentication. The connection is closed.
+    """
+    address = address_of(node)
+    connection, negotiated = await open_negotiated(address, settings, expected_node(broker_list, node))
+    try:
+        check_role(address, settings, negotiated)
+        await authenticate(connection, settings)
+    except BaseException:
+        connection.close()
+        raise
+    return connection

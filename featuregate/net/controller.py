@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from featuregate.errors import FeatureGateError, NetError, RemoteWireError, TimedOut
 from featuregate.kafka_errors import NOT_CONTROLLER, broker_error
-from featuregate.net.cluster_metadata import BrokerList, fetch_broker_list
-from featuregate.net.node_connection import connect
+from featuregate.net.cluster_metadata import BrokerList, connect_to_node, fetch_broker_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +85,7 @@ async def ask_controller(
 
 async def _ask(settings: Settings, broker_list: BrokerList, make: Callable[[int], Request[R]], deadline: float) -> R:
     node = _controller(broker_list)
-    with await connect(settings, broker_list, node) as connection:
+    with await connect_to_node(settings, broker_list, node) as connection:
         seconds = min(_left(deadline), _REQUEST_TIMEOUT)
         if seconds <= 0:
             problem = f"the {settings.total_timeout:g} s in total have passed"

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from featuregate.errors import DiscoveryError, FeatureGateError, TimedOut
-from featuregate.net.answer_pool import AnswerPool
+from featuregate.budgets import MOST_POLL_ELEMENTS
+from featuregate.errors import DiscoveryError, FeatureGateError, RemoteWireError, TimedOut
 from featuregate.net.broker_configs import ConfigAnswer, fetch_configs
 from featuregate.net.cluster_metadata import (
     BrokerList,
@@ -27,7 +28,7 @@ from featuregate.net.shared_addresses import without_shared
 from featuregate.wire.api_versions import IDENTITY_FROM, ApiVersionsResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Hashable, Mapping
 
     from featuregate.config import Address, Settings
     from featuregate.wire.cluster import Node
@@ -211,3 +212,33 @@ def _result(
         seconds=seconds,
         peer=peer,
     )
+
+
+class AnswerPool:
+    """Takes the answers of one poll: those that are alike share their content, and all together have a budget."""
+
+    def __init__(self, most: int = MOST_POLL_ELEMENTS) -> None:
+        self._most = self._left = most
+        self._known: dict[Hashable, Mapping[Any, Any]] = {}
+
+    def shared(self, response: ApiVersionsResponse) -> ApiVersionsResponse:
+        """Return the answer with the objects of equal answers before it.
+
+        Raises
+        ------
+        RemoteWireError
+            The answers of this poll that are not alike have more API ranges and features than its budget.
+        """
+        api_ranges, supported, finalized = (
+            self._known.get(key := frozenset(content.items())) or self._new(key, content)
+            for content in (response.api_ranges, response.supported, response.finalized)
+        )
+        return replace(response, api_ranges=api_ranges, supported=supported, finalized=finalized)
+
+    def _new(self, key: Hashable, content: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        if len(content) > self._left:
+            problem = f"more than the {self._most} API ranges and features that are believed of one poll"
+            raise RemoteWireError(problem, "ApiVersions response", 0)
+        self._left -= len(content)
+        self._known[key] = content
+        return content

@@ -9,9 +9,8 @@ import featuregate as fg
 from featuregate import budgets
 from featuregate.config import Address
 from featuregate.errors import ConnectFailed, DiscoveryError, RemoteWireError
-from featuregate.net.answer_pool import AnswerPool
 from featuregate.net.cluster_metadata import BrokerList, _broker_list
-from featuregate.net.probe import ProbeResult
+from featuregate.net.probe import AnswerPool, ProbeResult
 from featuregate.polling.poll_state import PollState
 from featuregate.printable import some
 from featuregate.sources.brokers import broker_answers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from featuregate.cli.arguments.command_help import CommandHelp
+from featuregate.cli.plugin_protocols import CommandHelp
 
 DESCRIPTION: Final = """\
 Show what every broker of an Apache Kafka cluster can do, check requirements, and change finalized features.\

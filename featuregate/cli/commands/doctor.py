@@ -11,9 +11,13 @@ from featuregate.cli.cluster import configuration, has_cluster, settings_of, sil
 from featuregate.cli.diagnosis.clients import client_findings
 from featuregate.cli.diagnosis.cluster import broker_list_findings, cluster_findings
 from featuregate.cli.diagnosis.configs import CONFIGS, config_findings
-from featuregate.cli.diagnosis.configuration import configuration_findings, invalid_configuration
+from featuregate.cli.diagnosis.configuration import (
+    configuration_findings,
+    credential_findings,
+    invalid_configuration,
+    named_host_findings,
+)
 from featuregate.cli.diagnosis.connections import closing_findings, connection_findings, probe_bootstrap
-from featuregate.cli.diagnosis.credentials import credential_findings, named_host_findings
 from featuregate.cli.diagnosis.findings import DoctorFinding, worst_first
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.clients import installed

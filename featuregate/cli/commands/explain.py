@@ -10,7 +10,7 @@ from featuregate.catalog import close_to
 from featuregate.cli.cluster import has_cluster
 from featuregate.cli.commands import check
 from featuregate.cli.exit_codes import OK, CommandError
-from featuregate.cli.tables import aligned
+from featuregate.cli.output import aligned
 from featuregate.requirements import presets
 
 if TYPE_CHECKING:

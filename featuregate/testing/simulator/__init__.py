@@ -32,9 +32,9 @@ from featuregate.testing.simulator.events import (
     downgrade,
     upgrade,
 )
-from featuregate.testing.simulator.kraft.spec import KRaft
+from featuregate.testing.simulator.kraft.cluster import KRaft
 from featuregate.testing.simulator.script import Script, run
-from featuregate.testing.simulator.zookeeper.spec import ZooKeeper
+from featuregate.testing.simulator.zookeeper.cluster import ZooKeeper
 
 __all__ = [
     "Build",

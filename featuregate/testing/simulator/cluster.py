@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from featuregate.testing.simulator.events import ClusterEvent, UpdateFeatures
 from featuregate.testing.simulator.kraft import transitions as kraft
-from featuregate.testing.simulator.kraft.cluster import KRaftCluster
-from featuregate.testing.simulator.kraft.spec import KRaft
+from featuregate.testing.simulator.kraft.cluster import KRaft, KRaftCluster
 from featuregate.testing.simulator.zookeeper import transitions as zookeeper
-from featuregate.testing.simulator.zookeeper.cluster import ZooKeeperCluster
-from featuregate.testing.simulator.zookeeper.spec import ZooKeeper
+from featuregate.testing.simulator.zookeeper.cluster import ZooKeeper, ZooKeeperCluster
 from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest, UpdateFeaturesResponse
 
 if TYPE_CHECKING:

@@ -27,9 +27,9 @@ from featuregate.testing.simulator.events import (
     Tick,
     UpdateFeatures,
 )
-from featuregate.testing.simulator.kraft.spec import KRaft
+from featuregate.testing.simulator.kraft.cluster import KRaft
 from featuregate.testing.simulator.script import Script
-from featuregate.testing.simulator.zookeeper.spec import ZooKeeper
+from featuregate.testing.simulator.zookeeper.cluster import ZooKeeper
 
 try:
     from hypothesis import strategies as st

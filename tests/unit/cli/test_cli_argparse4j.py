@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featuregate.cli.kafka_features.argparse4j import COMMANDS, HelpRequested, UsageError, parse
-from featuregate.cli.kafka_features.help_text import help_text
+from featuregate.cli.kafka_features.command import help_text
 
 
 def message(line: str) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from featuregate.cli.diagnosis.credentials import credential_findings, named_host_findings, outside
+from featuregate.cli.diagnosis.configuration import credential_findings, named_host_findings, outside
 from featuregate.config import Address, Settings
 
 CLEAR = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from featuregate.cli.tables import aligned
+from featuregate.cli.output import aligned
 
 
 def test_cells_are_padded_to_the_widest_of_their_column() -> None:

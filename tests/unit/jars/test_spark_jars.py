@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from featuregate.errors import ConfigError, LocalKafkaError
-from featuregate.jars.maven import CACHE
+from featuregate.jars.maven import CACHE, known_sums
 from featuregate.jars.spark import FOLDER, class_path
 from featuregate.jars.spark_lines import LINES, connector_names, connector_package, delta_names, line_of
-from featuregate.jars.verified import known_sums
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,7 @@ import pytest
 from http_serving import serving_http
 
 from featuregate.errors import LocalKafkaError
-from featuregate.jars.maven import Download, fetched
-from featuregate.jars.verified import known_sums
+from featuregate.jars.maven import Download, fetched, known_sums
 
 pytest.importorskip("jgo")
 

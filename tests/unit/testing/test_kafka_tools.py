@@ -12,10 +12,9 @@ from featuregate.errors import LocalKafkaError
 from featuregate.jars.maven import cache_folder, install
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka import archive_classes, processes
-from featuregate.testing.local_kafka.class_archives import archive_of, options_to_read
 from featuregate.testing.local_kafka.commands import Installation, format_arguments, scram_arguments, write_logging
 from featuregate.testing.local_kafka.jars import jars_of
-from featuregate.testing.local_kafka.java import java_major
+from featuregate.testing.local_kafka.java import archive_of, java_major, options_to_read
 from featuregate.testing.local_kafka.probe import parse_membership
 from featuregate.testing.local_kafka.processes import ReservedPorts
 from featuregate.testing.local_kafka.releases import recipe_for

@@ -17,7 +17,6 @@ from featuregate.admin.kraft_rules import (
 )
 from featuregate.admin.update_rules import NodeLevels, RequestedUpdate
 from featuregate.catalog import KRAFT_VERSION
-from featuregate.testing.simulator.kraft.java_maps import in_map_order
 from featuregate.wire.update_features import (
     FeatureResult,
     FeatureUpdate,
@@ -27,7 +26,7 @@ from featuregate.wire.update_features import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from featuregate.testing.simulator.kraft.cluster import KRaftCluster
 
@@ -145,3 +144,35 @@ def _results(errors: Mapping[str, str | None]) -> UpdateFeaturesResponse:
         for feature, problem in sorted(errors.items())
     )
     return UpdateFeaturesResponse(error_message="", results=results)
+
+
+_BUCKETS: Final = 16
+_LOAD: Final = 0.75
+
+
+def in_map_order(names: Iterable[str]) -> list[str]:
+    """Sort distinct names as a ``java.util.HashMap`` lists them after they were inserted in this order.
+
+    A controller of Kafka 4.0 or newer keeps the updates of a request in such a map, and refuses the request because of
+    the first update that fails. So the order decides which of several errors the controller reports.
+
+    Source: ``String.hashCode`` and ``HashMap.hash`` of the Java class library. Buckets of eight names or more have
+    another order; no request has so many features.
+    """
+    distinct = list(dict.fromkeys(names))
+    buckets = _BUCKETS
+    while len(distinct) > buckets * _LOAD:
+        buckets *= 2
+    return sorted(distinct, key=lambda name: _spread(_hash_code(name)) & (buckets - 1))
+
+
+def _hash_code(text: str) -> int:
+    code = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        code = (31 * code + int.from_bytes(units[at : at + 2], "big")) & 0xFFFFFFFF
+    return code
+
+
+def _spread(code: int) -> int:
+    return code ^ (code >> 16)

@@ -9,7 +9,7 @@ from simulated import after
 
 from featuregate.testing.simulator import KRaft, Roll, Stop, UpdateFeatures, apply, downgrade, upgrade
 from featuregate.testing.simulator.cluster import update_features
-from featuregate.testing.simulator.kraft.java_maps import in_map_order
+from featuregate.testing.simulator.kraft.controller import in_map_order
 from featuregate.wire.update_features import FeatureResult, FeatureUpdate, UpdateFeaturesRequest
 
 if TYPE_CHECKING:
