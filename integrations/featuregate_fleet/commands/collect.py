@@ -83,7 +83,7 @@ def _change(args: argparse.Namespace) -> Callable[[bytes], bytes]:
     """Return what is done with the lines before they leave the host."""
     if args.aggregate:
         try:
-            from featuregate_fleet.files.aggregation import aggregate  # noqa: PLC0415 - pyarrow
+            from featuregate_fleet.files.parsing import aggregate  # noqa: PLC0415 - pyarrow
         except ImportError as error:
             raise CommandError("--aggregate needs pyarrow: pip install '.[fleet]' in a checkout") from error
         times = LogTimes(args.time_zone, args.layout or "")

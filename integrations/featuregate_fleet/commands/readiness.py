@@ -18,8 +18,8 @@ from featuregate.cli.plugin import (
     printable,
 )
 from featuregate.jars.progress import shown_on_a_terminal
+from featuregate_fleet.commands.options.fleet_file import add_parallel_option
 from featuregate_fleet.commands.options.moves import add_moves
-from featuregate_fleet.commands.options.parallel import add_parallel_option
 from featuregate_fleet.commands.options.tables import add_tables_options, require_tables, tables_folder
 from featuregate_fleet.commands.readiness_clusters import readiness_of_clusters
 from featuregate_fleet.commands.reports import exit_code, levels_of_now, report_of, write_page

@@ -7,9 +7,8 @@ from typing import Final
 
 from featuregate.cli.plugin import OK, UNKNOWN, add_cluster_options, positive_seconds, print_message
 from featuregate.jars.progress import shown_on_a_terminal
-from featuregate_fleet.commands.options.cluster_evidence import cluster_view
-from featuregate_fleet.commands.options.evidence import add_evidence_options, checked_names, inputs
-from featuregate_fleet.commands.options.parallel import add_parallel_option
+from featuregate_fleet.commands.options.evidence import add_evidence_options, checked_names, cluster_view, inputs
+from featuregate_fleet.commands.options.fleet_file import add_parallel_option
 from featuregate_fleet.commands.options.tables import add_tables_options, open_tables, require_tables, tables_folder
 from featuregate_fleet.commands.progress import Progress, add_progress_option
 from featuregate_fleet.commands.run_clusters import run_clusters

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from featuregate.cli.plugin import OK, UNKNOWN, CommandError, print_message
 from featuregate.errors import FeatureGateError
-from featuregate_fleet.commands.options.cluster_evidence import cluster_view
-from featuregate_fleet.commands.options.evidence import checked_names, inputs
+from featuregate_fleet.commands.options.evidence import checked_names, cluster_view, inputs
 from featuregate_fleet.commands.options.fleet_file import clusters_of
 from featuregate_fleet.commands.options.tables import open_tables, tables_folder
 from featuregate_fleet.commands.progress import Progress

@@ -1,21 +1,32 @@
-"""From pieces of files to rows of tables: what executors run within ``mapInArrow``."""
+"""From pieces of files to rows of tables: what executors run within ``mapInArrow``.
+
+A collector may hand in counts of requests in place of lines, which are made and read back here.
+"""
 
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from featuregate_fleet.evidence.aggregates import BEGINNING, as_text, from_text
 from featuregate_fleet.evidence.batches import parse_file
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
+from featuregate_fleet.evidence.paths import LogFile, LogTimes
+from featuregate_fleet.evidence.reasons import UNKNOWN_BROKER, UNREADABLE
 from featuregate_fleet.evidence.sums import add_up
-from featuregate_fleet.files.aggregation import is_aggregate, read_aggregate
+from featuregate_fleet.evidence.text import Unreadable
 from featuregate_fleet.files.opening import written_at
-from featuregate_fleet.files.pieces import Piece, read_piece
+from featuregate_fleet.files.pieces import Piece, begins_with, lines_of, read_piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
 
     import pyarrow as pa
+
+_BEGINNING: Final = BEGINNING.encode()
+_ANY_BROKER: Final = "0"
+"""The reader of the counts knows it."""
 
 
 def parse_pieces(
@@ -33,3 +44,35 @@ def _parse(piece: Piece, kept: KeptLines) -> Iterator[pa.RecordBatch]:
         yield from parse_file(file, read_piece(piece), kept, piece.start, goes_on=goes_on)
     elif piece.start == 0:  # counts are read as a whole
         yield from read_aggregate(piece.file)
+
+
+def aggregate(text: bytes, times: LogTimes = LogTimes(), not_after: datetime | None = None) -> bytes:  # noqa: B008 - a value
+    """Return the counts of whole lines of a log that was last written at a time."""
+    file = LogFile("", "", _ANY_BROKER, 0, times, not_after=not_after)
+    return as_text(parse_file(file, lines_of(text))).encode()
+
+
+def is_aggregate(file: LogFile) -> bool:
+    """Return whether a file holds counts, by its first bytes."""
+    return begins_with(file, _BEGINNING)
+
+
+def read_aggregate(file: LogFile) -> Iterator[pa.RecordBatch]:
+    """Yield the counts of a file, or one line in quarantine if it is not whole: half of it would hide clients."""
+    try:
+        parsed = [] if file.broker is None else list(from_text(file, _lines(file)))
+    except ValueError as error:
+        yield from parse_file(file, [Unreadable(0, UNREADABLE, str(error))])
+        return
+    if not parsed:
+        parsed = list(parse_file(file, [Unreadable(0, UNKNOWN_BROKER, "counts outside of the brokers' folders")]))
+    yield from parsed
+
+
+def _lines(file: LogFile) -> list[str]:
+    lines: list[str] = []
+    for part in read_piece(Piece(file)):
+        if isinstance(part, Unreadable):
+            raise ValueError(part.why)  # noqa: TRY004 - the file is wrong, not a type
+        lines += part["value"].to_pylist()
+    return lines

@@ -1,4 +1,4 @@
-"""Writes what the brokers of a cluster answered into tables, once in each run."""
+"""Writes what brokers answered, and the levels of their request logs, into tables: once in each run."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from featuregate_fleet.evidence.columns import CLUSTER_VIEWS, FEATURE_LEVELS
+from featuregate_fleet.evidence.columns import CLUSTER_VIEWS, COVERAGE, FEATURE_LEVELS
 from featuregate_fleet.evidence.level_rows import level_rows
 from featuregate_fleet.tables.folder import BatchId, Tables
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import SparkSession
 
+    from featuregate.admin.loggers import BrokerLogLevel
     from featuregate.view.cluster_view import View
 
 
@@ -25,3 +28,13 @@ def keep_view(spark: SparkSession, view: View, tables: Tables) -> None:
     tables.append("feature_levels", levels, batch)
     one = [(taken_at, view.cluster_id, view.epoch, view.to_json())]
     tables.append("cluster_views", spark.createDataFrame(one, from_arrow_schema(CLUSTER_VIEWS)), batch)
+
+
+def keep_log_levels(spark: SparkSession, levels: Iterable[BrokerLogLevel], tables: Tables) -> list[str]:
+    """Append the level of each broker; return the brokers that did not report it."""
+    rows = [
+        (datetime.now(UTC), str(one.broker), one.level, str(one.failure) if one.failure else None) for one in levels
+    ]
+    batch = BatchId(f"log levels {rows[0][0].isoformat()}", 0)
+    tables.append("coverage", spark.createDataFrame(rows, from_arrow_schema(COVERAGE)), batch)
+    return [broker for _, broker, level, _ in rows if level is None]

@@ -10,9 +10,8 @@ from featuregate.errors import ConfigError
 from featuregate_fleet.errors import ClusterUnread
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, broker_of
-from featuregate_fleet.stream.cluster_views import keep_view
+from featuregate_fleet.stream.cluster_views import keep_log_levels, keep_view
 from featuregate_fleet.stream.coordinator_topics import drain_coordinators
-from featuregate_fleet.stream.log_levels import keep_log_levels
 from featuregate_fleet.stream.log_topic import drain_log_topic
 from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.stream.request_logs import drain

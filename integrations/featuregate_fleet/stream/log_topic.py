@@ -17,9 +17,8 @@ from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes
 from featuregate_fleet.files.log_records import RECORDS, parse_records
 from featuregate_fleet.stream.checkpoints import write_batches
-from featuregate_fleet.stream.internal_topics import TopicEnds, java_properties, topic_ends
+from featuregate_fleet.stream.internal_topics import TopicEnds, java_properties, same_topic, topic_ends
 from featuregate_fleet.stream.parsed import write_parsed
-from featuregate_fleet.stream.topic_identity import same_topic
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:

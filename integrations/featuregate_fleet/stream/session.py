@@ -8,21 +8,24 @@ import shutil
 import signal
 import sys
 import threading
+import warnings
 from contextlib import chdir, contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final
 
+from featuregate.jars.progress import shown_on_a_terminal
 from featuregate.jars.spark import class_path
 from featuregate.jars.spark_lines import OLDEST, release_numbers
 from featuregate_fleet.errors import WrongSpark
 
 try:
     import pyspark
-    from pyspark import SparkContext
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    from featuregate_fleet.stream.starting import SUBMITTED, start
     from featuregate_fleet.tables.delta import EXTENSION
     from featuregate_spark.session_kind import is_classic
 except ImportError as error:
@@ -76,6 +79,10 @@ SETTINGS: Final = {
 """The same for a Spark on this machine."""
 
 _CLASS_PATHS: Final = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
+_LAST_WORDS: Final = 400
+"""Characters of what a JVM says in the end."""
+SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""Set by ``spark-submit``: the JVM runs already, with the master, the jars and the settings of the command."""
 
 
 def settings(
@@ -180,3 +187,42 @@ def _scratch_folder() -> str:
     folder = mkdtemp(prefix="featuregate-fleet-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+def start(settings: Mapping[str, str], folder: Path) -> SparkSession:
+    """Start a session, in a JVM of its own unless this process has one: that of ``spark-submit``, or an earlier one.
+
+    A JVM of Spark warns of incubator modules, of native libraries, and of its log level before ``spark.log.level``
+    counts, and Delta Lake prints how many files a vacuum has deleted. So its standard error, which its Python workers
+    share, and its standard output are a file in ``folder``.
+
+    Raises
+    ------
+    WrongSpark
+        The JVM does not start; the text has what that file says.
+    """
+    if SUBMITTED not in os.environ and SparkContext._gateway is None:  # noqa: SLF001 - nothing else says so
+        _start_jvm(settings, folder)
+    builder = SparkSession.builder
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _start_jvm(settings: Mapping[str, str], folder: Path) -> None:
+    # Of this pipeline nothing was seen to differ with pandas 3: see the table of compatibility.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    conf = SparkConf().setAll(list(settings.items()))
+    log = folder / "spark.log"
+    with shown_on_a_terminal("starting Spark", lambda: "on this machine"), log.open("wb") as said:
+        try:
+            gateway = launch_gateway(conf, {"stdout": said, "stderr": said})  # type: ignore[no-untyped-call]  # PySpark has no types for it
+        except PySparkRuntimeError as error:
+            raise WrongSpark(f"Spark does not start: {_said(log) or error}") from error
+        SparkContext(conf=conf, gateway=gateway)
+
+
+def _said(log: Path) -> str:
+    """Return what the launcher and the JVM have said, in one line: the cause stands first, and what follows from it."""
+    lines = [line.strip() for line in log.read_text(errors="replace").split("\n")]
+    return "; ".join(line for line in lines if line and not line.startswith("WARNING: "))[:_LAST_WORDS]

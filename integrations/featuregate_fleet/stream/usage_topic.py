@@ -13,8 +13,7 @@ from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.columns import FEATURE_USAGE, USAGE_KEYS
 from featuregate_fleet.evidence.usage_reports import PARSED_REPORTS, RECORDS, parse_records
 from featuregate_fleet.stream.checkpoints import unread, write_batches
-from featuregate_fleet.stream.internal_topics import TopicEnds, java_properties, topic_ends
-from featuregate_fleet.stream.topic_identity import same_topic
+from featuregate_fleet.stream.internal_topics import TopicEnds, java_properties, same_topic, topic_ends
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:

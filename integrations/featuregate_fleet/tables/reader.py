@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame
@@ -10,25 +11,30 @@ from pyspark.sql import functions as f
 from featuregate_fleet.evidence.lines.request import lasting
 from featuregate_fleet.evidence.reasons import OF_REPORTS
 from featuregate_fleet.evidence.unread import UnreadFile
-from featuregate_fleet.readiness.evidence import Evidence, Usage
+from featuregate_fleet.readiness.evidence import Evidence, RefusedClient, RefusedVersion, Usage
 from featuregate_fleet.readiness.inter_broker import of_nodes
 from featuregate_fleet.tables.coverage_reader import LoggedRequests, log_levels, logged_requests
 from featuregate_fleet.tables.failures import one_line_failures
 from featuregate_fleet.tables.over_time_reader import WHO, levels_over_time, usage_by_time, usage_over_time
 from featuregate_fleet.tables.record_reader import last_view, record_uses, records_read
-from featuregate_fleet.tables.refusal_reader import refused_clients
 from featuregate_fleet.tables.times import from_micros
 from featuregate_fleet.tables.usage_reader import read_app_usage
 
 if TYPE_CHECKING:
-    from featuregate_fleet.tables.folder import Tables
+    from collections.abc import Mapping
 
+    from featuregate_fleet.tables.folder import Tables
 
 _READ: Final = (
     "api_usage", "brokers", "cluster_views", "coordinator_records", "coordinator_topics", "coverage",
     "evidence_files", "feature_levels", "feature_usage", "log_lines", "quarantine", "unread_files",
     "usage_topics",
 )  # fmt: skip
+_REFUSED: Final = ("client_host", "api_key", "version")
+_BEFORE: Final = "interval 1 day"
+"""A connection has the number of a port, which another client gets some day."""
+_AFTER: Final = "interval 1 minute"
+"""A request may be answered, and so logged, after the next one on its connection was refused."""
 
 
 def read_evidence(tables: Tables) -> Evidence:
@@ -113,8 +119,27 @@ def _read(tables: Tables, logged: LoggedRequests, by_time: DataFrame) -> Evidenc
         reports_expected=True,
         read=lines["read"] or 0,
         rows=lines["rows"] or 0,
-        refused_clients=refused_clients(tables),
+        refused_clients=_refused_clients(tables),
         lines_quarantined=lines["quarantined"] or 0,
         quarantined={(row["broker"], row["reason"]): row["count"] for row in reasons},
         versions={name: tables.version(name) for name in _READ},
     )
+
+
+def _refused_clients(tables: Tables) -> Mapping[RefusedVersion, frozenset[RefusedClient]]:
+    """Return the clients whose connections were closed because of a version; nothing where no lines are kept."""
+    if tables.version("log_lines") is None:
+        return {}
+    lines = tables.read("log_lines").where("connection is not null")
+    refused = lines.where("outcome = 'refused'").select("broker", "connection", f.col("time").alias("at"), *_REFUSED)
+    who = f.struct(
+        "principal", "client_id", f.nullif(f.concat_ws(" ", "software_name", "software_version"), f.lit("")).alias("is")
+    )
+    others = lines.where("outcome = 'completed'").select("broker", "connection", "time", who.alias("who"))
+    near = f.col("time").between(f.col("at") - f.expr(_BEFORE), f.col("at") + f.expr(_AFTER))
+    found = refused.join(others, ["broker", "connection"]).where(near).select(*_REFUSED, "who.*").distinct()
+    clients: dict[RefusedVersion, set[RefusedClient]] = defaultdict(set)
+    for row in found.collect():
+        request = RefusedVersion(row["client_host"], row["api_key"], row["version"])
+        clients[request].add(RefusedClient(row["client_id"], row["principal"], row["is"]))
+    return {request: frozenset(of_it) for request, of_it in clients.items()}

@@ -15,8 +15,7 @@ pa = pytest.importorskip("pyarrow")
 
 from featuregate_fleet.evidence.aggregates import from_text  # noqa: E402 - after the check for the extra
 from featuregate_fleet.evidence.paths import LogTimes, log_file  # noqa: E402 - likewise
-from featuregate_fleet.files.aggregation import aggregate  # noqa: E402 - likewise
-from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
+from featuregate_fleet.files.parsing import aggregate, parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.files.pieces import Piece, pieces_of  # noqa: E402 - likewise
 from featuregate_fleet.files.segments import Segmenter  # noqa: E402 - likewise
 

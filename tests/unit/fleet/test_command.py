@@ -13,7 +13,7 @@ from featuregate.catalog import captured
 from featuregate.cli.plugin import USAGE, CommandError
 from featuregate.testing import FakeCluster
 from featuregate_fleet import command
-from featuregate_fleet.commands.options.cluster_evidence import cluster_view
+from featuregate_fleet.commands.options.evidence import cluster_view
 from featuregate_fleet.commands.options.log_times import log_times
 from featuregate_fleet.errors import TablesBusy
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease

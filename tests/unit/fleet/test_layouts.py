@@ -25,9 +25,8 @@ from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: E402 - 
 from featuregate_fleet.evidence.lines.request import LoggedRequest  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import LogFile, LogTimes  # noqa: E402 - likewise
 from featuregate_fleet.files import pieces as pieces_module  # noqa: E402 - likewise
-from featuregate_fleet.files.aggregation import aggregate  # noqa: E402 - likewise
 from featuregate_fleet.files.bodies import cut_bodies  # noqa: E402 - likewise
-from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
+from featuregate_fleet.files.parsing import aggregate, parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.files.pieces import lines_of, pieces_of  # noqa: E402 - likewise
 
 REQUEST = "Completed request:" + json.dumps(document(), separators=(",", ":"))

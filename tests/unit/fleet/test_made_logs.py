@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from featuregate_fleet.evidence.lines.envelopes import unwrap
 from featuregate_fleet.evidence.lines.one_line import read_line
-from featuregate_fleet.evidence.lines.refusals import is_header, is_reason, read_refusal
+from featuregate_fleet.evidence.lines.refusals import is_header, is_reason, refusal_of
 from featuregate_fleet.evidence.lines.request import LoggedRequest
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
@@ -33,7 +34,7 @@ def test_most_lines_are_requests():
 def test_some_requests_are_refused_and_some_lines_are_garbage():
     """So that a benchmark writes each table: one request of 1,000 is refused, and 1 % of the lines is garbage."""
     lines = [line.rstrip("\n") for line in islice(made_lines(7, Mix()), 20_000)]
-    refused = sum(read_refusal(line, before) is not None for before, line in pairwise(lines))
+    refused = sum(refusal_of(unwrap(line).text, unwrap(before)) is not None for before, line in pairwise(lines))
     assert 10 < refused < 40
     others = [line for line in lines if not isinstance(read_line(line), LoggedRequest)]
     garbage = [line for line in others if not is_header(line) and not is_reason(line)]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.plugin import CommandError, configuration
-from featuregate_fleet.commands.options.cluster_evidence import add_topic_options
+from featuregate.cli.plugin import CommandError, configuration, discover_view
 from featuregate_fleet.commands.options.log_times import add_time_options, log_times
 from featuregate_fleet.commands.options.principal_names import add_hash_option, pseudonyms
 from featuregate_fleet.commands.options.tables import storage_argument
-from featuregate_fleet.commands.options.usage_reports import add_usage_topic
 from featuregate_fleet.files.storage import is_below, reached
 
 if TYPE_CHECKING:
@@ -19,19 +18,45 @@ if TYPE_CHECKING:
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
     from featuregate_fleet.stream.ingestion import Inputs
 
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_USAGE_TOPIC: Final = "featuregate-usage"
+
 
 def add_evidence_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that name logs and topics, and say what is kept of their lines."""
     parser.add_argument(
         "--logs", metavar="DIR", type=storage_argument, help="a folder for each broker, or the URI of it"
     )
-    add_topic_options(parser)
+    _add_topic_options(parser)
     add_time_options(parser)
-    add_usage_topic(parser)
+    parser.add_argument(
+        "--usage-topic",
+        metavar="NAME",
+        help=f"the topic in which apps report their gates (default: {_USAGE_TOPIC}, where it exists and may be read)",
+    )
     parser.add_argument("--keep-lines", action="store_true", help="keep a row for each line, too, without bodies")
     parser.add_argument("--keep-raw", action="store_true", help="the same with the text of each line, with bodies")
     add_hash_option(parser, "keep hashes of principals and addresses, by the key in a file or an environment variable")
     parser.add_argument("--format", type=_table_format, help=argparse.SUPPRESS)
+
+
+def _add_topic_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--logs-topic`` and ``--broker-header``."""
+    parser.add_argument(
+        "--logs-topic", metavar="TOPIC", type=_topic, help="a topic to which a shipper writes the lines of request logs"
+    )
+    parser.add_argument(
+        "--broker-header",
+        metavar="NAME",
+        default="broker",
+        help="the header of its records with the node id of the broker; without it, that is the key (default: broker)",
+    )
+
+
+def _topic(text: str) -> str:
+    if not _TOPIC.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a topic name")
+    return text
 
 
 def _table_format(text: str) -> str:
@@ -84,3 +109,14 @@ def _kept(args: argparse.Namespace) -> KeptLines:
     if args.keep_raw:
         return KeptLines.WHOLE
     return KeptLines.TYPED if args.keep_lines else KeptLines.NONE
+
+
+def cluster_view(args: argparse.Namespace) -> View | None:
+    """Ask all brokers, if the options name a cluster."""
+    if args.bootstrap_controller or args.broker_list == "bootstrap":
+        raise CommandError("fleet run needs the ids of the brokers: give --bootstrap-server and no --broker-list")
+    if not args.bootstrap_server and not args.command_config:
+        if args.logs_topic:
+            raise CommandError("--logs-topic needs --bootstrap-server")
+        return None
+    return discover_view(args)

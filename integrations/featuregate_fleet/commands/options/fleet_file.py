@@ -20,7 +20,27 @@ _CLUSTERS: Final = "clusters"
 _REPEATED: Final = frozenset({"layout", "time-zone"})
 _FILES: Final = ("command_config", "hash_principals")
 """Options that are files, and whose values are texts."""
+_PARALLEL: Final = 4
+"""Clusters that are read or judged at a time."""
+_MOST_PARALLEL: Final = 64
 _OF_THE_COMMAND: Final = frozenset({"verbose"})
+
+
+def add_parallel_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--parallel``."""
+    parser.add_argument(
+        "--parallel",
+        metavar="N",
+        type=_number,
+        default=_PARALLEL,
+        help=f"with --config, N clusters at a time (default: {_PARALLEL})",
+    )
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= _MOST_PARALLEL):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of clusters: take 1 to {_MOST_PARALLEL}")
+    return int(text)
 
 
 def clusters_of(args: argparse.Namespace) -> dict[str, argparse.Namespace]:

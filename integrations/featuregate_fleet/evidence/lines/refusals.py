@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
-from featuregate_fleet.evidence.lines.envelopes import Unwrapped, last_level, unwrap
+from featuregate_fleet.evidence.lines.envelopes import Unwrapped, last_level
 from featuregate_fleet.evidence.lines.layouts import time_in
 from featuregate_fleet.evidence.lines.request import INT16, host_of, lasting
 
@@ -71,17 +71,15 @@ def is_reason(line: str) -> bool:
 
 
 def repeats_refusal(line: str, previous: str) -> bool:
-    """Return whether this is the second line about a refusal that `read_refusal` has returned."""
+    """Return whether this is the second line about a refusal that `refusal_of` has returned."""
     return bool(_SECOND.search(previous)) and is_reason(line)
 
 
-def read_refusal(line: str, previous: str) -> Refusal | None:
-    """Return the refusal of which ``previous`` and ``line`` are the first two lines, or None for any other lines."""
-    return refusal_of(unwrap(line).text, unwrap(previous))
-
-
 def refusal_of(line: str, previous: Unwrapped) -> Refusal | None:
-    """Return the same of lines without their envelopes."""
+    """Return the refusal of which ``previous`` and ``line`` are the first two lines, or None for any other lines.
+
+    Both are without their envelopes.
+    """
     header, reason = _FIRST.search(previous.text), _reason(line)
     if header is None or reason is None:
         return None
