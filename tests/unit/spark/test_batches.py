@@ -53,27 +53,43 @@ class Driver:
     def __init__(self, files: Files, view: View = HIGH) -> None:
         self.pins: list[Snapshot] = []
         self.events: list[Any] = []
+        self.processed: tuple[Any, int] | None = None
         gate = StaticFeatures(view).gate("tv2", "transaction.version>=2")
         watch = cast("Watch", SimpleNamespace(observe=lambda: WatchedGates(view, (gate,))))
         self.batches = PinnedBatches(
-            lambda _df, _batch_id, pin: self.pins.append(pin),
+            self.process,
             checkpoint="/checkpoint",
             watch=watch,
-            open_files=lambda _spark, _checkpoint: files,
+            open_files=lambda _spark, place: {"/checkpoint": files}[place],
             emit=self.events.append,
         )
 
+    def process(self, rows: Any, batch_id: int, pin: Snapshot) -> None:
+        """Do what the app does with a batch: here it just looks at what it got."""
+        self.processed = rows, batch_id
+        self.pins.append(pin)
+
     def run(self, batch_id: int) -> Snapshot:
         """Run a batch, and return its pin."""
-        self.batches(frame(), batch_id)
+        rows = frame()
+        self.batches(rows, batch_id)
+        assert self.processed in [None, (rows, batch_id)]
         return self.pins[-1]
 
 
-def frame() -> Any:
+def frame(**of_session: object) -> Any:
     """Return the DataFrame of a batch, with the methods that the pins call."""
-    context = SimpleNamespace(getLocalProperty=lambda _name: "query", pythonExec="python")
-    spark = SimpleNamespace(sparkContext=context, conf=SimpleNamespace(get=lambda _name: "2"))
-    return SimpleNamespace(sparkSession=spark)
+    context = SimpleNamespace(getLocalProperty={"sql.streaming.queryId": "query"}.get, pythonExec="python")
+    conf = SimpleNamespace(get={"spark.sql.streaming.minBatchesToRetain": "2"}.__getitem__)
+    return SimpleNamespace(sparkSession=SimpleNamespace(conf=conf, **(of_session or {"sparkContext": context})))
+
+
+@pytest.mark.parametrize(("session", "query_id"), [({}, "query"), ({"client": None}, None)])
+def test_the_event_names_the_query_where_spark_says_it(session: dict[str, object], query_id: str | None) -> None:
+    """A session of Spark Connect has no context, and a function that runs there is not told its query."""
+    driver = Driver(checkpoint(0))
+    driver.batches(frame(**session), 0)
+    assert [each.query_id for each in driver.events] == [query_id]
 
 
 def test_a_pin_is_written_before_the_function_is_called() -> None:
