@@ -45,25 +45,40 @@ is made from them. No error carries a password, a token or a key.
 
 from __future__ import annotations
 
-from featuregate.errors.base import ClosedError, FeatureGateError, LocalKafkaError, NotPicklable
-from featuregate.errors.gates import GateClosed, LatchStoreCorrupt, LatchStoreError, RefreshTimedOut
+from featuregate.errors.base import (
+    ClosedError,
+    FeatureGateError,
+    GateClosed,
+    InvalidUpdate,
+    LatchStoreCorrupt,
+    LatchStoreError,
+    LevelsNotReached,
+    LocalKafkaError,
+    NotPicklable,
+    RefreshTimedOut,
+    UpdateRefused,
+    UpdateUncertain,
+)
 from featuregate.errors.network import (
     AuthenticationFailed,
+    BrokerError,
     ConnectFailed,
     ConnectionLost,
     DiscoveryError,
     HostNameMismatch,
     HostNotAllowed,
+    LocalWireError,
     NetError,
     OlderAnswers,
     RelayError,
+    RemoteWireError,
     SharedAddress,
     TimedOut,
     TlsFailed,
     UnknownHost,
+    UnsupportedVersion,
+    WireError,
 )
-from featuregate.errors.protocol import BrokerError, LocalWireError, RemoteWireError, UnsupportedVersion, WireError
-from featuregate.errors.updates import InvalidUpdate, LevelsNotReached, UpdateRefused, UpdateUncertain
 from featuregate.errors.values import (
     ConfigError,
     OtherCluster,

@@ -1,6 +1,11 @@
-"""The base of every error, and errors of any object."""
+"""The base of every error, and the errors of objects, gates, latches and updates of finalized features."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 
 class FeatureGateError(Exception):
@@ -33,3 +38,107 @@ class LocalKafkaError(FeatureGateError):
 
     def __str__(self) -> str:
         return f"{self.problem}\n{self.log}" if self.log else self.problem
+
+
+class GateClosed(FeatureGateError):
+    """A gate is not open where it had to be; ``decision`` gives the reason for each broker."""
+
+    def __init__(self, gate: str, decision: Any) -> None:
+        super().__init__(gate, decision)
+        self.gate = gate
+        self.decision = decision
+
+    def __str__(self) -> str:
+        return f"gate {self.gate!r} is not open: {self.decision}"
+
+
+class RefreshTimedOut(FeatureGateError, TimeoutError):
+    """No poll has ended within ``seconds``; polling continues."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        return f"no poll has ended within {self.seconds:g} s"
+
+
+class LatchStoreError(FeatureGateError):
+    """The durable latch at ``place`` could not be read or written."""
+
+    def __init__(self, place: object, problem: str) -> None:
+        super().__init__(str(place), problem)
+        self.place = str(place)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.problem}"
+
+
+class LatchStoreCorrupt(LatchStoreError):
+    """The durable latch at ``place`` does not parse, and was moved to ``aside`` for inspection."""
+
+    def __init__(self, place: object, aside: object, problem: str) -> None:
+        super().__init__(place, problem)
+        self.args = (str(place), str(aside), problem)
+        self.aside = str(aside)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.place}: damaged ({self.problem}); set aside as {self.aside}: "
+            "gates that were latched there start afresh"
+        )
+
+
+class InvalidUpdate(FeatureGateError, ValueError):
+    """No cluster can have such levels; nothing was sent."""
+
+
+class UpdateRefused(FeatureGateError):
+    """The controller refused a level; ``outcome`` has the result of each update."""
+
+    def __init__(self, outcome: Any) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+
+    def __str__(self) -> str:
+        return str(self.outcome)
+
+
+class UpdateUncertain(FeatureGateError):
+    """An update was sent, and neither its answer nor the levels read back show whether it was applied.
+
+    ``problem`` describes the lost or unclear answer. ``seen`` has the level of each feature that is in doubt, as read
+    back; None for unknown. ``outcome`` is the controller's answer, None where no answer came.
+    """
+
+    def __init__(
+        self, problem: str, wanted: Mapping[str, int], seen: Mapping[str, int | None], outcome: Any = None
+    ) -> None:
+        super().__init__(problem, dict(wanted), dict(seen), outcome)
+        self.problem = problem
+        self.wanted = dict(wanted)
+        self.seen = dict(seen)
+        self.outcome = outcome
+
+    def __str__(self) -> str:
+        levels = ", ".join(
+            f"{feature} is {'unknown' if level is None else level} (wanted {self.wanted[feature]})"
+            for feature, level in self.seen.items()
+        )
+        return (
+            f"the update may or may not have been applied: {self.problem}. Read back: {levels}. "
+            "Look again with 'featuregate describe' before you repeat it"
+        )
+
+
+class LevelsNotReached(FeatureGateError, TimeoutError):
+    """Not every broker shows the levels within ``seconds``; ``laggards`` describes each of the others."""
+
+    def __init__(self, seconds: float, laggards: Iterable[str]) -> None:
+        self.laggards = tuple(laggards)
+        super().__init__(seconds, self.laggards)
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        return f"not every broker shows it within {self.seconds:g} s: {'; '.join(self.laggards)}"

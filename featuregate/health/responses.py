@@ -1,4 +1,4 @@
-"""What each path of a health app answers. Pure."""
+"""What each path of a health app answers, and the apps that a web framework mounts. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from featuregate.polling.discoverer import Discoverer
+
+    Message = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Message]]
+    Send = Callable[[Message], Awaitable[None]]
+    App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 class HealthResponse(NamedTuple):
@@ -80,3 +88,51 @@ def problem_of(health: Mapping[str, Any], max_age: float | None) -> str | None:
     if max_age is not None and age > max_age:
         return f"no broker has answered for {age:.0f} s"
     return None
+
+
+def asgi_app(features: Discoverer) -> App:
+    """Return an app that answers by the health of a discoverer: see :func:`featuregate.health.responses.respond`.
+
+    It is for FastAPI, Starlette, Django and their servers. The app does no I/O, and neither starts nor closes the
+    discoverer.
+    """
+
+    async def health(scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _follow_lifespan(receive, send)
+            return
+        if scope["type"] != "http":
+            raise ValueError(f"the health app serves HTTP only, not {scope['type']}")
+        query = scope["query_string"].decode("latin-1")
+        answer = respond(scope["method"], scope["path"], query, features.health())
+        headers = [(name.lower().encode(), value.encode()) for name, value in answer.headers]
+        await send({"type": "http.response.start", "status": int(answer.status), "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body})
+
+    return health
+
+
+async def _follow_lifespan(receive: Receive, send: Send) -> None:
+    """Let a server start and stop that runs this app alone."""
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
+
+
+def wsgi_app(features: Discoverer) -> WSGIApplication:
+    """Return an app that answers by the health of a discoverer: see :func:`featuregate.health.responses.respond`.
+
+    It is for Flask, Django and their servers (PEP 3333). The app does no I/O. Where a server forks its workers, each
+    worker's discoverer starts to poll at the first request.
+    """
+
+    def health(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        features.ensure_polling()
+        path, query = environ.get("PATH_INFO", ""), environ.get("QUERY_STRING", "")
+        answer = respond(environ["REQUEST_METHOD"], path, query, features.health())
+        start_response(f"{answer.status.value} {answer.status.phrase}", list(answer.headers))
+        return [answer.body]
+
+    return health

@@ -42,8 +42,6 @@ class Recipe:
     """The release of the command-line tools, if the artifacts of this release are not available."""
     patches: tuple[str, ...] = ()
     """Maven coordinates of artifacts that it needs with a newer Java than its own."""
-    format_features: bool = False
-    """``StorageTool format`` takes ``--feature`` (KIP-1022)."""
 
     @property
     def coordinates(self) -> tuple[str, ...]:
@@ -75,7 +73,6 @@ CHANGES: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
     ((3, 3), {"quorum": "kraft", "scram": None, "pem": True}),
     ((3, 5), {"scram": "format"}),
     ((3, 7), {"features_tool": "org.apache.kafka.tools.FeatureCommand"}),
-    ((3, 9), {"format_features": True}),
     ((4, 0), {"logging": "log4j2"}),
     # kafka-tools and kafka-tools-api of 4.4.0 are not available; the broker runs without them.
     ((4, 4), {"tools_of": "4.3.1"}),
