@@ -11,11 +11,10 @@ from featuregate_spark.environment import SparkEnvironment, environment_of, requ
 from featuregate_spark.errors import WrongSession
 from featuregate_spark.events import EventEmitter, SparkHook
 from featuregate_spark.pins.batches import BatchFunction, PinnedBatches
-from featuregate_spark.pins.checkpoint import open_files
+from featuregate_spark.pins.write_once import open_files
 from featuregate_spark.session_kind import is_classic, is_stopped
 from featuregate_spark.snapshot import Snapshot
-from featuregate_spark.usage import usage_reporter
-from featuregate_spark.watch import Watch
+from featuregate_spark.watch import Watch, usage_reporter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -16,6 +16,8 @@ from featuregate.requirements import parse
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pyspark.sql import SparkSession
+
     from featuregate.gating.latch_store import LatchStore
     from featuregate.gating.latches import Policy
 
@@ -114,3 +116,16 @@ class Watch:
         self._closed = True
         if self._live is not None:
             self._live.close()
+
+
+def usage_reporter(spark: SparkSession, config: Mapping[str, Any] | str, topic: str) -> UsageReporter:
+    """Return what reports the gates of the driver: the app is that of Spark, the instance its application id."""
+    from featuregate_librdkafka.usage_topic import UsageTopic  # noqa: PLC0415 - it loads the client, which pins do not need
+
+    app = spark.conf.get("spark.app.name") or "spark"
+    return UsageReporter(
+        UsageTopic(config, topic),
+        app=app,
+        instance=spark.conf.get("spark.app.id", None),
+        software=("spark", spark.version),
+    )

@@ -7,7 +7,7 @@ from what it advertises in the few cases below.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from featuregate.catalog import CapturedRelease, api_name, captured
 
@@ -42,44 +42,6 @@ def is_internal(api_key: int) -> bool:
     return api_key in _INTERNAL
 
 
-class ServedApis(Protocol):
-    """What brokers serve once a move is done."""
-
-    @property
-    def brokers(self) -> str:
-        """What the brokers are called then: ``Kafka 4.2``."""
-
-    @property
-    def step(self) -> str:
-        """What the brokers do: ``move to 4.2``."""
-
-    @property
-    def source(self) -> str:
-        """Where the ranges come from."""
-
-    @property
-    def among_nodes(self) -> bool:
-        """Whether the move may change what brokers get of one another."""
-
-    def concerns(self, api_key: int) -> bool:
-        """Return whether the move may change what clients get of an API."""
-
-    def served(self, api_key: int) -> Served | None:
-        """Return which versions of an API are served to clients; None if the brokers do not have the API."""
-
-    def describe(self, api_key: int, versions: tuple[int, ...]) -> str:
-        """Say what is served of an API to a client that uses some versions, lowest first."""
-
-    def lacks(self, api_key: int, version: int) -> bool:
-        """Return whether a version is not served."""
-
-    def dropped_in(self, api_key: int, version: int) -> str | None:
-        """Return the first release, up to that of the brokers, that does not serve a version any more.
-
-        None: the catalog has no such release, or the brokers have none.
-        """
-
-
 @dataclass(frozen=True, slots=True)
 class ReleaseApis:
     """What a release serves."""
@@ -88,30 +50,30 @@ class ReleaseApis:
 
     @property
     def brokers(self) -> str:
-        """The release, with its name."""
+        """What the brokers are called once the move is done: ``Kafka 4.2``."""
         return f"Kafka {self.release.release}"
 
     @property
     def step(self) -> str:
-        """What the brokers do."""
+        """What the brokers do: ``move to 4.2``."""
         return f"move to {self.release.release}"
 
     @property
     def source(self) -> str:
-        """The broker that was asked."""
+        """Where the ranges come from: the broker that was asked."""
         return self.release.captured_from
 
     @property
     def among_nodes(self) -> bool:
-        """Nodes of a release use among themselves what the other node has."""
+        """Whether the move may change what brokers get of one another: they use what the other one has."""
         return False
 
     def concerns(self, api_key: int) -> bool:
-        """Return whether clients use an API."""
+        """Return whether the move may change what clients get of an API."""
         return not is_internal(api_key)
 
     def served(self, api_key: int) -> Served | None:
-        """Return what the release serves to clients."""
+        """Return which versions of an API are served to clients; None if the brokers do not have the API."""
         if api_key in _TELEMETRY:
             return Served(0, 2**15)
         if (found := self.release.served(api_key)) is None:
@@ -119,7 +81,7 @@ class ReleaseApis:
         return Served(0, 2**15) if api_key == API_VERSIONS else Served(*found)
 
     def describe(self, api_key: int, versions: tuple[int, ...]) -> str:
-        """Say what the release serves, and since when it does not serve the oldest of some versions."""
+        """Say what is served of an API to a client that uses some versions, lowest first."""
         has, name = self.served(api_key), api_name(api_key)
         serves = f"has no {name}" if has is None else f"serves {name} {has}"
         since = self.dropped_in(api_key, versions[0])
@@ -129,7 +91,7 @@ class ReleaseApis:
         return f"{self.brokers} {serves}, and the client uses {', '.join(map(str, versions))}{needs}{dropped}."
 
     def lacks(self, api_key: int, version: int) -> bool:
-        """Return whether the release does not serve a version."""
+        """Return whether a version is not served."""
         return _lacks(self.served(api_key), version)
 
     def dropped_in(self, api_key: int, version: int) -> str | None:
@@ -184,9 +146,13 @@ class WithoutOldVersions:
         """Return whether a version is dropped."""
         return _lacks(self.served(api_key), version)
 
-    def dropped_in(self, api_key: int, version: int) -> None:  # noqa: ARG002 - as in ServedApis
+    def dropped_in(self, api_key: int, version: int) -> None:  # noqa: ARG002 - as in ReleaseApis
         """Return None: the operator drops the versions, and no release."""
         return
+
+
+ServedApis = ReleaseApis | WithoutOldVersions
+"""What brokers serve once a move is done."""
 
 
 def _lacks(has: Served | None, version: int) -> bool:

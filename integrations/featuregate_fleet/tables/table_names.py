@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import ConfigError
 from featuregate_fleet.files.storage import spark_path
@@ -17,28 +17,6 @@ if TYPE_CHECKING:
 _SCHEMA: Final = re.compile(r"[\w-]+(\.[\w-]+)?", re.ASCII)
 
 
-class TableNames(Protocol):
-    """Where Spark finds the tables."""
-
-    def exists(self, spark: SparkSession, table: str) -> bool:
-        """Return whether there is a table."""
-
-    def newest(self, spark: SparkSession, table: str) -> int | None:
-        """Return the newest version of a table; None where it does not exist."""
-
-    def location(self, spark: SparkSession, table: str) -> str:
-        """Return the path or URI of the folder with the files of a table that exists, for Hadoop."""
-
-    def read(self, reader: DataFrameReader, table: str) -> DataFrame:
-        """Return the rows of a table."""
-
-    def write(self, writer: DataFrameWriter, table: str) -> None:
-        """Write the rows of a table."""
-
-    def of(self, table: str) -> str:
-        """Return the name of a table, for SQL."""
-
-
 @dataclass(frozen=True, slots=True)
 class InFolder:
     """A folder has one of each table."""
@@ -46,28 +24,28 @@ class InFolder:
     folder: Path
 
     def exists(self, spark: SparkSession, table: str) -> bool:
-        """See `TableNames`."""
+        """Return whether there is a table."""
         return self.newest(spark, table) is not None
 
     def newest(self, spark: SparkSession, table: str) -> int | None:  # noqa: ARG002 - its log says it
-        """See `TableNames`."""
+        """Return the newest version of a table; None where it does not exist."""
         commits = [path.stem for path in (self.folder / table / "_delta_log").glob("*.json") if path.stem.isdecimal()]
         return max(map(int, commits), default=None)
 
     def location(self, spark: SparkSession, table: str) -> str:  # noqa: ARG002 - it is in the folder
-        """See `TableNames`."""
+        """Return the path or URI of the folder with the files of a table that exists, for Hadoop."""
         return self._path(table)
 
     def read(self, reader: DataFrameReader, table: str) -> DataFrame:
-        """See `TableNames`."""
+        """Return the rows of a table."""
         return reader.format("delta").load(self._path(table))
 
     def write(self, writer: DataFrameWriter, table: str) -> None:
-        """See `TableNames`."""
+        """Write the rows of a table."""
         writer.save(self._path(table))
 
     def of(self, table: str) -> str:
-        """See `TableNames`."""
+        """Return the name of a table, for SQL."""
         return f"delta.{_quoted(self._path(table))}"
 
     def _path(self, table: str) -> str:
@@ -82,30 +60,34 @@ class InCatalog:
     """``schema`` or ``catalog.schema``, which exists."""
 
     def exists(self, spark: SparkSession, table: str) -> bool:
-        """See `TableNames`."""
+        """Return whether there is a table."""
         return spark.catalog.tableExists(self.of(table))
 
     def newest(self, spark: SparkSession, table: str) -> int | None:
-        """See `TableNames`."""
+        """Return the newest version of a table; None where it does not exist."""
         if not self.exists(spark, table):
             return None
         return int(spark.sql(f"DESCRIBE HISTORY {self.of(table)} LIMIT 1").collect()[0]["version"])
 
     def location(self, spark: SparkSession, table: str) -> str:
-        """See `TableNames`."""
+        """Return the path or URI of the folder with the files of a table that exists, for Hadoop."""
         return str(spark.sql(f"DESCRIBE DETAIL {self.of(table)}").collect()[0]["location"])
 
     def read(self, reader: DataFrameReader, table: str) -> DataFrame:
-        """See `TableNames`."""
+        """Return the rows of a table."""
         return reader.table(self.of(table))
 
     def write(self, writer: DataFrameWriter, table: str) -> None:
-        """See `TableNames`."""
+        """Write the rows of a table."""
         writer.saveAsTable(self.of(table))
 
     def of(self, table: str) -> str:
-        """See `TableNames`."""
+        """Return the name of a table, for SQL."""
         return ".".join(map(_quoted, (*self.schema.split("."), table)))
+
+
+TableNames = InFolder | InCatalog
+"""Where Spark finds the tables."""
 
 
 def in_catalog(spark: SparkSession, schema: str) -> InCatalog:

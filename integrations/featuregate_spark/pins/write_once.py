@@ -1,8 +1,13 @@
-"""Write-once files in a query's checkpoint: the first writer wins, and all others read what it wrote. Pure."""
+"""Write-once files in a query's checkpoint: the first writer wins, and all others read what it wrote."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from featuregate_spark.session_kind import is_classic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class WriteOnceFiles(Protocol):
@@ -27,3 +32,14 @@ class WriteOnceFiles(Protocol):
     def delete(self, name: str) -> None:
         """Delete a file if it exists."""
         ...
+
+
+def open_files(spark: SparkSession, checkpoint: str) -> WriteOnceFiles:
+    """Return the write-once files of a checkpoint, for the kind of this session."""
+    if is_classic(spark):
+        from featuregate_spark.pins.hadoop import HadoopFiles  # noqa: PLC0415 - it needs py4j
+
+        return HadoopFiles(spark, checkpoint)
+    from featuregate_spark.pins.dataframes import DataFrameFiles  # noqa: PLC0415 - only where there is no JVM
+
+    return DataFrameFiles(spark, checkpoint)

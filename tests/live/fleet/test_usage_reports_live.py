@@ -20,7 +20,7 @@ from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.stream.usage_topic import drain_usage
 from featuregate_fleet.tables.delta import DeltaTables
 from featuregate_fleet.tables.usage_reader import read_app_usage
-from featuregate_spark.usage import usage_reporter
+from featuregate_spark.watch import usage_reporter
 
 if TYPE_CHECKING:
     from pathlib import Path
