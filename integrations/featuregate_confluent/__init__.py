@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from featuregate_confluent.client.group_members import GroupMembers
+    from featuregate_confluent.client.group import GroupMembers
     from featuregate_confluent.client.topic_latch_store import TopicLatchStore
     from featuregate_confluent.config.advice import advise, with_advice
     from featuregate_confluent.config.options import SwitchOptions
@@ -100,7 +100,7 @@ _ROOMS = {
     "switch": ("ProducerSwitch",),
     "client.discovery": ("UsageTopic",),
     "client.topic_latch_store": ("TopicLatchStore",),
-    "client.group_members": ("GroupMembers",),
+    "client.group": ("GroupMembers",),
     "group_gate": ("GroupGate",),
     "latch.group_agreement": ("GroupLatch", "GroupLatchState"),
 }

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import time
+import warnings
+from contextlib import suppress
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
-from featuregate_librdkafka.callbacks import serve_callbacks
 from featuregate_librdkafka.calls import NotReturned, Within, call_within
 from featuregate_librdkafka.error_actions import ErrorAction, explain, may_arrive_later
 from featuregate_librdkafka.error_table import ErrorRow
@@ -21,10 +24,13 @@ GRACE_SECONDS: Final = 2.0
 _ROOM_SECONDS: Final = 0.05
 _DELIVERY_SECONDS: Final = 5.0
 _LEAST_SECONDS: Final = 0.1
+_POLL_SECONDS: Final = 0.1
 _FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 STOOD_STILL: Final = "the client waits for a broker that went away"
 _UNANSWERED: Final = ErrorRow(ErrorAction.RETRY, STOOD_STILL)
 _FULL: Final = ErrorRow(ErrorAction.ABORT, "brokers may take the records of the next attempt")
+
+_filters = Lock()
 
 
 class CallFailed(Exception):
@@ -166,3 +172,57 @@ def _call(call: Callable[[], object]) -> None:
         call()
     except KafkaException as failure:
         raise CallFailed.of(failure) from failure
+
+
+def close_producer(producer: Producer, seconds: float) -> None:
+    """Abort an open transaction and close the producer, within a bound. Any thread may call it.
+
+    Raises
+    ------
+    KafkaException
+        The producer had failed before. It is closed all the same.
+    TimeoutError
+        ``close()`` has not returned within so many seconds. The producer is left behind, with its threads.
+    """
+
+    def close() -> None:
+        _run_callbacks(producer, time.monotonic() + seconds)
+        _ignore_warnings_of_this_module()
+        if hasattr(producer, "close"):  # that of confluent-kafka 2.12 closes with its last reference instead
+            producer.close()
+
+    call_within(seconds, close)
+
+
+def _run_callbacks(producer: Producer, until: float) -> None:
+    """Abort, and serve all callbacks, which ``Producer.close()`` does in one call: not after a fatal error."""
+    with suppress(KafkaException):  # fatal, no transaction, or no transactional id: close() raises what matters
+        producer.abort_transaction(max(until - time.monotonic(), 0.0))
+    serve_callbacks(producer, until - time.monotonic())
+
+
+def _ignore_warnings_of_this_module() -> None:
+    """Ignore the warning of ``close()`` that the transaction of a fenced producer cannot be aborted.
+
+    Python attributes the warning to the module that calls ``close()``, which is this one. So a filter that stays
+    installed affects no other code, and threads need not restore anything: ``warnings.catch_warnings()`` changes the
+    filters of the whole process, and threads that leave it in another order than they entered it restore the wrong
+    ones. The filter must come first: where warnings are errors, ``close()`` raises SystemError instead of this one.
+    """
+    ours = ("ignore", None, RuntimeWarning, re.compile(re.escape(__name__)), 0)
+    with _filters:
+        if not warnings.filters or warnings.filters[0] != ours:
+            warnings.filterwarnings("ignore", category=RuntimeWarning, module=re.escape(__name__))
+
+
+def serve_callbacks(producer: Producer, seconds: float) -> None:
+    """Serve callbacks until nothing is on its way to brokers, for some seconds, in calls that end at an exception.
+
+    ``flush()`` and ``close()`` serve all callbacks in one call. A fatal error that arrives in that call is raised by
+    confluent-kafka's own error callback, whether or not the producer has an ``error_cb``, and the delivery reports that
+    follow then run with that exception set: each raises ``SystemError: ... returned a result with an exception set``.
+    """
+    until = time.monotonic() + seconds
+    while len(producer) and time.monotonic() < until:
+        with suppress(KafkaException):  # the next call of the producer raises it again
+            producer.poll(_POLL_SECONDS)

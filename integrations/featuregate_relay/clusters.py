@@ -3,25 +3,81 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from featuregate.gating.latches import LatchKey
+from featuregate_relay.refusals import RequestRefused
 from featuregate_relay.seen import latch_of
 from featuregate_relay.states import CurrentState
 from featuregate_relay.timeline.timeline import Timeline
 from featuregate_relay.waiting import NextChange
-from featuregate_relay.worker import ClusterThread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
     from pathlib import Path
 
     from featuregate import Discoverer, Gate
 
+T = TypeVar("T")
+
 _POLL_SECONDS: Final = 1.0
 """Between two polls that clients ask for, however many they are."""
+MOST_CALLS: Final = 500
+"""Calls of requests that wait for the thread of one cluster."""
+
+
+class ClusterThread:
+    """Runs calls one after the other in a thread, which starts with the first call. A cluster delays no other one."""
+
+    def __init__(self, *, most: int = MOST_CALLS) -> None:
+        self._most = most
+        self._waiting = 0
+        self._thread: ThreadPoolExecutor | None = None
+        self._shared: dict[Hashable, asyncio.Task[Any]] = {}
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Return what the call returns. A request that is cancelled while the call waits takes the call with it.
+
+        Raises
+        ------
+        RequestRefused
+            503: too many calls wait.
+        """
+        if self._waiting >= self._most:
+            raise RequestRefused(
+                503, f"{self._most} requests wait for this cluster, which is as many as may", retry_after=1
+            )
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._started(), call)
+        finally:
+            self._waiting -= 1
+
+    async def run_once(self, key: Hashable, call: Callable[[], T]) -> T:
+        """Return what the call returns, which runs once for all that ask for the same key meanwhile."""
+        task = self._shared.get(key)
+        if task is None:
+            task = self._shared[key] = asyncio.create_task(self.run(call))
+            task.add_done_callback(lambda _: self._shared.pop(key))
+        return await asyncio.shield(task)
+
+    def later(self, call: Callable[[], object]) -> None:
+        """Run a call for which nobody waits."""
+        self._started().submit(call)
+
+    def close(self) -> None:
+        """End the thread after the call that runs. A later call starts another thread."""
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
+            self._thread = None
+
+    def _started(self) -> ThreadPoolExecutor:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="featuregate-relay")
+        return self._thread
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import httptools
 import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from featuregate_relay.access.peers import names_of
+from featuregate_relay.access.certificates import names_of
 from featuregate_relay.connections import Connections, CountedTLS
 from featuregate_relay.waiting import end_waits
 

@@ -13,8 +13,14 @@ from featuregate.gating.latches import LatchState, join
 from featuregate_confluent.client import clients
 from featuregate_confluent.client.compacted_topic import CompactedTopic, Reading
 from featuregate_confluent.errors import SwitchError
-from featuregate_confluent.latch.group_records import group_records_of, group_state_of, stage_keys
-from featuregate_confluent.latch.latch_records import records_of, state_of, superseded
+from featuregate_confluent.latch.latch_records import (
+    group_records_of,
+    group_state_of,
+    records_of,
+    stage_keys,
+    state_of,
+    superseded,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

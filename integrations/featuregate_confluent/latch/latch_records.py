@@ -1,15 +1,19 @@
-"""The latch state of an app as records of a compacted topic: one key for each fact, so that the facts only grow. Pure.
+"""The latches of an app and its groups as records of a compacted topic: a key for each fact, so that facts only grow.
+
+Pure.
 
 .. code-block:: text
 
     key      fg1|orders|CLUSTER|level|group.version|1             a level that the cluster has shown
              fg1|orders|CLUSTER|gate|eos-v2|TxnOffsetCommit>=3    a gate that has latched
              fg1|orders|CLUSTER|burn-in|eos-v2|REQUIREMENT|2|60   the attempt and its seconds
-             fg1|orders|CLUSTER|group|...                         see :mod:`~.group_records`
+             fg1|orders|CLUSTER|group|billing|eos-v2|REQUIREMENT|MEMBER|ready    a member has reached a stage
+             fg1|orders|CLUSTER|group|billing|eos-v2|REQUIREMENT|opened          the group has opened, for good
     value    {"opened_at": ..., "epoch": ...}                     JSON, for people and for times
 
 Each part of a key is percent-encoded. No writer overwrites another one's fact, so writers need no fencing, and the
 state is the join of all records in any order. A newer software may write other facts, which are skipped.
+Only a member that has gone, and a group that has opened, need no stages any more: a tombstone goes over these.
 """
 
 from __future__ import annotations
@@ -21,11 +25,13 @@ from urllib.parse import quote, unquote
 from featuregate.errors import LatchStoreError
 from featuregate.gating.latches import BurnIn, LatchedGate, LatchState, join
 from featuregate.json_values import JsonValue, parse_json
+from featuregate_confluent.latch.group_agreement import STAGES, GroupLatch, GroupLatchState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 _FORMAT: Final = "fg1"
+_OPENED: Final = "opened"
 
 
 def key_prefix(app: str, cluster_id: str) -> bytes:
@@ -101,3 +107,49 @@ def _state_of_one(cluster_id: str, key: bytes, value: bytes) -> LatchState:
             )
             return LatchState(cluster_id=cluster_id, burn_ins={burn_in.key: burn_in})
     return LatchState(cluster_id=cluster_id)
+
+
+def group_records_of(app: str, key: GroupLatch, state: GroupLatchState) -> dict[bytes, bytes]:
+    """Return the records that hold what members have written, by key."""
+    records = {_key(app, key, member, stage): b"{}" for member, stage in state.stages.items()}
+    if state.opened_at is not None:
+        records[_key(app, key, _OPENED)] = json.dumps({"opened_at": state.opened_at}).encode()
+    return records
+
+
+def group_state_of(app: str, key: GroupLatch, records: Iterable[tuple[bytes, bytes]]) -> GroupLatchState:
+    """Return what members have written, from records in any order; those of others are skipped.
+
+    Raises
+    ------
+    LatchStoreError
+        The record of an opening cannot be read.
+    """
+    state, prefix = GroupLatchState(), _key(app, key, "")
+    for name, value in records:
+        if not name.startswith(prefix):
+            continue
+        match [unquote(part) for part in name[len(prefix) :].decode().split("|")]:
+            case [member, stage] if stage in STAGES:
+                state = state.join(GroupLatchState({member: STAGES[STAGES.index(stage)]}))
+            case [kind] if kind == _OPENED:
+                state = state.join(GroupLatchState(opened_at=_opened_at(name, value)))
+    return state
+
+
+def stage_keys(app: str, key: GroupLatch, records: Collection[bytes], gone: Collection[str]) -> list[bytes]:
+    """Return the keys of the stages that these members have written."""
+    wanted = {_key(app, key, member, stage) for member in gone for stage in STAGES}
+    return [name for name in records if name in wanted]
+
+
+def _key(app: str, key: GroupLatch, *parts: str) -> bytes:
+    return record_key(app, key.cluster_id, "group", key.group, key.gate, key.requirement, *parts)
+
+
+def _opened_at(name: bytes, value: bytes) -> float:
+    try:
+        return float(parse_json(value, "value").field("opened_at").seconds())
+    except ValueError as error:
+        problem = f"the record with this key is damaged ({error}): write a tombstone over it"
+        raise LatchStoreError(name.decode(errors="replace"), problem) from error

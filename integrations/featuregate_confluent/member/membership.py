@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from featuregate_confluent.client.leaving import close_static_member, leave_group
 from featuregate_confluent.config.properties import last, text
 from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
-from featuregate_confluent.member.consumer_errors import raise_for_consumer_errors
 from featuregate_confluent.member.failure_limits import UNRELEASED_SECONDS
 from featuregate_confluent.member.positions import places, rewind, take_back
 from featuregate_confluent.producing.offsets import read_group_metadata
+from featuregate_librdkafka.error_actions import ErrorAction, action_for, explain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
     from featuregate_confluent.latch.protocol import Partition
     from featuregate_confluent.member.group_observer import GroupObserver
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
     from featuregate_confluent.member.outcome_handler import OutcomeHandler
     from featuregate_confluent.member.state import MemberState
     from featuregate_confluent.member.takeover import Takeover
+
+logger = logging.getLogger("featuregate.confluent")
+
+_TRANSIENT: Final = frozenset({"_PARTITION_EOF", "_MAX_POLL_EXCEEDED", "UNKNOWN_TOPIC_OR_PART"})
+# A consumer with a fatal error says ``_FATAL``; only the text has the broker's reason.
+_FENCED: Final = KafkaError(KafkaError.FENCED_INSTANCE_ID).str()
+_UNRELEASED: Final = KafkaError(KafkaError.UNRELEASED_INSTANCE_ID).str()
 
 
 class Membership:
@@ -173,3 +181,34 @@ def _is_incremental(config: Mapping[str, Any]) -> bool:
     """Whether a consumer's assignments come as differences (``rd_kafka_rebalance_protocol``)."""
     strategies = text(last(config, ("partition.assignment.strategy",)))
     return text(last(config, ("group.protocol",))) == "consumer" or "cooperative" in strategies
+
+
+def raise_for_consumer_errors(errors: Iterable[KafkaError]) -> None:
+    """Return if all of these pass by themselves.
+
+    Raises
+    ------
+    InstanceTaken
+        Another member has the group.instance.id, maybe only until the session of a killed process times out.
+    MustRejoin
+        A new consumer action.
+    SwitchFatal
+        It does not.
+    """
+    for error in errors:
+        words, action = f"{error.name()} ({error.str()})", action_for(error)
+        if error.name() in _TRANSIENT:
+            logger.info("%s: %s", error.name(), error.str())
+        elif _FENCED in error.str():
+            raise SwitchFatal(
+                "another process has this one's group.instance.id, and has taken its place in the group. Give each "
+                f"process its own: {words}"
+            )
+        elif _UNRELEASED in error.str():
+            raise InstanceTaken(f"another member has this one's group.instance.id: {words}")
+        elif action is ErrorAction.FATAL:
+            raise SwitchFatal(f"the consumer cannot go on: {words}: {explain(error).reason}")
+        elif error.fatal() or action is ErrorAction.REJOIN:
+            raise MustRejoin(f"create a new consumer: {words}")
+        else:
+            logger.warning("the consumer says: %s", words)

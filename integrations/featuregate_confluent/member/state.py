@@ -12,7 +12,7 @@ from featuregate_confluent.errors import SwitchFatal
 from featuregate_confluent.latch import marks
 from featuregate_confluent.member.failure_limits import Failures
 from featuregate_confluent.member.group_state import GroupState, events_between
-from featuregate_confluent.producing.assignment import Assignment
+from featuregate_confluent.producing.owner import Assignment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

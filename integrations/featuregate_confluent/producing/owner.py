@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -10,6 +11,14 @@ if TYPE_CHECKING:
     from featuregate_confluent.producing.rounds import Rounds
     from featuregate_confluent.producing.transaction import Transaction
     from featuregate_librdkafka.calls import Callers
+
+
+@dataclass(slots=True, eq=False)
+class Assignment:
+    """What a member was given between two changes of its partitions. A transaction keeps the one it runs in (R9)."""
+
+    current: bool = True
+    """Whether nothing has changed since. If not, other members own the messages, or the messages come again."""
 
 
 class TransactionOwner(Protocol):

@@ -12,9 +12,8 @@ from featuregate_confluent.client.committed import named
 from featuregate_confluent.config import settings
 from featuregate_confluent.config.transactional_ids import partition_transactional_id, process_transactional_id
 from featuregate_confluent.errors import MustRejoin, SwitchFatal
-from featuregate_librdkafka.closing import close_producer
 from featuregate_librdkafka.error_table import ErrorAction
-from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer
+from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer, close_producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.client.latch_topic import LatchRecord
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.models import Model
-    from featuregate_confluent.producing.assignment import Assignment
-    from featuregate_confluent.producing.owner import TransactionOwner
+    from featuregate_confluent.producing.owner import Assignment, TransactionOwner
     from featuregate_librdkafka.calls import Call, Within
 
 Data: TypeAlias = bytes | str | None

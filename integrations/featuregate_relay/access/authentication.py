@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import base64
+import math
 import secrets
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from cachetools import LRUCache
 from starlette.datastructures import Headers
 from starlette.requests import Request
 
-from featuregate_relay.access.api_keys import ApiKeys
-from featuregate_relay.access.clients import ANYONE, NOT_KNOWN, RelayClient
-from featuregate_relay.access.rates import Rates
+from featuregate_relay.access.clients import ANYONE, NOT_KNOWN, ApiKeys, RelayClient
 from featuregate_relay.access.tickets import Tickets
 from featuregate_relay.access.tokens import InvalidToken, Tokens
 from featuregate_relay.refusals import RequestRefused, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from starlette.types import ASGIApp, Receive, Scope, Send
-
 
 _OPEN_PATHS: Final = {"/healthz", "/readyz"}
 """Probes have no credentials."""
@@ -32,6 +31,10 @@ STREAM_OF_FLAGS: Final = "/ofrep/v1/events"
 _DOTS_OF_A_TOKEN: Final = 2
 DEFAULT_RATE: Final = 1000.0
 """Requests of a client in a second."""
+_BURST_SECONDS: Final = 2.0
+"""Seconds: a client that was silent may send the requests of this time at once, and always at least one."""
+_MOST_CLIENTS: Final = 10_000
+"""Subjects of tokens are clients, too. The client that was silent for longest is forgotten: it has no debt."""
 
 
 def wall() -> float:
@@ -122,6 +125,24 @@ def _key(headers: Headers) -> str | None:
                 return ""  # is not a key
         case _:
             return None
+
+
+class Rates:
+    """Limits the requests of each client by the generic cell rate algorithm (ITU-T I.371): one number for each."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._paid_until: LRUCache[str, float] = LRUCache(_MOST_CLIENTS)
+
+    def seconds_to_wait(self, client: str, rate: float) -> int:
+        """Count a request, and return 0; or the seconds after which the client should come back."""
+        now, cost = self._clock(), 1 / rate
+        debt = max(self._paid_until.get(client, now) - now, 0) + cost
+        early = debt - max(_BURST_SECONDS, cost)
+        if early > 0:
+            return math.ceil(early)
+        self._paid_until[client] = now + debt
+        return 0
 
 
 class Authentication:

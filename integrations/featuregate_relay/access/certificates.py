@@ -1,14 +1,15 @@
-"""The certificates of the listener, which are renewed while it listens."""
+"""The certificates of the listener, which are renewed while it listens, and the names in those of clients."""
 
 from __future__ import annotations
 
 import logging
 import ssl
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from featuregate.printable import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 logger = logging.getLogger("featuregate")
@@ -63,3 +64,14 @@ class Certificates:
     def _changed_at(self) -> tuple[int, ...]:
         files = self._pair if self._client_ca is None else (*self._pair, self._client_ca)
         return tuple(file.stat().st_mtime_ns for file in files)
+
+
+def names_of(certificate: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of a certificate that TLS has verified, as `ssl.SSLSocket.getpeercert` has it.
+
+    The subject alternative names (DNS, URI, email) count; the common name does where there is none of these, as RFC
+    6125 has it.
+    """
+    names = tuple(name for kind, name in certificate.get("subjectAltName", ()) if kind in {"DNS", "URI", "email"})
+    common = tuple(value for part in certificate.get("subject", ()) for key, value in part if key == "commonName")
+    return names or common

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
+import ssl
 import time
+from pathlib import Path  # noqa: TC003 - as in tables
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from featuregate_relay.access.api_keys import ApiKeys
 from featuregate_relay.access.authentication import Access
 from featuregate_relay.access.certificates import Certificates
-from featuregate_relay.access.clients import RelayClient
+from featuregate_relay.access.clients import ApiKeys, RelayClient
 from featuregate_relay.access.fetching import is_trusted_url
 from featuregate_relay.access.tokens import Tokens
-from featuregate_relay.config.authorities import CaFile  # noqa: TC001 - pydantic reads annotations
 from featuregate_relay.config.tables import FilePath, Name, Table, checked_url
 
 if TYPE_CHECKING:
@@ -41,6 +41,22 @@ def _trusted(url: str) -> str:
     if not is_trusted_url(checked_url(url)):
         raise ValueError("must begin with https://")
     return url
+
+
+def _readable(file: Path) -> Path:
+    """Return the file; raises ValueError where no certificate can be read: each request would fail for it."""
+    try:
+        if not file.is_dir():
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(file)
+    except ssl.SSLError:
+        raise ValueError("has no certificate that can be read: give a file in PEM") from None
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from None
+    return file
+
+
+CaFile = Annotated[FilePath, AfterValidator(_readable)]
+"""A file, or a folder, of certificates."""
 
 
 class ClientTable(Table):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.flags import NO_FLAGS, Flag, gate_flag, view_flags
 from featuregate_relay.flags.flag_tags import FlagTag, content_of
-from featuregate_relay.flags.flags import to_response
 from featuregate_relay.seen import cluster_of
 
 if TYPE_CHECKING:
@@ -149,6 +148,16 @@ def _held(flag: Flag) -> Flag:
     if flag.value:
         return flag
     return flag._replace(value=True, variant="open", why=f"held open: another relay has latched it; {flag.why}")
+
+
+def to_response(key: str, flag: Flag) -> dict[str, Any]:
+    """Return the success response of OpenFeature's remote evaluation (OFREP 0.3.0).
+
+    The reason is always STATIC, as far as there is a value: the context of a request does not matter.
+    """
+    known = {} if flag.value is None else {"value": flag.value}
+    reason = "UNKNOWN" if flag.value is None else "STATIC"
+    return {"key": key, **known, "reason": reason, "variant": flag.variant, "metadata": {"why": flag.why}}
 
 
 def encode(content: dict[str, Any]) -> bytes:

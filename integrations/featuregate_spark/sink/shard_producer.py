@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from featuregate_librdkafka.closing import close_producer
-from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer
+from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer, close_producer
 from featuregate_spark.errors import TransactionTimedOut, WriteFailed
 from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, QUICK, QUIET, Clients
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from featuregate.errors import LatchStoreError
 from featuregate.gating.latches import LatchState
 from featuregate_confluent.latch.group_agreement import STAGES, GroupLatch, GroupLatchState
-from featuregate_confluent.latch.group_records import group_records_of, group_state_of, stage_keys
-from featuregate_confluent.latch.latch_records import state_of
+from featuregate_confluent.latch.latch_records import group_records_of, group_state_of, stage_keys, state_of
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 states = st.builds(

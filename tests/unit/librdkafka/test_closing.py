@@ -12,8 +12,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from mock_kafka import MockKafka
 
-from featuregate_librdkafka.closing import close_producer
-from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer
+from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer, close_producer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,12 +27,9 @@ from waiting import eventually, line_with
 import featuregate as fg
 from featuregate.errors import RelayError
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
-from featuregate_relay.access.api_keys import ApiKeys
-from featuregate_relay.access.authentication import Access
-from featuregate_relay.access.certificates import Certificates
-from featuregate_relay.access.clients import RelayClient
-from featuregate_relay.access.peers import names_of
-from featuregate_relay.access.rates import Rates
+from featuregate_relay.access.authentication import Access, Rates
+from featuregate_relay.access.certificates import Certificates, names_of
+from featuregate_relay.access.clients import ApiKeys, RelayClient
 from featuregate_relay.config.relay import ConfigMistakes, read_config
 from featuregate_relay.views.event_stream import OpenStreams
 
@@ -225,7 +222,7 @@ def test_each_digest_is_compared_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> 
         compared.append((one, other))
         return one == other
 
-    monkeypatch.setattr("featuregate_relay.access.api_keys.hmac", SimpleNamespace(compare_digest=compare))
+    monkeypatch.setattr("featuregate_relay.access.clients.hmac", SimpleNamespace(compare_digest=compare))
     keys = [KEY, "second", "third"]
     api_keys = ApiKeys({digest(key): RelayClient(key, None) for key in keys})
     assert api_keys.client(KEY) == RelayClient(KEY, None)
@@ -255,7 +252,7 @@ def test_a_client_with_a_low_rate_may_send_a_request_at_a_time(rate: float) -> N
 
 def test_clients_of_which_rates_are_known_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The relay forgets the client that was silent for longest, because an issuer may have any number of subjects."""
-    monkeypatch.setattr("featuregate_relay.access.rates._MOST_CLIENTS", 2)
+    monkeypatch.setattr("featuregate_relay.access.authentication._MOST_CLIENTS", 2)
     rates = Rates(lambda: 0.0)
     for client in ("a", "a", "b", "b", "c"):
         assert rates.seconds_to_wait(client, 1.0) == 0

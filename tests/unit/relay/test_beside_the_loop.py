@@ -18,9 +18,9 @@ from featuregate import View
 from featuregate.testing import StaticFeatures, release_view
 from featuregate.view.answers import ApiRange
 from featuregate.view.merging import merge
+from featuregate_relay.clusters import ClusterThread
 from featuregate_relay.states import CurrentState, revision_of, size_of
 from featuregate_relay.views.view_body import MOST_ELEMENTS, ViewBody
-from featuregate_relay.worker import ClusterThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,8 +22,8 @@ from featuregate_relay.checks import (
     asked_requirement,
     decision_json,
 )
+from featuregate_relay.clusters import ClusterThread
 from featuregate_relay.refusals import RequestRefused
-from featuregate_relay.worker import ClusterThread
 
 BOUND = 30.0
 

@@ -14,9 +14,8 @@ from event_source import Event, listening
 from relay_on_socket import serving
 
 from featuregate.testing import StaticFeatures, release_view
-from featuregate_relay.access.api_keys import ApiKeys
 from featuregate_relay.access.authentication import Access
-from featuregate_relay.access.clients import ANYONE, RelayClient
+from featuregate_relay.access.clients import ANYONE, ApiKeys, RelayClient
 from featuregate_relay.access.tickets import Tickets
 from featuregate_relay.config.relay import ConfigMistakes, read_config
 

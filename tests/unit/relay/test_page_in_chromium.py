@@ -16,9 +16,8 @@ from waiting import BOUND
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate.view.answers import SupportedRange
-from featuregate_relay.access.api_keys import ApiKeys
 from featuregate_relay.access.authentication import Access
-from featuregate_relay.access.clients import RelayClient
+from featuregate_relay.access.clients import ApiKeys, RelayClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
-from featuregate_confluent.member.consumer_errors import raise_for_consumer_errors
+from featuregate_confluent.member.membership import raise_for_consumer_errors
 from featuregate_librdkafka.error_actions import ErrorAction, action_for
 
 DONE_FOR = KafkaError._FATAL
