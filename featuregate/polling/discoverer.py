@@ -20,11 +20,10 @@ from featuregate.gating.latch_store import FileLatchStore, LatchStore, StartingL
 from featuregate.gating.store import Store
 from featuregate.polling.features import Features
 from featuregate.polling.hold_sources import HoldSources
-from featuregate.polling.lifecycle import Lifecycle
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
 from featuregate.polling.source_choice import choose_source
-from featuregate.polling.worker import Worker
+from featuregate.polling.worker import Lifecycle, Worker
 from featuregate.sources.source import ConfigSource, Source
 from featuregate.view.emulation import release_to_emulate
 

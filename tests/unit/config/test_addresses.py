@@ -13,14 +13,21 @@ def addresses(text):
     return Settings.parse(text).bootstrap
 
 
-def test_a_list_of_hosts_and_ports_parses():
-    """Commas separate addresses, and the parser ignores white space around them."""
-    assert addresses("a:1, b.example.com:2 ,") == (Address("a", 1), Address("b.example.com", 2))
-
-
-def test_a_port_that_is_left_out_is_9092():
-    """The parser has the default of librdkafka."""
-    assert addresses("broker,[::1]") == (Address("broker", 9092), Address("::1", 9092))
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("a:1, b.example.com:2 ,", [("a", 1), ("b.example.com", 2)], id="blanks around commas"),
+        pytest.param("broker,[::1]", [("broker", 9092), ("::1", 9092)], id="without port: librdkafka's default"),
+        pytest.param("::1", [("::1", 9092)], id="several colons: an IPv6 literal without port"),
+        pytest.param("bücher.example:1,my_broker", [("bücher.example", 1), ("my_broker", 9092)], id="any script"),
+        pytest.param("[fe80::1%eth0]:9092", [("fe80::1%eth0", 9092)], id="a link-local address and its interface"),
+        pytest.param("PLAINTEXT://a:9092,EXTERNAL://b:9094/", [("a", 9092), ("b", 9094)], id="names of listeners"),
+        pytest.param("a:9092,a,b,PLAINTEXT://a:9092", [("a", 9092), ("b", 9092)], id="named twice, asked once"),
+    ],
+)
+def test_a_list_of_addresses_parses(text, expected):
+    """As Kafka's broker configuration and librdkafka write them; a broker that is named twice counts once."""
+    assert addresses(text) == tuple(Address(host, port) for host, port in expected)
 
 
 def test_ipv6_literals_take_brackets():
@@ -30,35 +37,10 @@ def test_ipv6_literals_take_brackets():
     assert str(address) == "[2001:db8::7]:9093"
 
 
-def test_a_bare_ipv6_literal_is_a_host_without_port():
-    """A text with more than one colon can only be an IPv6 literal."""
-    assert addresses("::1") == (Address("::1", 9092),)
-
-
-def test_a_name_in_any_script_is_a_host():
-    """The resolver encodes the name for DNS."""
-    assert addresses("bücher.example:1,my_broker") == (Address("bücher.example", 1), Address("my_broker", 9092))
-
-
-def test_a_zone_of_an_ipv6_literal_stays_with_the_host():
-    """A link-local address needs its network interface."""
-    assert addresses("[fe80::1%eth0]:9092") == (Address("fe80::1%eth0", 9092),)
-
-
-def test_a_listener_name_in_front_is_dropped():
-    """Kafka's broker configuration writes listeners in this form."""
-    assert addresses("PLAINTEXT://a:9092,EXTERNAL://b:9094/") == (Address("a", 9092), Address("b", 9094))
-
-
 def test_a_scheme_that_contradicts_the_protocol_is_an_error():
     """An SSL listener never answers a client that speaks plain text."""
     with pytest.raises(ConfigError, match=r"bootstrap\.servers: address 2 of 2 asks for SSL, but security"):
         Settings.parse("b:9092,SSL://a:9093")
-
-
-def test_an_address_that_is_named_twice_is_asked_once():
-    """Otherwise one broker would count twice."""
-    assert addresses("a:9092,a,b,PLAINTEXT://a:9092") == (Address("a", 9092), Address("b", 9092))
 
 
 @pytest.mark.parametrize(
