@@ -26,8 +26,7 @@ from featuregate_relay.refusals import RequestRefused, refusal
 from featuregate_relay.views.cluster_events import ClusterEvents
 from featuregate_relay.views.event_stream import OpenStreams, open_stream
 from featuregate_relay.views.floors import FLOOR_SECONDS, Floors
-from featuregate_relay.views.view_answers import ViewPath
-from featuregate_relay.views.view_tags import UnchangedViews
+from featuregate_relay.views.view_answers import UnchangedViews, ViewPath
 from featuregate_relay.waiting import ClientGone, ends_with_connection
 
 if TYPE_CHECKING:

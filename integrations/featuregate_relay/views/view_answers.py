@@ -6,11 +6,13 @@ import asyncio
 from dataclasses import dataclass
 from random import SystemRandom
 from typing import TYPE_CHECKING, Final, Self
+from urllib.parse import parse_qsl
 
 from starlette.responses import Response
 
 from featuregate.sources.floor import Floor
 from featuregate.sources.relay_responses import AGE_HEADER
+from featuregate_relay.access.authentication import client_in
 from featuregate_relay.entity_tags import matches
 from featuregate_relay.refusals import RequestRefused
 from featuregate_relay.views.floors import Floors, problem_after
@@ -18,7 +20,10 @@ from featuregate_relay.views.view_body import RawHeaders, ViewBody, accepts_gzip
 from featuregate_relay.waiting import ClientGone, ends_with_connection
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from featuregate import View
     from featuregate_relay.clusters import ServedCluster
@@ -175,3 +180,43 @@ class _Aging:
 
 def _age(seconds: float) -> tuple[bytes, bytes]:
     return _AGE, b"%.6f" % seconds
+
+
+class UnchangedViews:
+    """Middleware that answers 304 where nothing else is to be decided, and passes all other requests on.
+
+    It saves the objects that a framework makes for each request: half of the time of such a response.
+    """
+
+    def __init__(self, app: ASGIApp, clusters: Mapping[str, ServedCluster], views: ViewPath) -> None:
+        self._app = app
+        self._clusters = {f"/v1/clusters/{name}/view": cluster for name, cluster in clusters.items()}
+        self._views = views
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass it on."""
+        headers = self._unchanged(scope)
+        if headers is None:
+            await self._app(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": 304, "headers": headers})
+        await send({"type": "http.response.body"})
+
+    def _unchanged(self, scope: Scope) -> RawHeaders | None:
+        cluster = self._clusters.get(scope["path"]) if scope.get("method") == "GET" else None
+        if cluster is None or not client_in(scope).may_read(cluster.name):
+            return None
+        if_none_match = None
+        for name, value in scope["headers"]:
+            if name == b"if-none-match":
+                if_none_match = value.decode("latin-1")
+        if if_none_match is None:
+            return None
+        try:
+            query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+            floor = Floor.from_query(query)
+        except ValueError:
+            return None
+        if "wait" in query:
+            return None
+        return self._views.unchanged(cluster, floor, if_none_match)

@@ -1,4 +1,4 @@
-"""Latches as records of a compacted topic: facts that only grow, in any order."""
+"""Latches of an app and of its groups as records of a compacted topic: facts that only grow, in any order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 
 from featuregate.errors import LatchStoreError
 from featuregate.gating.latches import BurnIn, LatchedGate, LatchState, join
-from featuregate_confluent.latch.latch_records import key_prefix, records_of, state_of, superseded
+from featuregate_confluent.latch.group_agreement import STAGES, GroupLatch, GroupLatchState
+from featuregate_confluent.latch.latch_records import (
+    group_records_of,
+    group_state_of,
+    key_prefix,
+    records_of,
+    stage_keys,
+    state_of,
+    superseded,
+)
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 times = st.floats(0, 2e9)
@@ -33,6 +42,12 @@ states = st.builds(
     st.lists(burn_ins, max_size=3),
 )
 EMPTY = LatchState(cluster_id="c")
+
+group_states = st.builds(
+    GroupLatchState, st.dictionaries(names, st.sampled_from(STAGES), max_size=3), st.none() | st.floats(0, 2e9)
+)
+KEY = GroupLatch("c", "billing", "a|b %", "TxnOffsetCommit>=3")
+NO_GROUP = GroupLatchState()
 
 
 @given(states)
@@ -83,3 +98,43 @@ def test_a_damaged_record_is_an_error(key: bytes, value: bytes) -> None:
     """It might be a latch."""
     with pytest.raises(LatchStoreError, match=r"is damaged .* write a tombstone over it"):
         state_of("app", "c", [(key_prefix("app", "c") + key, value)])
+
+
+@given(st.lists(group_states, max_size=4), st.randoms())
+def test_records_of_several_members_are_joined_in_any_order(written: list[GroupLatchState], random) -> None:
+    """The highest stage of each member, and the earliest opening; other groups and the latches see none of it."""
+    records = [record for state in written for record in group_records_of("app", KEY, state).items()]
+    random.shuffle(records)
+    joined = NO_GROUP
+    for state in written:
+        joined = joined.join(state)
+    earliest = [value for value in records if b"opened" in value[0][-6:]]
+    assert group_state_of("app", KEY, records).stages == joined.stages
+    assert (group_state_of("app", KEY, records).opened_at is None) is not bool(earliest)
+    assert group_state_of("app", KEY._replace(group="other"), records) == NO_GROUP
+    assert group_state_of("app2", KEY, records) == NO_GROUP
+    assert state_of("app", "c", records) == EMPTY
+
+
+@given(group_states, group_states, group_states)
+def test_states_join_in_any_order(one: GroupLatchState, other: GroupLatchState, third: GroupLatchState) -> None:
+    """Joining twice changes nothing."""
+    assert one.join(other) == other.join(one)
+    assert one.join(one) == one
+    assert one.join(other).join(third) == one.join(other.join(third))
+
+
+@given(group_states, st.sets(names))
+def test_tombstones_forget_those_who_have_gone(state: GroupLatchState, gone: set[str]) -> None:
+    """An opening stays."""
+    records = group_records_of("app", KEY, state)
+    kept = {key: value for key, value in records.items() if key not in stage_keys("app", KEY, records, gone)}
+    stages = {member: stage for member, stage in state.stages.items() if member not in gone}
+    assert group_state_of("app", KEY, kept.items()) == GroupLatchState(stages, state.opened_at)
+
+
+def test_a_damaged_opening_is_an_error() -> None:
+    """To read it as none would close the group."""
+    (key,) = group_records_of("app", KEY, GroupLatchState(opened_at=1.0))
+    with pytest.raises(LatchStoreError, match=r"is damaged .* write a tombstone over it"):
+        group_state_of("app", KEY, [(key, b"{}")])

@@ -18,7 +18,7 @@ from featuregate_relay.access.not_stored import NotStored
 from featuregate_relay.access.tickets import Tickets
 from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.flags.ofrep import Evaluations
-from featuregate_relay.views.view_tags import UnchangedViews
+from featuregate_relay.views.view_answers import UnchangedViews
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
