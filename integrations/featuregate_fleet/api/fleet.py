@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 from featuregate import discover
 from featuregate.catalog import API_NAMES
 from featuregate.errors import ConfigError
-from featuregate_fleet.api.report import FleetReport
+from featuregate_fleet.api.report import FleetReport, keep_report
 from featuregate_fleet.evidence.columns import ALL, KEYS
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes
@@ -26,7 +26,6 @@ from featuregate_fleet.readiness import move_texts
 from featuregate_fleet.readiness.evidence import confirmed
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.stream.ingestion import Ingestion, Inputs, check_same_cluster
-from featuregate_fleet.stream.kept_reports import keep_report
 from featuregate_fleet.stream.quarantine import replay
 from featuregate_fleet.stream.session import session_beside
 from featuregate_fleet.stream.upkeep import Removal, RemovalPlan, compact, forgetting, removed, retention

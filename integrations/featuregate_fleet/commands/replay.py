@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import OK
-from featuregate_fleet.commands.options.log_times import add_layout_option, layouts
+from featuregate_fleet.commands.options.log_times import add_layout_option
 from featuregate_fleet.commands.options.principal_names import add_hash_option, pseudonyms
 from featuregate_fleet.commands.options.tables import add_tables_options, counts, existing_tables, open_tables
 from featuregate_fleet.files.storage import on_s3
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     with one_writer(folder, args.cluster), local_session(args.jars, topics=False, s3=on_s3(folder)) as spark:
         keep_names(folder, args.cluster, names)
         tables = open_tables(spark, args, names)
-        tried = replay(spark, tables, layouts(args))
+        tried = replay(spark, tables, dict(args.layout))
         found = read_line_counts(tables)
     print(f"{args.cluster}: {tried} lines and files tried again; {counts(found)}")
     return OK

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from featuregate_fleet.evidence.lines.layouts import check_layout
 from featuregate_fleet.evidence.paths import IN_UTC, OTHERS, LogTimes, broker_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _EXAMPLE: Final = "%d-%m-%Y %H:%M:%S"
 
@@ -68,11 +65,6 @@ def log_times(args: argparse.Namespace) -> dict[str, LogTimes]:
         for broker in zones | layouts
     }
     return {**IN_UTC, **found, OTHERS: others}
-
-
-def layouts(args: argparse.Namespace) -> Mapping[str, str]:
-    """Return the layout of each broker, by node id, and of all others."""
-    return dict(args.layout)
 
 
 def _zone_of_broker(text: str) -> tuple[str, str]:
