@@ -38,10 +38,9 @@ PAGE: Final = ROOT / "docs/mutants.md"
 FEWEST_KILLED: Final = 0.95
 NOTICED: Final = ("killed", "timeout")
 """A test that runs without end has noticed the change as well."""
-MUTATED: Final = "mutants/integrations"
 NO_MUTANT: Final = "of.no.module__mutmut_0"
 NOT_TRIED: Final = "not checked"
-COPIED: Final = ("featuregate", "integrations", "tests", "scripts", "docs", "examples", "pyproject.toml", "README.md")
+COPIED: Final = ("featuregate", "tests", "scripts", "docs", "examples", "pyproject.toml", "README.md")
 
 
 class Room(NamedTuple):
@@ -49,17 +48,20 @@ class Room(NamedTuple):
 
     code: str
     tests: tuple[str, ...]
+    of_live_tests: tuple[str, ...] = ()
+    """Modules that work on a file system of a real Spark, and that no unit test runs."""
 
 
 ROOMS: Final = {
-    "gating": Room("featuregate/gating/", ("gating", "test_excluded_apis.py")),
-    "view": Room("featuregate/view/", ("view",)),
-    "polling": Room("featuregate/polling/", ("polling",)),
-    "admin": Room("featuregate/admin/", ("admin",)),
-    "readiness": Room("integrations/featuregate_fleet/readiness/", ("fleet",)),
-    "latch": Room("integrations/featuregate_confluent/latch/", ("confluent/latch",)),
-    "pins": Room("integrations/featuregate_spark/pins/", ("spark/test_pins.py", "spark/test_batches.py")),
+    "gating": Room("featuregate/gating/", ("gating", "polling", "view", "test_excluded_apis.py")),
+    "view": Room("featuregate/view/", ("view", "gating", "polling", "test_budgets.py")),
+    "polling": Room("featuregate/polling/", ("polling", "gating", "sources", "test_budgets.py")),
+    "admin": Room("featuregate/admin/", ("admin", "cli")),
+    "readiness": Room("featuregate_fleet/readiness/", ("fleet",)),
+    "latch": Room("featuregate_confluent/latch/", ("confluent",)),
+    "pins": Room("featuregate_spark/pins/", ("spark",), ("dataframes", "hadoop")),
 }
+"""The tests are those of the room, and of the rooms that its code is made for."""
 
 
 class Survivor(NamedTuple):
@@ -103,17 +105,19 @@ def prepare(room: str, module: str) -> Path:
     """Copy the checkout, and say in the copy what mutmut has to do."""
     work = ROOT / "build/mutants" / room
     shutil.rmtree(work, ignore_errors=True)
-    (work / MUTATED).mkdir(
-        parents=True
-    )  # before mutmut starts: Python never looks again at a folder that was not there
+    work.mkdir(parents=True)
     for name in COPIED:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, work / name)
-    code, tests = ROOMS[room]
+    packages = [path.name for path in (ROOT / "integrations").iterdir() if (path / "__init__.py").exists()]
+    for name in packages:  # mutmut finds the tests of a module where its path is its name
+        shutil.copytree(ROOT / "integrations" / name, work / name)
+    code, tests, of_live_tests = ROOMS[room]
     options: dict[str, Any] = {
         "source_paths": [f"{code.partition('/')[0]}/"],
         "only_mutate": [f"{code}{module}.py" if module else f"{code}*"],
-        "also_copy": list(COPIED),
+        "do_not_mutate": [f"{code}{name}.py" for name in of_live_tests],
+        "also_copy": [*COPIED, *packages],
         "pytest_add_cli_args": [
             "-q",
             "-p",
@@ -136,9 +140,8 @@ def prepare(room: str, module: str) -> Path:
 
 def mutmut(work: Path, *arguments: str, capture: bool = False) -> str:
     """Run a command of mutmut in the copy."""
-    environment = {**os.environ, "PYTHONPATH": str(work / MUTATED)}  # mutmut adds the folder above it
     command = [sys.executable, "-m", "mutmut", *arguments]
-    done = subprocess.run(command, cwd=work, env=environment, text=True, capture_output=capture, check=True)  # noqa: S603
+    done = subprocess.run(command, cwd=work, text=True, capture_output=capture, check=True)  # noqa: S603
     return done.stdout or ""
 
 
