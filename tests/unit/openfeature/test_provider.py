@@ -205,9 +205,9 @@ def test_a_provider_in_error_becomes_ready_with_the_first_view() -> None:
         api.set_provider_and_wait(KafkaFeatureProvider(features, timeout=0.1))
     client = api.get_client()
     emitted = Emitted(client)
+    emitted.next(ProviderEvent.PROVIDER_ERROR)  # that of before, which a thread of OpenFeature gives to a new handler
     features.show(release_view("4.2"))
-    told = emitted.kinds_until(ProviderEvent.PROVIDER_READY)
-    assert told == [ProviderEvent.PROVIDER_ERROR, ProviderEvent.PROVIDER_READY]  # the first is that of before
+    assert emitted.kinds_until(ProviderEvent.PROVIDER_READY) == [ProviderEvent.PROVIDER_READY]
     assert client.get_provider_status() is ProviderStatus.READY
     assert details(client, "string", "release", "?").value == "4.2"
 
