@@ -59,7 +59,7 @@ test: lint docs class-archives ## check, docs, tests against a few real brokers,
 	@$(BIN)/coverage report --format=total --fail-under=94
 
 .PHONY: proof
-proof: class-archives chromium kerberos hdfs docs ## what is too long for each commit (ONLY=switch: one group); a row in docs/proof.md
+proof: class-archives chromium kerberos hdfs gcs docs ## what is too long for each commit (ONLY=switch: one group); a row in docs/proof.md
 	$(PYTEST) tests --proof --ledger=docs/proof.md $(if $(ONLY),--group=$(ONLY))
 
 .PHONY: room
@@ -115,6 +115,7 @@ lock: $(READY) ## write requirements/*.txt anew from pyproject.toml (UPGRADE=--u
 	$(LOCK) --group demo-spark --constraint requirements/dev.txt pyproject.toml -o requirements/demo-spark.txt
 	$(LOCK) --group kerberos -o requirements/kerberos.txt
 	$(LOCK) --group hdfs --constraints requirements/dev.txt -o requirements/hdfs.txt
+	$(LOCK) --group gcs --constraints requirements/dev.txt -o requirements/gcs.txt
 	$(LOCK) --group java -o requirements/java.txt
 	$(LOCK) --group mutants --constraints requirements/dev.txt -o requirements/mutants.txt
 
@@ -193,6 +194,15 @@ kerberos: $(READY)
 hdfs: $(READY)
 	@$(BIN)/python -c 'import hdfs_native' 2>/dev/null || $(BIN)/python -m pip install --quiet \
 		--disable-pip-version-check --require-hashes -r requirements/hdfs.txt
+
+# Go builds the server of Cloud Storage's API in some minutes, and once.
+.PHONY: gcs
+gcs: $(READY)
+	@$(BIN)/python -c 'import gcsfs' 2>/dev/null || $(BIN)/python -m pip install --quiet \
+		--disable-pip-version-check --require-hashes -r requirements/gcs.txt
+	@test -x $(BIN)/fake-gcs-server || PATH="$$PATH:/usr/local/go/bin" GOBIN="$(CURDIR)/$(BIN)" CGO_ENABLED=0 nice timeout 1200 \
+		go install -buildvcs=false github.com/fsouza/fake-gcs-server@v1.56.1 >/dev/null 2>&1 || \
+		echo "No server of Cloud Storage could be had: its tests are skipped"
 
 # The page of the relay is tested in Chromium, where there is one. Playwright's own is for those who are not root.
 .PHONY: chromium

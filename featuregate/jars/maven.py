@@ -171,8 +171,8 @@ def _closure(context: Any, coordinates: Iterable[str]) -> dict[tuple[str, str], 
 
 
 def _artifact(context: Any, coordinate: str) -> Any:
-    group, name, version = coordinate.split(":")
-    return context.project(group, name).at_version(version).artifact()
+    group, name, version, *classifier = coordinate.split(":")
+    return context.project(group, name).at_version(version).artifact(*classifier)
 
 
 def _logger_binding(closure: Mapping[tuple[str, str], Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""The pipeline with logs, tables and checkpoints on S3's API and on HDFS, and with tables in a catalog."""
+"""The pipeline with logs, tables and checkpoints on object stores and on HDFS, and with tables in a catalog."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from getpass import getuser
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import cloud_storage
 import pytest
 import storage_runs
 from hdfs_backend import of_hdfs_native
@@ -20,7 +21,11 @@ from waiting import eventually
 
 pytest.importorskip("upath")
 
+from featuregate.gating.uri_latch_store import UriLatchStore
+from featuregate.testing import check_latch_store
+from featuregate_fleet.errors import TablesBusy
 from featuregate_fleet.files.storage import storage_path
+from featuregate_fleet.tables.leases import lease
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,6 +48,12 @@ class Store(NamedTuple):
 def on_s3() -> Iterator[Store]:
     with object_store() as endpoint:
         yield Store(f"s3://{BUCKET}", of_s3(endpoint))
+
+
+@contextmanager
+def on_cloud_storage() -> Iterator[Store]:
+    with cloud_storage.cloud_storage() as environment:
+        yield Store(f"gs://{cloud_storage.BUCKET}", environment)
 
 
 @contextmanager
@@ -87,7 +98,7 @@ def place(logs: str, tables: str, checkpoints: str | None = None) -> dict[str, s
     return {"logs": logs, "tables": tables, "checkpoints": checkpoints}
 
 
-@pytest.mark.parametrize("on_storage", [on_s3, on_webhdfs, on_hdfs])
+@pytest.mark.parametrize("on_storage", [on_s3, on_cloud_storage, on_webhdfs, on_hdfs])
 def test_a_storage_has_what_a_disk_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_storage: Callable[[], AbstractContextManager[Store]]
 ) -> None:
@@ -111,6 +122,20 @@ def test_a_storage_has_what_a_disk_has(
     *again, named = on_disk["counts"][2]  # a damaged file is named by the run that reads it
     assert (on_disk["counts"][1][:-1], named) == (again, []), "the last run reads nothing"
     assert not {path.name for path in tmp_path.iterdir()} - {"logs", "tables"}, "a folder is made out of a URI"
+
+
+def test_cloud_storage_keeps_latches_and_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Google's backend makes an object on the condition that there is none, so that of two writers one goes on."""
+    with on_cloud_storage() as store:
+        for name, text in store.environment.items():
+            monkeypatch.setenv(name, text)
+        check_latch_store(lambda: UriLatchStore(f"{store.root}/latches", timeout=60))
+        lock = storage_path("tables", f"{store.root}/tables") / ".c.lock"
+        refused = pytest.raises(TablesBusy, match="another run")
+        with lease(lock, "another run", seconds=3), refused, lease(lock, "another run", seconds=3):
+            pytest.fail("two processes have the lock")
+        with lease(lock, "another run", seconds=3):
+            assert [path.name for path in lock.parent.iterdir()] == [".c.lock.000000000002"]
 
 
 def in_memory(folder: Path) -> dict[str, str]:
