@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from getpass import getuser
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -78,7 +78,8 @@ def killed(store: Store, commits: Path, *arguments: str) -> None:
             eventually(lambda: run.poll() is not None or any(commits.glob("*.json")), committed, WITHIN)
             assert run.poll() is None, "the run has ended before it was killed"
         finally:
-            os.killpg(run.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended by itself, as the assertion says
+                os.killpg(run.pid, signal.SIGKILL)
 
 
 def runs(store: Store, *places: dict[str, str | None]) -> list[dict[str, Any]]:
