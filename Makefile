@@ -200,7 +200,7 @@ hdfs: $(READY)
 gcs: $(READY)
 	@$(BIN)/python -c 'import gcsfs' 2>/dev/null || $(BIN)/python -m pip install --quiet \
 		--disable-pip-version-check --require-hashes -r requirements/gcs.txt
-	@test -x $(BIN)/fake-gcs-server || PATH="$$PATH:/usr/local/go/bin" GOBIN="$(CURDIR)/$(BIN)" CGO_ENABLED=0 nice timeout 1200 \
+	@test -x $(BIN)/fake-gcs-server || GOBIN="$(CURDIR)/$(BIN)" CGO_ENABLED=0 nice timeout 1200 \
 		go install -buildvcs=false github.com/fsouza/fake-gcs-server@v1.56.1 >/dev/null 2>&1 || \
 		echo "No server of Cloud Storage could be had: its tests are skipped"
 

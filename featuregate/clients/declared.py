@@ -38,6 +38,7 @@ _REPLACED: Final = re.compile(
     re.MULTILINE,
 )
 """A module, of one version or of all, and the module that is built in its place; a folder has no version."""
+_PROPERTY: Final = re.compile(r"\$\{(.+)\}")
 _JAR: Final = re.compile(
     r"(?:^|/)(kafka-clients|connect-runtime|flink-(?:sql-)?connector-kafka(?:_2\.\d+)?)-(\d[\w.-]*?)\.jar$"
 )
@@ -128,7 +129,8 @@ def _of_pom(text: str, found_in: str) -> Iterator[Client]:
     """Yield the clients among the dependencies; a version may stand in a property, or in what the pom manages."""
     project = _xml(text, found_in)
     properties = {each.tag: _text(each) for parent in project.iter("properties") for each in parent}
-    managed = {each for parent in project.iter("dependencyManagement") for each in parent.iter("dependency")}
+    parents = project.iter("dependencyManagement")
+    managed = dict.fromkeys(each for parent in parents for each in parent.iterfind("dependencies/dependency"))
     known = dict(_artifact(each, properties) for each in managed)
     for dependency in project.iter("dependency"):
         artifact, version = _artifact(dependency, properties)
@@ -150,8 +152,10 @@ def _xml(text: str, found_in: str) -> Element:
 def _artifact(dependency: Element, properties: Mapping[str, str]) -> tuple[str, str]:
     """Return name and version; an exclusion in the dependency has fields of its own."""
     version = _text(dependency.find("version"))
-    for _ in properties:
-        version = re.sub(r"^\$\{(.+)\}$", lambda name: properties.get(name.group(1), ""), version)
+    for _ in range(_DEEPEST):
+        if (named := _PROPERTY.fullmatch(version)) is None:
+            break
+        version = properties.get(named[1], "")
     return _java(_text(dependency.find("artifactId"))), "" if version.startswith("$") else version
 
 

@@ -9,19 +9,21 @@ import errno
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Final, Self, TypeVar, cast
 
 from featuregate_fleet.files.storage import failure_of, is_local, modified_at, path_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
 
     from featuregate_fleet.evidence.paths import LogFile
 
 _FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
 _OPENED_AT_ONCE: Final = 16
+_TAKEN_AT_ONCE: Final = 1024
 _LINKS: Final = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)
 """Errors of opening a link that is not followed, as a file or as a folder; the last one is that of FreeBSD."""
 
@@ -83,10 +85,15 @@ def _opened(path: Path, parts: tuple[str, ...]) -> IO[bytes]:
     return os.fdopen(found, "rb")
 
 
-def look_at_each(look: Callable[[Asked], Answer], files: Iterable[Asked]) -> list[Answer]:
-    """Return what a look at each file says, in their order: a storage answers after some tens of milliseconds."""
+def look_at_each(look: Callable[[Asked], Answer], files: Iterable[Asked]) -> Iterator[Answer]:
+    """Yield what a look at each file says, in their order: a storage answers after some tens of milliseconds.
+
+    There may be millions of files, of which some are taken at a time.
+    """
+    waiting = iter(files)
     with ThreadPoolExecutor(_OPENED_AT_ONCE) as threads:
-        return list(threads.map(look, files))
+        while some := list(islice(waiting, _TAKEN_AT_ONCE)):
+            yield from threads.map(look, some)
 
 
 def is_behind_link(folder: Path, path: str) -> bool:

@@ -168,17 +168,17 @@ class ReadFiles:
         Also those with the name of one that was forgotten: Spark takes them for the files that it has listed before.
         """
         stamps = stamps_below(logs)
-        known = [
-            _Known(path, content, stamp)
-            for path, content, size, looked_at, time in self._known_contents()
-            if (stamp := stamps(path)) is not None and self._is_new(path, size, looked_at, time, stamp)
-        ]
+        found = look_at_each(lambda one: _another(logs, one, stamps, times), self._to_look_at(logs, stamps))
+        return sorted(file for file in found if file is not None)
+
+    def _to_look_at(self, logs: Path, stamps: Callable[[str], tuple[int, object] | None]) -> Iterator[_Known]:
+        for path, content, size, looked_at, time in self._known_contents():
+            if (stamp := stamps(path)) is not None and self._is_new(path, size, looked_at, time, stamp):
+                yield _Known(path, content, stamp)
         for (uri,) in self._files.execute(_COME_BACK).fetchall():
             path = log_file(path_in_uri(logs), uri, 0).path
             if (stamp := stamps(path)) is not None:
-                known.append(_Known(path, None, stamp))
-        found = look_at_each(lambda one: _another(logs, one, stamps, times), known)
-        return sorted(file for file in found if file is not None)
+                yield _Known(path, None, stamp)
 
     def _known_contents(self) -> Iterator[tuple[str, str, int, str | None, int | None]]:
         last = ""

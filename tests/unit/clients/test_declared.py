@@ -140,7 +140,7 @@ CLIENT = "<artifactId>kafka-clients</artifactId>"
         (
             a_pom(
                 f"<dependency>{CLIENT}</dependency>",
-                f"<dependencyManagement><dependency>{CLIENT}<version>3.9.0</version></dependency></dependencyManagement>",
+                f"<dependencyManagement><dependencies><dependency>{CLIENT}<version>3.9.0</version></dependency></dependencies></dependencyManagement>",
             ),
             ["3.9.0"],
         ),
@@ -171,6 +171,22 @@ def test_a_pom_that_never_ends_is_one_error(unit: str):
     """Reading takes time in proportion to the file: a search for each end took minutes of 300 kB."""
     with pytest.raises(ConfigError, match=r"pom\.xml.*not the XML of a pom"):
         read("pom.xml", unit * 80_000)
+
+
+@pytest.mark.parametrize(
+    "pom",
+    [
+        a_pom(
+            "<dependency><version>${a}</version></dependency>" * 5_000,
+            f"<properties><a>${{a}}</a>{''.join(f'<p{number}/>' for number in range(20_000))}</properties>",
+        ),
+        a_pom(f"{'<dependencyManagement>' * 20_000}{'</dependencyManagement>' * 20_000}"),
+    ],
+    ids=["properties", "depth"],
+)
+def test_a_large_pom_takes_time_in_proportion(pom: str):
+    """Each of these took time in the square of its length, which is minutes."""
+    assert read("pom.xml", pom) == []
 
 
 def test_entities_of_a_pom_do_not_grow():
