@@ -28,7 +28,7 @@ from request_logs import GARBAGE, LINES_A_SECOND, REFUSED, Mix, write_logs
 from featuregate.jars.spark import delta_lake
 from featuregate_fleet.stream.request_logs import drain
 from featuregate_fleet.stream.session import SETTINGS
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -105,7 +105,7 @@ class _Reading:
     def ours(self) -> float:
         """Write all tables; lines a second."""
         with tempfile.TemporaryDirectory(prefix="featuregate-fleet-tables-") as folder:
-            tables = DeltaTables(self._spark, Path(folder), "bench")
+            tables = Tables(self._spark, Path(folder), "bench")
             with watched() as seen:
                 rate = self._rate("featuregate", lambda: drain(self._spark, self._logs, tables))
             self.check(written(tables, self._lines))
@@ -226,7 +226,7 @@ def clocked(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def written(tables: DeltaTables, lines: int) -> int:
+def written(tables: Tables, lines: int) -> int:
     """Check that all lines are in the tables, and some in each of them; return the number of requests."""
     files = tables.read("evidence_files").agg(f.sum("read"), f.sum("quarantined")).collect()[0]
     by_outcome = tables.read("api_usage").groupBy("outcome").agg(f.sum("count").alias("requests"))

@@ -25,8 +25,7 @@ from featuregate_fleet.evidence.columns import API_USAGE
 from featuregate_fleet.stream.ingestion import Ingestion, Inputs
 from featuregate_fleet.stream.session import SETTINGS
 from featuregate_fleet.stream.upkeep import compact
-from featuregate_fleet.tables.delta import DeltaTables
-from featuregate_fleet.tables.folder import BatchId
+from featuregate_fleet.tables.folder import BatchId, Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,7 +84,7 @@ NOTES: Final = (
 
 def months(spark: SparkSession, folder: Path, rounds: int) -> list[Row]:
     """Judge a move from months of usage, beside a bare group-by of the same table."""
-    tables = DeltaTables(spark, folder, "bench")
+    tables = Tables(spark, folder, "bench")
     a_day = BROKERS * CLIENTS * APIS
     announce(f"  writing {a_day * DAYS:,} rows of days, {KEPT_HOURLY} of them as {a_day * KEPT_HOURLY * 24:,} of hours")
     midnight = NOW.replace(hour=0, minute=0)
@@ -142,7 +141,7 @@ def usage(spark: SparkSession, day: datetime, hours: int) -> DataFrame:
     return spark.range(BROKERS * CLIENTS * APIS * hours).select([found[name].alias(name) for name in API_USAGE.names])
 
 
-def grouped(tables: DeltaTables) -> None:
+def grouped(tables: Tables) -> None:
     """Add up all usage by client, API and version."""
     who = ("principal", "client_id", "software_name", "software_version", "api_key", "version")
     tables.read("api_usage").groupBy(*who).agg(f.sum("count"), f.min("first_seen"), f.max("last_seen")).collect()
@@ -155,7 +154,7 @@ def hourly_runs(spark: SparkSession, folder: Path) -> list[Row]:
     """Run again and again, as cron does, and compare the last runs with the first ones."""
     announce(f"  {RUNS:,} runs")
     lines, took = made_lines(7, Mix()), []
-    tables, inputs = DeltaTables(spark, folder / "tables", "bench"), Inputs(cluster="bench", logs=folder / "logs")
+    tables, inputs = Tables(spark, folder / "tables", "bench"), Inputs(cluster="bench", logs=folder / "logs")
     for number in range(RUNS):
         for broker in ("1", "2", "3"):
             file = folder / "logs" / broker / f"kafka-request.log.{number:05}"
@@ -213,6 +212,6 @@ def write_files(folder: Path, files: int, lines: int) -> None:
 
 def ingest(spark: SparkSession, folder: Path, name: str) -> None:
     """Read all files into tables of their own, and check that all lines are there."""
-    tables = DeltaTables(spark, folder / f"{name} tables", "bench")
+    tables = Tables(spark, folder / f"{name} tables", "bench")
     counts = Ingestion(spark, tables, Inputs(cluster="bench", logs=folder / name), announce).read(None)
     assert counts.read >= FILES * LINES_A_FILE, counts

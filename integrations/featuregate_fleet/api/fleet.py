@@ -29,7 +29,7 @@ from featuregate_fleet.stream.ingestion import Ingestion, Inputs, check_same_clu
 from featuregate_fleet.stream.quarantine import replay
 from featuregate_fleet.stream.session import session_beside
 from featuregate_fleet.stream.upkeep import Removal, RemovalPlan, compact, forgetting, removed, retention
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.kept_names import check_names, keep_names
 from featuregate_fleet.tables.locks import adding_report, no_other_writer, one_writer
 from featuregate_fleet.tables.reader import read_evidence
@@ -108,7 +108,7 @@ class Fleet:
         self._names = pseudonyms
         self._spark = session_beside(spark)
         schema = None if checkpoints is None else str(tables)
-        self._tables = DeltaTables(self._spark, self.folder, cluster, pseudonyms, schema)
+        self._tables = Tables(self._spark, self.folder, cluster, pseudonyms, schema)
 
     def ingest(
         self,

@@ -39,11 +39,11 @@ def check_updates(
     if not folder.is_dir():
         raise CommandError(f"--evidence {folder}: there is no such folder of tables")
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
-    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.folder import Tables  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
 
     with local_session(topics=False, s3=on_s3(folder)) as spark:
-        found = read_evidence(DeltaTables(spark, folder, cluster))
+        found = read_evidence(Tables(spark, folder, cluster))
     check_cluster(found, cluster, cluster_id)
     return verdict_on(replace(found, reports_expected=reports_expected), updates, datetime.now(UTC))
 

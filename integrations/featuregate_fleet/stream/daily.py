@@ -12,7 +12,7 @@ from featuregate_fleet.evidence.columns import ALL, KEYS
 from featuregate_fleet.stream.quarantine import REPLAY
 
 if TYPE_CHECKING:
-    from featuregate_fleet.tables.delta import DeltaTables
+    from featuregate_fleet.tables.folder import Tables
 
 _USAGE: Final = "api_usage"
 _KEPT_DAYS: Final = 7
@@ -32,7 +32,7 @@ def daily_before(now: datetime) -> datetime:
     return now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=_KEPT_DAYS)
 
 
-def sum_days(tables: DeltaTables, before: datetime) -> None:
+def sum_days(tables: Tables, before: datetime) -> None:
     """Make the hourly rows before a midnight in UTC daily, and keep one for each broker and hour.
 
     All of it is one commit, so that readers see either. Lines of an old hour that come later are added in the same way.

@@ -16,7 +16,7 @@ from featuregate_fleet.evidence.reasons import OF_FILES, OF_REPORTS, PARSER, UNK
 from featuregate_fleet.files.pieces import Piece, as_it_is, rest_of
 from featuregate_fleet.stream.parsed import file_rows, parse_files, quarantine_rows, text_logs_of, usage_rows
 from featuregate_fleet.tables.failures import one_line_failures
-from featuregate_fleet.tables.folder import BatchId
+from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_spark.arrow_tables import to_arrow
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
@@ -24,16 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     import pyarrow as pa
-
-    from featuregate_fleet.tables.delta import DeltaTables
-
 _FILES: Final = "evidence_files"
 REPLAY: Final = "replay"
 """With this the ids of its queries begin."""
 _NO_LAYOUTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def replay(spark: SparkSession, tables: DeltaTables, layouts: Mapping[str, str] = _NO_LAYOUTS) -> int:
+def replay(spark: SparkSession, tables: Tables, layouts: Mapping[str, str] = _NO_LAYOUTS) -> int:
     """Parse again what is in quarantine, and return the number of lines and files that were tried.
 
     These are the lines that were kept whole and that an older parser did not understand, and the files that could not
@@ -53,7 +50,7 @@ def replay(spark: SparkSession, tables: DeltaTables, layouts: Mapping[str, str] 
         return _replay(spark, tables)
 
 
-def _keep_layouts(tables: DeltaTables, layouts: Mapping[str, str]) -> None:
+def _keep_layouts(tables: Tables, layouts: Mapping[str, str]) -> None:
     quarantine = tables.read("quarantine")
     layout = f.lit(layouts.get(OTHERS))
     for broker, text in layouts.items():
@@ -66,7 +63,7 @@ def _keep_layouts(tables: DeltaTables, layouts: Mapping[str, str]) -> None:
         tables.rewrite("quarantine", quarantine.withColumns(changed))
 
 
-def _replay(spark: SparkSession, tables: DeltaTables) -> int:
+def _replay(spark: SparkSession, tables: Tables) -> int:
     quarantine = tables.read("quarantine")
     of_file = f.col("reason").isin(*OF_FILES)
     of_report = f.col("reason").isin(*OF_REPORTS)
@@ -100,7 +97,7 @@ def _file(row: Any) -> LogFile:
     return LogFile(row.uri, row.path, row.broker, 0, LogTimes(row.time_zone, row.layout))
 
 
-def _unread(tables: DeltaTables) -> set[str]:
+def _unread(tables: Tables) -> set[str]:
     """Return the URIs of the files of which no line was read when they were listed."""
     first = tables.read(_FILES).where(f"query_id not like '{REPLAY}%'").groupBy("uri").agg(f.sum("read").alias("read"))
     return {row["uri"] for row in first.where("read = 1").collect()}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from featuregate_fleet.tables.delta import DeltaTables
+    from featuregate_fleet.tables.folder import Tables
 
 _TIMES: Final = {
     "log_lines": "written_at",
@@ -65,7 +65,7 @@ class RemovalPlan(NamedTuple):
     """That of the rows and of what is done to them."""
 
 
-def retention(tables: DeltaTables, days: int, now: datetime, logs: Path | None = None) -> Removal:
+def retention(tables: Tables, days: int, now: datetime, logs: Path | None = None) -> Removal:
     """Delete what was seen more than some days before today, in UTC.
 
     Records of coordinators go once they are overwritten, and topics once they were read again: the newest ones are what
@@ -132,7 +132,7 @@ def _any(*conditions: Column) -> Column:
     return reduce(or_, (f.coalesce(each, f.lit(False)) for each in conditions))  # noqa: FBT003
 
 
-def plan(tables: DeltaTables, removal: Removal) -> RemovalPlan:
+def plan(tables: Tables, removal: Removal) -> RemovalPlan:
     """Count what a removal would change.
 
     Raises
@@ -146,14 +146,14 @@ def plan(tables: DeltaTables, removal: Removal) -> RemovalPlan:
     return RemovalPlan({table: count for table, (count, _) in found.items()}, sha256(text.encode()).hexdigest()[:16])
 
 
-def _summary(tables: DeltaTables, table: str, rows: Column) -> tuple[int, int | None]:
+def _summary(tables: Tables, table: str, rows: Column) -> tuple[int, int | None]:
     found = tables.read(table)
     hashes = f.bit_xor(f.xxhash64(*found.columns))
     count, together = found.withColumn(_CHOSEN, rows).where(_CHOSEN).agg(f.count("*"), hashes).collect()[0]
     return count, together
 
 
-def remove(tables: DeltaTables, removal: Removal) -> None:
+def remove(tables: Tables, removal: Removal) -> None:
     """Change the rows, and delete the files that had them. No other process may write these tables meanwhile.
 
     Raises
@@ -183,7 +183,7 @@ def remove(tables: DeltaTables, removal: Removal) -> None:
             tables.vacuum(table)
 
 
-def _shorten(tables: DeltaTables, table: str, marked: DataFrame, sums: tuple[str, ...]) -> None:
+def _shorten(tables: Tables, table: str, marked: DataFrame, sums: tuple[str, ...]) -> None:
     """Replace the chosen rows of files by one with their sums, and with those of such a row of before."""
     if marked.where(_CHOSEN).isEmpty():
         return
@@ -199,7 +199,7 @@ def _shorten(tables: DeltaTables, table: str, marked: DataFrame, sums: tuple[str
     tables.rewrite(table, marked.where(~gone).drop(_CHOSEN).unionByName(total.select(columns)))
 
 
-def removed(tables: DeltaTables, removal: Removal, checksum: str | None) -> RemovalPlan:
+def removed(tables: Tables, removal: Removal, checksum: str | None) -> RemovalPlan:
     """Return what a removal would change, and change it if that has the checksum.
 
     Raises
@@ -221,7 +221,7 @@ def removed(tables: DeltaTables, removal: Removal, checksum: str | None) -> Remo
     return found
 
 
-def compact(tables: DeltaTables, now: datetime) -> None:
+def compact(tables: Tables, now: datetime) -> None:
     """Join the small files of each table, and delete those of earlier versions. Usage of a week ago becomes daily.
 
     Raises

@@ -1,57 +1,44 @@
-"""The tables in a folder, whatever keeps them: what readers and streams use of them."""
+"""The tables of a folder or of a catalog's schema, as Delta Lake keeps them."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from uuid import uuid4
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from featuregate_fleet.evidence import columns
 from featuregate_fleet.evidence.hidden_names import WITH_NAMES, hide_names
+from featuregate_fleet.tables.delta import require_delta_lake
+from featuregate_fleet.tables.locks import making_table
+from featuregate_fleet.tables.schemas import ENDS, TABLES, migrated, whole
+from featuregate_fleet.tables.table_names import InFolder, TableNames, in_catalog
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from collections.abc import Set as AbstractSet
     from datetime import datetime
     from pathlib import Path
 
-    import pyarrow as pa
-
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
     from featuregate_fleet.evidence.unread import UnreadFile
 
-_TABLES: Final = {
-    "log_lines": columns.LOG_LINES,
-    "api_usage": columns.API_USAGE,
-    "quarantine": columns.QUARANTINE,
-    "evidence_files": columns.EVIDENCE_FILES,
-    "brokers": columns.BROKERS,
-    "unread_files": columns.UNREAD_FILES,
-    "coverage": columns.COVERAGE,
-    "coordinator_records": columns.COORDINATOR_RECORDS,
-    "coordinator_topics": columns.COORDINATOR_TOPICS,
-    "cluster_views": columns.CLUSTER_VIEWS,
-    "feature_levels": columns.FEATURE_LEVELS,
-    "feature_usage": columns.FEATURE_USAGE,
-    "usage_topics": columns.USAGE_TOPICS,
-    "readiness": columns.READINESS,
-}
 _CHECKPOINTS: Final = "_checkpoints"
+_CHECK_RETENTION: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 
-_BEFORE: Final[Mapping[str, Mapping[str, Any]]] = {
-    "api_usage": {"text_log": False, "hours": 1},
-    "quarantine": {"time_zone": "UTC", "layout": "", "whole": False, "parser": 0, "lines": 1, "text_log": False},
-}
-"""What the rows of an older release mean where they lack a column; otherwise that is null."""
-
-_ENDS: Final = {"api_usage": "hour + make_interval(0, 0, 0, 0, hours)", "coverage": "taken_at + interval 1 microsecond"}
-"""The tables of what happened in some hours, and not of what is there now, and when that ended."""
+_STATISTICS: Final = ("delta.dataSkippingStatsColumns", "written_at")
+_WRITING: Final = dict([("mergeSchema", "true"), _STATISTICS])
+"""A table that an older release has made gets the columns that it lacks. A new table has statistics of one column: by
+default Delta's log keeps the least and the greatest principal of each file, also of those that are deleted."""
+_PARTITIONS: Final = "cluster"
+"""Delta Lake lets two writers commit at a time where each reads and changes files of its own partition alone."""
+_INVENTORY: Final = "path string, length long, isDir boolean, modificationTime long"
+"""Of files that a vacuum looks at, as Delta Lake takes it."""
 
 
 class BatchId(NamedTuple):
@@ -65,20 +52,38 @@ class BatchId(NamedTuple):
 _NO_BATCH: Final = BatchId("", -1)
 
 
-class Tables(ABC):
+class Tables:
     """The tables of one folder, each with the rows of any number of clusters; this object shows those of one.
 
     The name of the cluster consists of letters, digits, ``-``, ``_`` and ``.``. With ``pseudonyms``, principals and
-    addresses are hashed in all rows that are written.
+    addresses are hashed in all rows that are written. With ``schema`` the tables are in that schema of a catalog, and
+    the folder has their checkpoints.
+
+    Raises
+    ------
+    ConfigError
+        There is no such schema.
+    WrongSpark
+        The Spark of this program, or of ``spark-submit``, was started without Delta Lake.
     """
 
-    def __init__(self, spark: SparkSession, folder: Path, cluster: str, pseudonyms: Pseudonyms | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Path,
+        cluster: str,
+        pseudonyms: Pseudonyms | None = None,
+        schema: str | None = None,
+    ) -> None:
+        require_delta_lake(spark)
         self._spark = spark
         self._folder = folder.resolve()
         self._cluster = cluster
         self._pseudonyms = pseudonyms
         self._since: datetime | None = None
-        self._pins: Mapping[str, Any] | None = None
+        self._pins: Mapping[str, int | None] | None = None
+        self._made: set[str] = set()
+        self._named: TableNames = InFolder(self._folder) if schema is None else in_catalog(spark, schema)
 
     def pinned(self) -> Self:
         """Return the same tables as they are now: readers see nothing that a stream writes later.
@@ -86,7 +91,7 @@ class Tables(ABC):
         A stream writes last what says that a micro-batch is done. That is pinned first, with the rows that it counts.
         """
         fixed = copy(self)
-        fixed._pins = {table: self._newest(table) for table in reversed(_TABLES)}  # noqa: SLF001 - of this class
+        fixed._pins = {table: self.version(table) for table in reversed(TABLES)}  # noqa: SLF001 - of this class
         return fixed
 
     def since(self, hour: datetime) -> Self:
@@ -105,20 +110,33 @@ class Tables(ABC):
     def read(self, table: str) -> DataFrame:
         """Return the rows of this cluster; none where the table does not exist yet."""
         if self.version(table) is None:
-            return self._spark.createDataFrame([], from_arrow_schema(_whole(table))).limit(0)  # runs no job
-        rows = _migrated(table, self._rows(table))
-        if self._since is not None and table in _ENDS:
-            rows = rows.where(f.expr(_ENDS[table]) > f.lit(self._since))
+            return self._spark.createDataFrame([], from_arrow_schema(whole(table))).limit(0)  # runs no job
+        rows = migrated(table, self.read_all(table).where(f.col("cluster") == self._cluster))
+        if self._since is not None and table in ENDS:
+            rows = rows.where(f.expr(ENDS[table]) > f.lit(self._since))
         return rows
+
+    def read_all(self, table: str) -> DataFrame:
+        """Return the rows of all clusters, of a table that exists, as they are."""
+        pin = {} if self._pins is None else {"versionAsOf": self.version(table)}
+        return self._named.read(self._spark.read.options(**pin), table)
 
     @staticmethod
     def known() -> list[str]:
         """Return the names of all tables that there may be."""
-        return [*_TABLES]
+        return [*TABLES]
 
     def names(self) -> list[str]:
         """Return the names of the tables that exist."""
-        return [name for name in _TABLES if self.version(name) is not None]
+        return [name for name in TABLES if self.version(name) is not None]
+
+    def version(self, table: str) -> int | None:
+        """Return the version of a table that readers see, by default the newest one; None where it does not exist."""
+        return self._named.newest(self._spark, table) if self._pins is None else self._pins[table]
+
+    def name_for_sql(self, table: str) -> str:
+        """Return how Spark's SQL names a table."""
+        return self._named.of(table)
 
     def expect(self, folders: Collection[str], listed: Collection[str] | None) -> None:
         """Replace the brokers that evidence is expected from: those with a folder, and those that the cluster listed.
@@ -135,40 +153,109 @@ class Tables(ABC):
         """Replace the files that the last run left unread."""
         self._keep("unread_files", self._known("unread_files"), set(files))
 
+    def append(self, table: str, rows: DataFrame, batch: BatchId) -> None:
+        """Append the rows of a micro-batch, once: a batch that is run again writes nothing.
+
+        Delta ignores a batch whose number is not above the last one of the same query. A new checkpoint begins at 0
+        again, and must not be ignored: so the id of the query is that of the checkpoint.
+        """
+        found = self._whole_rows(table, rows, batch).coalesce(1)
+        once = {"txnAppId": batch.query_id, "txnVersion": str(batch.batch_id)}
+        with self._writer(table, found) as writer:
+            self._named.write(writer.mode("append").options(**once), table)
+
+    def append_anew(self, table: str, rows: DataFrame, batch: BatchId) -> None:
+        """Append the rows of a query that has one batch, in place of those that a killed run of it has appended."""
+        self._overwrite(table, self._whole_rows(table, rows, batch), f" and query_id = '{batch.query_id}'")
+
+    def rewrite(self, table: str, rows: DataFrame) -> None:
+        """Replace all rows of this cluster by rows that were read from the table."""
+        self._overwrite(table, rows)
+
+    def rewrite_where(self, table: str, rows: DataFrame, condition: str) -> None:
+        """Replace the rows of this cluster that meet a condition by others that meet it, with a file of each task."""
+        where = f"{_PARTITIONS} = '{self._cluster}' and {condition}"
+        writer = rows.write.format("delta").mode("overwrite").options(replaceWhere=where, **_WRITING)
+        self._named.write(writer, table)
+
+    def replace(self, table: str, kept: DataFrame, added: DataFrame, batch: BatchId) -> None:
+        """Replace all rows of this cluster at once: by some that were read from the table, and by those of a batch."""
+        self._overwrite(table, kept.unionByName(self._whole_rows(table, added, batch)))
+
+    def partition(self, table: str) -> None:
+        """Give a table that an older release has made a partition for each cluster. A writer that is at work fails."""
+        name = self._named.of(table)
+        (detail,) = self._spark.sql(f"DESCRIBE DETAIL {name}").collect()
+        if detail["partitionColumns"] != [_PARTITIONS]:
+            # Delta Lake keeps the properties of a table, and refuses statistics of a column that is a partition.
+            key, value = _STATISTICS
+            self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{key}' = '{value}')").collect()
+            rows = self._named.read(self._spark.read, table)
+            writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+            self._named.write(writer.partitionBy(_PARTITIONS), table)
+
+    def compact(self, table: str) -> None:
+        """Join the files of this cluster in a table. Others may write those of theirs."""
+        self._spark.sql(f"OPTIMIZE {self._named.of(table)} WHERE {_PARTITIONS} = '{self._cluster}'").collect()
+
+    def vacuum(self, table: str) -> None:
+        """Delete the files of this cluster in earlier versions of a table. No process may write its rows meanwhile.
+
+        Files of other clusters stay: their writers may have begun some that they have not committed.
+        """
+        self._spark.conf.set(_CHECK_RETENTION, "false")  # which guards writers that are at work
+        view = f"featuregate_files_{uuid4().hex}"
+        self._spark.createDataFrame(self._files(table), _INVENTORY).createOrReplaceTempView(view)
+        try:
+            candidates = f"SELECT * FROM {view}"  # noqa: S608 - a name of our own
+            name = self._named.of(table)
+            self._spark.sql(f"VACUUM {name} USING INVENTORY ({candidates}) RETAIN 0 HOURS").collect()
+        finally:
+            self._spark.catalog.dropTempView(view)
+
     def _known(self, table: str) -> set[tuple[Any, ...]]:
         """Return the rows of a table of what is there now."""
-        names = _TABLES[table].names
+        names = TABLES[table].names
         return {tuple(row[name] for name in names) for row in self.read(table).collect()}
 
     def _keep(self, table: str, known: AbstractSet[tuple[Any, ...]], wanted: AbstractSet[tuple[Any, ...]]) -> None:
         """Replace these rows, unless they are the same."""
         if wanted != known:
-            rows = self._spark.createDataFrame(sorted(wanted), from_arrow_schema(_TABLES[table]))
+            rows = self._spark.createDataFrame(sorted(wanted), from_arrow_schema(TABLES[table]))
             self._overwrite(table, self._whole_rows(table, rows, _NO_BATCH))
 
-    @abstractmethod
-    def version(self, table: str) -> int | None:
-        """Return the version of a table that readers see, by default the newest one; None where it does not exist."""
+    def _files(self, table: str) -> list[tuple[str, int, bool, int]]:
+        """Return the files with rows of this cluster, and those that an older release wrote for all clusters."""
+        spark: Any = self._spark
+        java: Any = spark._jvm.org.apache.hadoop.fs.Path  # noqa: SLF001 - PySpark has no public access to the JVM
+        root = java(self._named.location(spark, table))
+        system = root.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001 - likewise
+        own = java(root, f"{_PARTITIONS}={self._cluster}")
+        folders = [root, *([own] if system.exists(own) else [])]
+        found = [status for folder in folders for status in system.listStatus(folder) if status.isFile()]
+        return [(file.getPath().toString(), file.getLen(), False, file.getModificationTime()) for file in found]
 
-    @abstractmethod
-    def append(self, table: str, rows: DataFrame, batch: BatchId) -> None:
-        """Append the rows of a micro-batch, once: a batch that is run again writes nothing."""
+    def _overwrite(self, table: str, rows: DataFrame, and_only: str = "") -> None:
+        where = {"replaceWhere": f"{_PARTITIONS} = '{self._cluster}'{and_only}"}
+        with self._writer(table, rows.coalesce(1)) as writer:
+            only = where if self._exists(table) else {}
+            self._named.write(writer.mode("overwrite").options(**only), table)
 
-    def _seen(self, table: str) -> Any:
-        """Return what `_newest` returned when the tables were pinned, and what it returns now if they are not."""
-        return self._newest(table) if self._pins is None else self._pins[table]
+    @contextmanager
+    def _writer(self, table: str, rows: DataFrame) -> Iterator[DataFrameWriter]:
+        """Write rows. The first ones of a table make it, and those of one cluster at a time."""
+        writer = rows.write.format("delta").options(**_WRITING)
+        if self._exists(table):
+            yield writer
+            return
+        with making_table(self._folder, table):
+            yield writer if self._exists(table) else writer.partitionBy(_PARTITIONS)
 
-    @abstractmethod
-    def _newest(self, table: str) -> Any:
-        """Return the version of a table, or its files, as they are now: the rows that are written later have others."""
-
-    @abstractmethod
-    def _overwrite(self, table: str, rows: DataFrame) -> None:
-        """Replace all rows of this cluster."""
-
-    @abstractmethod
-    def _rows(self, table: str) -> DataFrame:
-        """Return the rows of this cluster, of a table that exists, as they are."""
+    def _exists(self, table: str) -> bool:
+        """Return whether there is a table; one that was there is not looked for again, because its log grows."""
+        if table not in self._made and self._named.exists(self._spark, table):
+            self._made.add(table)
+        return table in self._made
 
     def _whole_rows(self, table: str, rows: DataFrame, batch: BatchId) -> DataFrame:
         origin = {
@@ -177,27 +264,9 @@ class Tables(ABC):
             "batch_id": f.lit(batch.batch_id),
             "written_at": f.current_timestamp(),
         }
-        schema = from_arrow_schema(_whole(table))
-        whole = rows.withColumns(origin).select([f.col(field.name).cast(field.dataType) for field in schema])
+        schema = from_arrow_schema(whole(table))
+        found = rows.withColumns(origin).select([f.col(field.name).cast(field.dataType) for field in schema])
         if self._pseudonyms is None or table not in WITH_NAMES:
-            return whole
+            return found
         hide = ReusedWorkerTask(partial(hide_names, table=table, pseudonyms=self._pseudonyms))
-        return whole.mapInArrow(hide, schema)
-
-
-def _migrated(table: str, rows: DataFrame) -> DataFrame:
-    """Return the rows with all columns of this release, and with those of a newer one left out."""
-    before = _BEFORE.get(table, {})
-    columns_now = []
-    for field in from_arrow_schema(_whole(table)):
-        found = f.col(field.name) if field.name in rows.columns else f.lit(None)
-        known = f.coalesce(found, f.lit(before[field.name])) if field.name in before else found
-        columns_now.append(known.cast(field.dataType).alias(field.name))
-    return rows.select(columns_now)
-
-
-def _whole(table: str) -> pa.Schema:
-    schema = _TABLES[table]
-    for field in columns.ORIGIN:
-        schema = schema.append(field)
-    return schema
+        return found.mapInArrow(hide, schema)

@@ -12,15 +12,13 @@ from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.stream.request_logs import drain
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_fleet.tables.reader import read_evidence
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
-
-    from featuregate_fleet.tables.folder import BatchId, Tables
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
@@ -32,7 +30,7 @@ class EndsAt(NamedTuple):
     written: bool
 
 
-class EndingTables(DeltaTables):
+class EndingTables(Tables):
     """Tables whose process ends before or after the write of one of them."""
 
     def __init__(self, spark: SparkSession, folder: Path, end: EndsAt) -> None:
@@ -49,7 +47,7 @@ class EndingTables(DeltaTables):
         raise EOFError(f"the run ends at {self._end}")
 
 
-class UnaskedTables(DeltaTables):
+class UnaskedTables(Tables):
     """Tables that are not asked which files they have."""
 
     def read(self, table: str) -> DataFrame:
@@ -91,7 +89,7 @@ def test_a_quarantine_without_lines_takes_no_write(tmp_path: Path, log: Path, re
     """Also not after a lost commit: the batch is in the tables."""
     log.write_text("".join(requests))
     with local_session() as spark:
-        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        tables = Tables(spark, tmp_path / "tables", "c")
         drain(spark, log.parents[1], tables)
         once = counts(tables)
         assert once == (len(requests), 0, (len(requests), len(requests), 0))
@@ -114,7 +112,7 @@ def test_a_run_that_ends_between_two_writes_is_finished_by_the_next_one(
             folder = tmp_path / f"tables {number}"
             with pytest.raises(TablesBroken):
                 drain(spark, log.parents[1], EndingTables(spark, folder, end))
-            tables = DeltaTables(spark, folder, "c")
+            tables = Tables(spark, folder, "c")
             drain(spark, log.parents[1], tables)
             assert counts(tables) == (len(requests), 2, (len(requests) + 2, len(requests), 2)), end
 
@@ -126,7 +124,7 @@ def test_a_run_that_goes_on_does_not_ask_again_which_files_were_read(
 ) -> None:
     """A trigger costs what is new: files that come later are read, and those of before only once."""
     with local_session() as spark:
-        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        tables = Tables(spark, tmp_path / "tables", "c")
         files = ReadFiles.of(tables)
         for number in range(1, 4):
             log.with_suffix(f".{number}").write_text("".join(requests))
@@ -144,7 +142,7 @@ def test_a_log_at_trace_has_all_requests(tmp_path: Path, log: Path, requests: li
     at_debug = [line for line in requests if " DEBUG Completed" in line]
     log.write_text("".join(at_debug).replace(" DEBUG Completed", " TRACE Completed"))
     with local_session() as spark:
-        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        tables = Tables(spark, tmp_path / "tables", "c")
         drain(spark, log.parents[1], tables)
         evidence = read_evidence(tables)
     assert evidence.brokers["1"].requests == sum(evidence.hourly["1"].values()) == len(at_debug)

@@ -13,7 +13,7 @@ from fleet_clients import ask, copy_one_record
 from featuregate.cli import main
 from featuregate.testing import LocalKafka
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,7 +85,7 @@ def test_what_clients_did_is_counted_in_each_pattern(tmp_path: Path, capsys: pyt
     layout = ["--layout", "4=%d/%m/%y %H:%M:%S"]
     assert main(["fleet", "run", "--once", "--logs", str(logs), *layout, *place]) == 0, capsys.readouterr().err
     with local_session() as spark:
-        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        tables = Tables(spark, tmp_path / "tables", "c")
         rows = [row.asDict() for row in tables.read("api_usage").collect()]
         missing = tables.read("quarantine").where("reason not in ('no-request', 'empty')").collect()
     assert missing == []

@@ -11,7 +11,7 @@ from fleet_lines import document, line_of
 
 from featuregate.cli import main
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.line_counts import read_line_counts
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def test_clusters_write_the_same_tables_side_by_side(tmp_path: Path, capsys: pyt
         assert main(["fleet", "run", "--once", "--config", str(file), "--parallel", "6"]) == 0
     with local_session() as spark:
         for number, name in enumerate(names):
-            assert read_line_counts(DeltaTables(spark, tmp_path / "tables", name)).rows == 2 * (10 + number)
+            assert read_line_counts(Tables(spark, tmp_path / "tables", name)).rows == 2 * (10 + number)
     capsys.readouterr()
     ask = ["fleet", "tables", "--tables", str(tmp_path / "tables"), "--output", "json"]
     for cluster, files in (([], 12), (["--cluster", "c1"], 2)):

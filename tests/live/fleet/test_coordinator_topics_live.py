@@ -24,7 +24,7 @@ from featuregate_fleet.stream import coordinator_topics
 from featuregate_fleet.stream.coordinator_topics import drain_coordinators
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.stream.upkeep import Removal, remove, retention
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +64,7 @@ def test_tables_have_what_kafkas_own_formatters_print(kafka: LocalKafka, tmp_pat
     """Record by record, with all values: what was overwritten is counted, and what was not committed is left out."""
     commit_offsets(kafka)
     with local_session() as spark:
-        rows = drained(spark, DeltaTables(spark, tmp_path, "c"), kafka)
+        rows = drained(spark, Tables(spark, tmp_path, "c"), kafka)
     assert all(row.kind == kinds()[row.topic][row.record_type] for row in rows)
     (mark,) = [row for row in rows if row.group == "records-group" and row.kind == "OffsetCommit"]
     assert (mark.model, mark.version) == ("v2", 3 if kafka.node(1).version.startswith("3.") else 4)
@@ -97,7 +97,7 @@ def test_neither_a_lost_commit_nor_a_lost_checkpoint_changes_a_count(
     """By its defaults Spark reads no record of an internal topic. Of a key that was overwritten, the newest stays."""
     commit_offsets(kafka)
     with local_session() as spark:
-        tables = DeltaTables(spark, tmp_path, "c")
+        tables = Tables(spark, tmp_path, "c")
         first = drained(spark, tables, kafka)
         for lost in (tables.checkpoint("coordinator_records") / "commits").iterdir():
             lost.unlink()
@@ -119,7 +119,7 @@ def test_neither_a_lost_commit_nor_a_lost_checkpoint_changes_a_count(
         spark.conf.unset(coordinator_topics._DEPRECATED_FETCHING)
         monkeypatch.setattr(coordinator_topics, "_DEPRECATED_FETCHING", "spark.featuregate.unused")
         with pytest.raises(TablesBroken, match="and Spark returned no record of it"):
-            drained(spark, DeltaTables(spark, tmp_path, "without-the-setting"), kafka)
+            drained(spark, Tables(spark, tmp_path, "without-the-setting"), kafka)
 
 
 @pytest.mark.usefixtures("jvm")
@@ -138,7 +138,7 @@ def test_a_topic_of_aborted_transactions_alone_is_read_to_its_end(tmp_path: Path
             producer.abort_transaction(BOUND)
         finally:
             member.close()
-        tables = DeltaTables(spark, tmp_path, "c")
+        tables = Tables(spark, tmp_path, "c")
         assert {row.topic for row in drained(spark, tables, kafka)} == {"__transaction_state"}
         noted = {row.topic: row.offsets for row in tables.read("coordinator_topics").collect()}
         assert noted["__consumer_offsets"] > 0
@@ -185,7 +185,7 @@ def counted(rows: list[Any]) -> Counter[tuple[Any, ...]]:
     return found
 
 
-def drained(spark: SparkSession, tables: DeltaTables, kafka: LocalKafka) -> list[Any]:
+def drained(spark: SparkSession, tables: Tables, kafka: LocalKafka) -> list[Any]:
     """Read the topics of coordinators to their ends; return the rows of the table."""
     drain_coordinators(spark, {"bootstrap.servers": kafka.bootstrap}, tables)
     return tables.read("coordinator_records").collect()

@@ -11,8 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.evidence.columns import FEATURE_USAGE, ORIGIN, USAGE_TOPICS
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.delta import DeltaTables
-from featuregate_fleet.tables.folder import BatchId
+from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_fleet.tables.usage_reader import read_app_usage
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def counting(folder: Path, rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str,
         schema = schema.add(field)
     with local_session() as spark:
         spark.createDataFrame(list(rows), schema).write.format("delta").save(str(folder / "feature_usage"))
-        tables = DeltaTables(spark, folder, "c")
+        tables = Tables(spark, folder, "c")
         topics = spark.createDataFrame([("usage", 0, 9, 9, 9, 0)], from_arrow_schema(USAGE_TOPICS))
         tables.append("usage_topics", topics, BatchId("q", 0))
         apps = read_app_usage(tables)

@@ -13,8 +13,7 @@ from featuregate_fleet import Fleet
 from featuregate_fleet.evidence.columns import API_USAGE, KEYS
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.stream.upkeep import compact
-from featuregate_fleet.tables.delta import DeltaTables
-from featuregate_fleet.tables.folder import BatchId
+from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_fleet.tables.reader import read_evidence
 
 if TYPE_CHECKING:
@@ -48,17 +47,17 @@ def rows(hours: range) -> list[dict[str, Any]]:
     return made
 
 
-def append(tables: DeltaTables, hours: range, batch: int) -> None:
+def append(tables: Tables, hours: range, batch: int) -> None:
     """Write what a query has read that has one batch, as those over files with a new name have."""
     tables.append("api_usage", usage(tables, hours), BatchId(f"replaced {batch}", 0))
 
 
-def usage(tables: DeltaTables, hours: range) -> DataFrame:
+def usage(tables: Tables, hours: range) -> DataFrame:
     """Return rows of the table."""
     return tables._spark.createDataFrame(rows(hours), from_arrow_schema(API_USAGE))
 
 
-def as_read(tables: DeltaTables) -> Evidence:
+def as_read(tables: Tables) -> Evidence:
     """Return the evidence, in an order of its own and without the versions of tables."""
     found = read_evidence(tables)
     return replace(
@@ -75,7 +74,7 @@ def test_daily_rows_are_the_same_evidence(tmp_path: Path) -> None:
     """Also when lines of old hours come late, and for a time from which requests count."""
     days = 20
     with local_session() as spark:
-        tables, others = (DeltaTables(spark, tmp_path, name) for name in ("a", "b"))
+        tables, others = (Tables(spark, tmp_path, name) for name in ("a", "b"))
         append(tables, range(days * 24), 0)
         append(others, range(days * 24), 0)
         before, of_others = as_read(tables), as_read(others)
@@ -115,7 +114,7 @@ def test_a_replay_that_was_killed_still_finds_its_rows(tmp_path: Path) -> None:
     """The next one replaces them, also when they became daily in between."""
     batch = BatchId("replay 1 2", 0)
     with local_session() as spark:
-        tables = DeltaTables(spark, tmp_path, "c")
+        tables = Tables(spark, tmp_path, "c")
         append(tables, range(480, 490), 0)
         tables.append_anew("api_usage", usage(tables, range(480, 490)), batch)
         once = as_read(tables)

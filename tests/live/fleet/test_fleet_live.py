@@ -19,7 +19,7 @@ from featuregate.cli import main
 from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +83,7 @@ def usage_in(fleet: Fleet) -> Counter[tuple[Any, ...]]:
     """Count the requests in the tables by client, software, API and version."""
     interrupted = signal.getsignal(signal.SIGINT)
     with local_session() as spark:
-        rows = DeltaTables(spark, fleet.tables, "orders").read("api_usage").where("outcome = 'completed'").collect()
+        rows = Tables(spark, fleet.tables, "orders").read("api_usage").where("outcome = 'completed'").collect()
     assert signal.getsignal(signal.SIGINT) is interrupted, "Ctrl-C would reach the handler of a stopped Spark"
     total: Counter[tuple[Any, ...]] = Counter()
     for row in rows:
@@ -168,7 +168,7 @@ def test_a_micro_batch_that_runs_again_counts_once(
     assert "1/garbage.log: it is not read: there is no such file any more" in capsys.readouterr().err
     assert usage_in(fleet) == requests_of(broker_log)
     with local_session() as spark:
-        files = DeltaTables(spark, fleet.tables, "orders").read("evidence_files").collect()
+        files = Tables(spark, fleet.tables, "orders").read("evidence_files").collect()
     assert {file.path for file in files} == {"1/server.log.1", "1/server.log.2.gz", "1/garbage.log"}
     assert all(file.read for file in files)  # a file that has vanished counts as one line in quarantine
 

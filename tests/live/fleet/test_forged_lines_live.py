@@ -18,7 +18,7 @@ from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Verdict
 from featuregate_fleet.stream.request_logs import drain
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.reader import read_evidence
 
 if TYPE_CHECKING:
@@ -82,6 +82,6 @@ def evidence_of(folder: Path, *client_ids: str) -> Evidence:
         kafka.stop(1)
         shutil.copy(node.log, folder / "logs" / "1" / "server.log")
     with local_session() as spark:
-        tables = DeltaTables(spark, folder / "tables", "c")
+        tables = Tables(spark, folder / "tables", "c")
         drain(spark, folder / "logs", tables)
         return read_evidence(tables)

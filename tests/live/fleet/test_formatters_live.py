@@ -21,7 +21,7 @@ from featuregate.cli import main
 from featuregate.testing import LocalKafka
 from featuregate_fleet.evidence.coordinator_records import kinds
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,7 @@ def in_tables(kafka: LocalKafka, folder: Path) -> list[Any]:
     command = ["fleet", "run", "--once", "--logs", str(folder / "logs"), "--bootstrap-server", kafka.bootstrap]
     assert main([*command, "--tables", str(folder / "tables"), "--cluster", "c"]) == 0
     with local_session() as spark:
-        return DeltaTables(spark, folder / "tables", "c").read("coordinator_records").collect()
+        return Tables(spark, folder / "tables", "c").read("coordinator_records").collect()
 
 
 def printed(kafka: LocalKafka, tool: str, topic: str, formatter: str, records: int) -> str:

@@ -16,7 +16,7 @@ from small_disk import small_disk
 
 from featuregate.cli import main
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.line_counts import read_line_counts
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def test_a_full_disk_loses_and_doubles_no_line(
     assert failures.total() > len(FREE) // 2, failures
     assert main(arguments) == 0
     with local_session() as spark:
-        tables = DeltaTables(spark, disk / "t", "c")
+        tables = Tables(spark, disk / "t", "c")
         counts = read_line_counts(tables)
         lines = len(FREE) * len(broker_log.read_text().splitlines()) + len(written)
         assert counts.read == counts.rows + counts.quarantined == lines

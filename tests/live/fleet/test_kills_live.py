@@ -40,7 +40,7 @@ from waiting import BOUND, eventually
 
 from featuregate.cli import main
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -123,7 +123,7 @@ def killed(command: list[str], place: Path, rng: random.Random, own_files: dict[
                 os.killpg(run.pid, signal.SIGKILL)
 
 
-def check_lines(tables: DeltaTables, source: Source) -> Said:
+def check_lines(tables: Tables, source: Source) -> Said:
     """Hold usage, files and quarantine against a plain program, row for row; return what that program says."""
     said = said_of(source.written)
     times = ("hour", "first_seen", "last_seen")
@@ -198,7 +198,7 @@ def seen(row: dict[str, Any]) -> Seen:
     return Seen(row["count"], *(time.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] for time in times))
 
 
-def check_records(tables: DeltaTables, kafka: LocalKafka) -> dict[tuple[str, int], int]:
+def check_records(tables: Tables, kafka: LocalKafka) -> dict[tuple[str, int], int]:
     """Hold records of coordinators and usage reports against a plain consumer; return the last offsets that were read.
 
     They are by topic and partition.
@@ -229,7 +229,7 @@ def check_records(tables: DeltaTables, kafka: LocalKafka) -> dict[tuple[str, int
     return ends
 
 
-def check_snapshots(tables: DeltaTables, kafka: LocalKafka) -> int:
+def check_snapshots(tables: Tables, kafka: LocalKafka) -> int:
     """Hold each snapshot of levels and of coverage against Kafka's own tools; return how many there are."""
     views = {row.taken_at for row in tables.read("cluster_views").collect()}
     assert len(views) == tables.read("cluster_views").count()
@@ -285,7 +285,7 @@ def test_killed_runs_lose_and_double_nothing(
     assert main(arguments) == 0
 
     with local_session() as spark:
-        tables = DeltaTables(spark, folder, "c")
+        tables = Tables(spark, folder, "c")
         said = check_lines(tables, source)
         ends = check_records(tables, kafka)
         views = check_snapshots(tables, kafka)

@@ -14,7 +14,7 @@ from featuregate.cli import main
 from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +57,7 @@ def ship(kafka: LocalKafka, lines: list[str]) -> None:
 def counts(tables: Path) -> tuple[int, int]:
     """Return the number of requests, and that of lines of an unknown broker."""
     with local_session() as spark:
-        found = DeltaTables(spark, tables, "c")
+        found = Tables(spark, tables, "c")
         requests = sum(row["count"] for row in found.read("api_usage").where("outcome = 'completed'").collect())
         unknown = found.read("quarantine").where("reason = 'unknown-broker'").collect()
     assert {row.uri for row in unknown} <= {f"kafka:{TOPIC}/0"}

@@ -43,7 +43,7 @@ from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
 from featuregate_fleet.stream.internal_topics import topic_ends
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.reader import read_evidence
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class Pipeline:
         assert main([*run, "--command-config", str(properties_of(self._folder, "fleet"))]) == 0
         assert UNREAD not in self._capsys.readouterr().err
         with local_session() as spark:
-            return replace(read_evidence(DeltaTables(spark, tables, "c")), reports_expected=False)
+            return replace(read_evidence(Tables(spark, tables, "c")), reports_expected=False)
 
 
 def ask(evidence: Evidence, move: Move) -> Report:

@@ -15,7 +15,7 @@ from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.stream.upkeep import compact
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,14 +42,14 @@ def test_an_older_quarantine_is_read_and_replayed(tmp_path: Path, broker_log: Pa
             rows = spark.createDataFrame([{**dict.fromkeys(LACKING), **row, **origin}], whole)
             older = rows.drop(*LACKING)
             older.write.format("delta").save(str(tmp_path / "tables" / name))
-        (read,) = DeltaTables(spark, tmp_path / "tables", "c").read("quarantine").collect()
+        (read,) = Tables(spark, tmp_path / "tables", "c").read("quarantine").collect()
         assert (read.time_zone, read.parser, read.raw, read.lines, read.text_log) == ("UTC", 0, line, 1, False)
     (tmp_path / "logs" / "1").mkdir(parents=True)
     (tmp_path / "logs" / "1" / "b").write_text("garbage\n")
     assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]) == 0
     assert main(["fleet", "replay", *place]) == 0
     with local_session() as spark:
-        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        tables = Tables(spark, tmp_path / "tables", "c")
         assert [row["count"] for row in tables.read("api_usage").collect()] == [1]
         (left,) = tables.read("quarantine").collect()
         assert (left.raw, left.time_zone, left.parser > 0) == ("garbage", "UTC", True)
@@ -69,7 +69,7 @@ def test_an_older_table_gets_partitions_when_it_is_compacted(tmp_path: Path) -> 
             row = {"broker": "1", "source": "folder", "cluster": cluster, "query_id": "", "batch_id": -1}
             written = spark.createDataFrame([dict.fromkeys(schema.names) | row], schema).write.format("delta")
             written.mode("append").option("delta.dataSkippingStatsColumns", "cluster").save(str(place))
-        tables = {cluster: DeltaTables(spark, tmp_path, cluster) for cluster in ("a", "b")}
+        tables = {cluster: Tables(spark, tmp_path, cluster) for cluster in ("a", "b")}
         compact(tables["a"], datetime.now(UTC))
         (detail,) = spark.sql(f"DESCRIBE DETAIL {tables['a'].name_for_sql('brokers')}").collect()
         assert detail["partitionColumns"] == ["cluster"]

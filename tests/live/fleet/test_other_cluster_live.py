@@ -12,7 +12,7 @@ from featuregate.cli.plugin import USAGE
 from featuregate.testing import FakeCluster
 from featuregate_fleet.stream.cluster_views import keep_view
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.record_reader import last_view
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ def test_the_answers_of_another_cluster_are_refused(tmp_path: Path, capsys: pyte
     (tmp_path / "logs").mkdir()
     own = ("--logs", str(tmp_path / "logs"), "--tables", str(tmp_path / "tables"), "--cluster", "c")
     with local_session() as spark, FakeCluster(brokers=1) as other:
-        keep_view(spark, view(), DeltaTables(spark, tmp_path / "tables", "c"))
+        keep_view(spark, view(), Tables(spark, tmp_path / "tables", "c"))
         assert main(["fleet", "run", "--once", *own, "--bootstrap-server", other.bootstrap]) == USAGE
     assert "the cluster c: its tables have the answers of the cluster with the id c" in capsys.readouterr().err
     with local_session() as spark:
-        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        tables = Tables(spark, tmp_path / "tables", "c")
         seen = last_view(tables)
         assert seen is not None
         assert (seen.cluster_id, tables.names()) == ("c", ["cluster_views", "feature_levels"])

@@ -12,8 +12,7 @@ from featuregate_fleet.evidence.columns import API_USAGE, COVERAGE, FEATURE_LEVE
 from featuregate_fleet.readiness.evidence import LevelAt, UsageAt
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.coverage_reader import log_levels, logged_requests
-from featuregate_fleet.tables.delta import DeltaTables
-from featuregate_fleet.tables.folder import BatchId
+from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_fleet.tables.over_time_reader import levels_over_time, usage_by_time, usage_over_time
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def test_what_changes_is_read_and_what_stays_is_left_out(tmp_path: Path) -> None
         for broker in ("1", "2")
     ]
     with local_session() as spark:
-        tables = DeltaTables(spark, tmp_path, "orders")
+        tables = Tables(spark, tmp_path, "orders")
 
         def append(table: str, rows: list[Any], schema: pa.Schema) -> None:
             tables.append(table, spark.createDataFrame(rows, from_arrow_schema(schema)), BatchId("test", 0))

@@ -10,7 +10,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.evidence.columns import API_USAGE
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.delta import DeltaTables
 from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_fleet.tables.reader import read_evidence
 
@@ -45,11 +44,11 @@ def append(tables: Tables, batch: int) -> None:
     tables.append("api_usage", rows, BatchId("test", batch))
 
 
-class _WrittenDelta(DeltaTables):
+class _WrittenDelta(Tables):
     """Tables to which a stream appends before each read."""
 
     def read(self, table: str) -> DataFrame:
-        append(self, 1 + (self._newest("api_usage") or 0))
+        append(self, 1 + (self._named.newest(self._spark, "api_usage") or 0))
         return super().read(table)
 
 

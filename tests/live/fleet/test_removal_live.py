@@ -13,7 +13,7 @@ from fleet_lines import document, line_of
 from featuregate.cli import main
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.stream.upkeep import Removal, compact, forgetting, plan, remove, retention
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.line_counts import read_line_counts
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def data_files(tables: Path, table: str) -> list[Path]:
     return list((tables / table).glob("cluster=*/*.parquet"))
 
 
-def forget(found: DeltaTables) -> int:
+def forget(found: Tables) -> int:
     """Forget the principal, of whom no row tells any more, and return how many lines in quarantine were of it."""
     reports = found.read("readiness").collect()
     assert any(PRINCIPAL in row.subject for row in reports)
@@ -86,7 +86,7 @@ def test_what_is_removed_was_shown_before(broker_log: Path, tmp_path: Path, caps
 
     assert main(["fleet", "readiness", *place, "--to", "4.2", "--keep"]) == 1
     with local_session() as spark:
-        found = DeltaTables(spark, tables, "c")
+        found = Tables(spark, tables, "c")
         assert min(row.last_seen for row in found.read("api_usage").collect()).year > 2020
         in_quarantine = forget(found)
         old = Removal({"quarantine": retention(found, -1, datetime.now(UTC)).rows["quarantine"]}, None)
@@ -99,13 +99,13 @@ def test_what_is_removed_was_shown_before(broker_log: Path, tmp_path: Path, caps
         assert {name: len(data_files(tables, name)) for name in found.names()} == once
 
 
-def shorten(tables: DeltaTables, logs: Path) -> None:
+def shorten(tables: Tables, logs: Path) -> None:
     """Take from the list what is older than tomorrow."""
     all_old = retention(tables, -1, datetime.now(UTC), logs)
     remove(tables, Removal({"evidence_files": all_old.rows["evidence_files"]}, None, all_old.sums))
 
 
-def listed(tables: DeltaTables) -> set[tuple[str, int]]:
+def listed(tables: Tables) -> set[tuple[str, int]]:
     """Return the files of the list, each with its lines."""
     return {(row.path, row.read) for row in tables.read("evidence_files").collect()}
 
@@ -130,7 +130,7 @@ def test_the_list_of_files_is_shortened_and_nothing_is_lost(tmp_path: Path) -> N
         (logs / name).unlink()
     (logs / "renamed").rename(logs / "new-name")
     with local_session() as spark:
-        found = DeltaTables(spark, tmp_path / "tables", "c")
+        found = Tables(spark, tmp_path / "tables", "c")
         for _ in range(2):
             shorten(found, logs.parent)
             assert listed(found) == {("", 20), ("1/there", 21), ("1/renamed", 22), ("1/last", 23)}
@@ -177,7 +177,7 @@ def test_a_principal_whose_name_begins_another_one_is_forgotten_alone(tmp_path: 
     assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place, "--keep-raw"]) == 0
     assert main(["fleet", "readiness", *place, "--to", "4.2", "--keep"]) == 1
     with local_session() as spark:
-        found = DeltaTables(spark, tmp_path / "tables", "c")
+        found = Tables(spark, tmp_path / "tables", "c")
 
         def text(table: str) -> list[str]:
             return sorted(str(row.asDict(recursive=True)) for row in found.read(table).collect())
@@ -208,7 +208,7 @@ def test_no_hash_of_a_forgotten_line_is_left_without_its_text(tmp_path: Path) ->
     place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
     assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place, "--keep-lines"]) == 0
     with local_session() as spark:
-        found = DeltaTables(spark, tmp_path / "tables", "c")
+        found = Tables(spark, tmp_path / "tables", "c")
         remove(found, forgetting("User:bill"))
         left = {row.at for row in found.read("log_lines").where("hash is not null").collect()}
         others = {row.at for row in found.read("log_lines").where("principal = 'User:billing'").collect()}

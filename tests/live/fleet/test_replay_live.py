@@ -13,7 +13,7 @@ from featuregate_fleet.stream.quarantine import replay
 from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.stream.request_logs import drain
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_fleet.tables.line_counts import read_line_counts
 
 if TYPE_CHECKING:
@@ -21,15 +21,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from featuregate_fleet.tables.folder import BatchId
-
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 
 REQUESTS = 50
 WHOLE = gzip.compress(f"{line_of(document())}\n".encode() * REQUESTS)
 
 
-class EndingTables(DeltaTables):
+class EndingTables(Tables):
     """Tables whose process ends before the last write of a replay."""
 
     def replace(self, table: str, kept: DataFrame, added: DataFrame, batch: BatchId) -> None:  # noqa: ARG002 - as there
@@ -37,7 +35,7 @@ class EndingTables(DeltaTables):
         raise EOFError(f"the replay ends before {table}")
 
 
-def counts(tables: DeltaTables) -> tuple[int, int, int]:
+def counts(tables: Tables) -> tuple[int, int, int]:
     """Return the requests, the lines that became rows, and the lines in quarantine, of which the table has as many."""
     lines = read_line_counts(tables)
     assert lines.read == lines.rows + lines.quarantined
@@ -58,7 +56,7 @@ def log(tmp_path: Path) -> Path:
 def test_a_file_that_comes_back_after_two_replays_is_counted(tmp_path: Path, log: Path) -> None:
     """It is in quarantine for the same reason both times, and each replay is another one."""
     with local_session() as spark:
-        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        tables = Tables(spark, tmp_path / "tables", "c")
         drain(spark, log.parents[1], tables)
         log.unlink()
         for _ in range(2):
@@ -80,13 +78,13 @@ def test_a_replay_that_ends_early_is_finished_by_the_next_one(
     """Each line counts once, whether the file came back before the first one or between the two."""
     folder = tmp_path / "tables"
     with local_session() as spark:
-        drain(spark, log.parents[1], DeltaTables(spark, folder, "c"))
+        drain(spark, log.parents[1], Tables(spark, folder, "c"))
         if back_before:
             log.write_bytes(WHOLE)
         with pytest.raises(EOFError):
             replay(spark, EndingTables(spark, folder, "c"))
         log.write_bytes(WHOLE)
-        tables = DeltaTables(spark, folder, "c")
+        tables = Tables(spark, folder, "c")
         assert replay(spark, tables) == 1
         assert counts(tables) == (REQUESTS, REQUESTS, 0)
 
@@ -98,7 +96,7 @@ def test_a_replay_with_a_layout_that_ends_early_is_finished_without_it(tmp_path:
     head = "[05-11-2026 10:11:12] DEBUG"
     log.with_name("a").write_text(f"{line_of(document(), head=head)}\n" * REQUESTS + "garbage\n")
     with local_session() as spark:
-        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        tables = Tables(spark, tmp_path / "tables", "c")
         drain(spark, log.parents[1], tables)
         assert counts(tables) == (0, 0, REQUESTS + 1)
         assert replay(spark, tables, {"2": "%m-%d-%Y %H:%M"}) == 0
@@ -119,7 +117,7 @@ def test_a_file_of_which_nothing_was_read_is_read_to_its_end(
     packed = log.with_suffix(".zst")
     packed.write_bytes(b"(\xb5/\xfd")
     with local_session() as spark:
-        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        tables = Tables(spark, tmp_path / "tables", "c")
         drain(spark, log.parents[1], tables)
         packed.write_bytes(gzip.decompress(WHOLE))
         monkeypatch.setattr(pieces, "_PIECE", len(gzip.decompress(WHOLE)) // 3)

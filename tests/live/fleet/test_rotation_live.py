@@ -10,7 +10,7 @@ from fleet_lines import document, line_of
 
 from featuregate.cli import main
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def test_a_rotation_by_numbers_reads_each_line_once(tmp_path: Path) -> None:
     def counts() -> dict[str, int]:
         assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]) == 0
         with local_session() as spark:
-            rows = DeltaTables(spark, tmp_path / "tables", "c").read("api_usage").groupBy("client_id").sum("count")
+            rows = Tables(spark, tmp_path / "tables", "c").read("api_usage").groupBy("client_id").sum("count")
             return {row[0]: row[1] for row in rows.collect()}
 
     (folder / "log.1").write_text(lines("a", 16, 0, 200))

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from featuregate_fleet.errors import WrongSpark
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables import delta
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 
@@ -29,7 +29,7 @@ def test_a_session_that_runs_already_goes_on_as_it_was(tmp_path):
         with local_session() as spark:
             assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
             spark.range(3).write.format("delta").save(str(tmp_path / "numbers"))
-            DeltaTables(spark, tmp_path, "c").vacuum("numbers")
+            Tables(spark, tmp_path, "c").vacuum("numbers")
             return spark.sparkContext
 
     try:
@@ -46,7 +46,7 @@ def test_a_session_without_the_extension_of_delta_lake_is_refused(tmp_path, monk
     """Before Spark fails with the name of a class."""
     monkeypatch.setattr(delta, "EXTENSION", "io.example.Extension")
     with pytest.raises(WrongSpark, match=r"spark\.sql\.extensions does not name io\.example\.Extension"):
-        DeltaTables(SparkSession.builder.getOrCreate(), tmp_path, "c")
+        Tables(SparkSession.builder.getOrCreate(), tmp_path, "c")
 
 
 WITHOUT_JARS = """

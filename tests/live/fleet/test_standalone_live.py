@@ -19,7 +19,7 @@ from waiting import eventually
 
 from featuregate.jars.spark import delta_lake
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.line_counts import read_line_counts
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def first_batch_is_written(logs: Path) -> bool:
 def check_all_is_there_once(logs: Path) -> None:
     """Count all rows."""
     with local_session() as spark:
-        tables = DeltaTables(spark, logs.parent / "tables", "c")
+        tables = Tables(spark, logs.parent / "tables", "c")
         assert read_line_counts(tables).rows == FILES * LINES
         assert sum(row["count"] for row in tables.read("api_usage").select("count").collect()) == FILES * LINES
 

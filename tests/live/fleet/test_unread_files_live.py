@@ -14,7 +14,7 @@ import pytest
 
 from featuregate.cli import main
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +53,7 @@ def test_each_file_is_read_or_named(tmp_path: Path, broker_log: Path, capsys: py
     assert main(run) == 2
     said = capsys.readouterr().err
     with local_session() as spark:
-        tables = DeltaTables(spark, tmp_path / "tables", "c")
+        tables = Tables(spark, tmp_path / "tables", "c")
         unread = {row.path for row in tables.read("unread_files").collect()}
         read = {row.path for row in tables.read("evidence_files").collect()}
     being_written = {"1/.a", "1/a._COPYING_", "1/.old/a"}

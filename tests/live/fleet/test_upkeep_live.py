@@ -16,7 +16,7 @@ from fleet_lines import document, line_of
 from featuregate.cli import main
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.stream.upkeep import compact
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.line_counts import read_line_counts
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def test_upkeep_goes_on_while_another_cluster_is_written(tmp_path: Path, capsys:
         assert process.stdout is not None
         rows_of(process.stdout, 10)
         with local_session() as spark:
-            mine = DeltaTables(spark, tmp_path / "tables", "mine")
+            mine = Tables(spark, tmp_path / "tables", "mine")
             for turn in range(1, ROUNDS + 1):
                 hand_in(other, f"{turn}.log", 10)
                 compact(mine, datetime.now(UTC))
@@ -76,7 +76,7 @@ def test_upkeep_goes_on_while_another_cluster_is_written(tmp_path: Path, capsys:
             rows_of(process.stdout, 10 * (ROUNDS + 3))
             process.send_signal(signal.SIGTERM)
             assert process.wait() == 0
-            theirs = DeltaTables(spark, tmp_path / "tables", "other")
+            theirs = Tables(spark, tmp_path / "tables", "other")
             assert read_line_counts(theirs).rows == 10 * (ROUNDS + 3)
             used = theirs.read("api_usage").collect()
             assert sum(row["count"] for row in used) == 10 * (ROUNDS + 3)

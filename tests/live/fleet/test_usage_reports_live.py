@@ -18,7 +18,7 @@ from featuregate_confluent import UsageTopic
 from featuregate_fleet.stream import quarantine
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.stream.usage_topic import drain_usage
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.usage_reader import read_app_usage
 from featuregate_spark.watch import usage_reporter
 
@@ -96,7 +96,7 @@ def test_readiness_names_the_app_that_is_latched_on_what_a_move_removes(
     shutil.rmtree(folder / "_checkpoints")
     report(kafka, "late", "live", TV2, policy="live")
     with local_session() as spark:
-        tables, config = DeltaTables(spark, folder, "orders"), {"bootstrap.servers": kafka.bootstrap}
+        tables, config = Tables(spark, folder, "orders"), {"bootstrap.servers": kafka.bootstrap}
         cluster_id = fg.discover(kafka.bootstrap).cluster_id
         assert not drain_usage(spark, config, "no-such-topic", tables, cluster_id=cluster_id)
         for _ in range(2):

@@ -12,7 +12,7 @@ from waiting import eventually
 from featuregate.cli import main
 from featuregate_fleet.stream import internal_topics, log_topic, usage_topic
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.delta import DeltaTables
+from featuregate_fleet.tables.folder import Tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,5 +101,5 @@ def test_a_topic_that_vanishes_is_no_empty_topic(
     finally:
         delete(kafka, topic)
     with local_session() as spark:
-        kept = DeltaTables(spark, tmp_path / "tables", "c").read("quarantine").collect()
+        kept = Tables(spark, tmp_path / "tables", "c").read("quarantine").collect()
     assert sorted(row.at for row in kept) == [0, 1, 2]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
     """Return one without Spark and without evidence."""
     monkeypatch.setattr("featuregate_fleet.api.fleet.session_beside", lambda _: None)
-    monkeypatch.setattr("featuregate_fleet.api.fleet.DeltaTables", Empty)
+    monkeypatch.setattr("featuregate_fleet.api.fleet.Tables", Empty)
     monkeypatch.setattr("featuregate_fleet.api.fleet.read_evidence", lambda _: Evidence())
     spark: Any = None
     return Fleet(spark, tmp_path / "tables", "orders")

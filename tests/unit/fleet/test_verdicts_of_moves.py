@@ -36,7 +36,7 @@ def tables_hold(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the command find this evidence without Spark."""
     monkeypatch.setattr("featuregate_fleet.stream.session.local_session", lambda *_, **__: nullcontext())
     monkeypatch.setattr("featuregate_fleet.api.fleet.session_beside", lambda _: None)
-    monkeypatch.setattr("featuregate_fleet.api.fleet.DeltaTables", lambda *_: None)
+    monkeypatch.setattr("featuregate_fleet.api.fleet.Tables", lambda *_: None)
     monkeypatch.setattr("featuregate_fleet.api.fleet.read_evidence", lambda _: evidence)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.evidence.line_counts import LineCounts
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
-    from featuregate_fleet.tables.delta import DeltaTables
+    from featuregate_fleet.tables.folder import Tables
 
 _CLUSTER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 
@@ -116,12 +116,12 @@ def existing_tables(args: argparse.Namespace) -> Path:
     return folder
 
 
-def open_tables(spark: SparkSession, args: argparse.Namespace, names: Pseudonyms | None = None) -> DeltaTables:
+def open_tables(spark: SparkSession, args: argparse.Namespace, names: Pseudonyms | None = None) -> Tables:
     """Return the tables that the options name."""
-    from featuregate_fleet.tables.delta import DeltaTables  # noqa: PLC0415 - Spark
+    from featuregate_fleet.tables.folder import Tables  # noqa: PLC0415 - Spark
 
     schema = str(args.tables) if args.checkpoints else None
-    return DeltaTables(spark, args.checkpoints or args.tables, args.cluster or "", names, schema)
+    return Tables(spark, args.checkpoints or args.tables, args.cluster or "", names, schema)
 
 
 def counts(found: LineCounts) -> str:

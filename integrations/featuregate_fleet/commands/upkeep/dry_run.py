@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featuregate_fleet.stream.upkeep import Removal
-    from featuregate_fleet.tables.delta import DeltaTables
+    from featuregate_fleet.tables.folder import Tables
 
 
 def add_removal_options(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def add_removal_options(parser: argparse.ArgumentParser) -> None:
     add_tables_options(parser)
 
 
-def run_removal(args: argparse.Namespace, made: Callable[[DeltaTables], Removal], *reads: Path) -> int:
+def run_removal(args: argparse.Namespace, made: Callable[[Tables], Removal], *reads: Path) -> int:
     """Print what would be removed and its checksum, or remove it if that is the checksum that was given.
 
     ``reads`` are folders that ``made`` looks at.

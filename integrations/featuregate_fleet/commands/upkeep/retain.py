@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featuregate_fleet.stream.upkeep import Removal
-    from featuregate_fleet.tables.delta import DeltaTables
+    from featuregate_fleet.tables.folder import Tables
 
 DESCRIPTION: Final = """\
 Delete what was seen more than DAYS before today, in UTC: lines, usage of APIs and gates, levels, coverage, kept
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     return run_removal(args, lambda tables: _removal(tables, args.days, logs), *([logs] if logs else []))
 
 
-def _removal(tables: DeltaTables, days: int, logs: Path | None) -> Removal:
+def _removal(tables: Tables, days: int, logs: Path | None) -> Removal:
     from featuregate_fleet.stream.upkeep import retention  # noqa: PLC0415 - Spark
 
     try:
