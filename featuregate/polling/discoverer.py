@@ -14,6 +14,7 @@ from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from featuregate.errors import ClosedError, ConfigError, NotPicklable, RefreshTimedOut
+from featuregate.excluded_apis import ExcludedApis, excluded_apis
 from featuregate.forks import follow_forks
 from featuregate.gating.durable_latches import LatchStart, StartFrom
 from featuregate.gating.latch_store import FileLatchStore, LatchStore, StartingLatchStore
@@ -22,7 +23,6 @@ from featuregate.polling.features import Features
 from featuregate.polling.hold_sources import HoldSources
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
-from featuregate.polling.source_choice import choose_source
 from featuregate.polling.worker import Lifecycle, Worker
 from featuregate.sources.source import ConfigSource, Source
 from featuregate.view.emulation import release_to_emulate
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from featuregate.excluded_apis import ExcludedApis
     from featuregate.gating.events import MetricsHook
     from featuregate.requirements import Requirement
     from featuregate.roles import BrokerListSource
@@ -42,9 +41,15 @@ if TYPE_CHECKING:
 
 _RANDOM = SystemRandom()
 
-FORGET_SECONDS = 1800.0
 EMULATE: Final = "FEATUREGATE_EMULATE"
 """The environment variable with the release that an app emulates, where the app names none."""
+
+_FOR_A_SOURCE: Final = ("cluster", None, None, None, None, None)
+_HAS_ITS_OWN: Final = "has its own config, timeout, broker_list, cluster_id, trust_shared_addresses and allowed_hosts"
+_NEEDS_CLUSTER_ID: Final = (
+    "is missing: listed brokers report no cluster id, and the latches of a latch store belong to a cluster;"
+    " give the cluster's id, or a name that stays the same for as long as the cluster exists"
+)
 
 
 def _wall() -> float:
@@ -132,7 +137,7 @@ class Discoverer(Features):
         interval: float = 60.0,
         timeout: float | None = None,
         stale_after: float | None = None,
-        forget_after: float = FORGET_SECONDS,
+        forget_after: float = 1800.0,
         latch_store: LatchStore | str | os.PathLike[str] | None = None,
         start_from: StartFrom = "answers",
         hold: Mapping[str, str] | str | os.PathLike[str] | None = None,
@@ -151,25 +156,33 @@ class Discoverer(Features):
         emulate = emulate or os.environ.get(EMULATE)
         state = PollState.checked(interval=interval, stale_after=stale_after, forget_after=forget_after)
         opened = _opened(latch_store, start_from)
-        source, excluded = choose_source(
-            config,
-            source,
-            timeout=timeout,
-            broker_list=broker_list,
-            cluster_id=cluster_id,
-            exclude_apis=exclude_apis,
-            trust_shared_addresses=trust_shared_addresses,
-            allowed_hosts=allowed_hosts,
-            keep_connections=keep_connections,
-            latches_last=latch_store is not None,
-        )
+        if source is None:
+            if config is None:
+                raise ConfigError("config", "is missing: give the app's properties, or a source")
+            from featuregate.config import Settings  # noqa: PLC0415 - a fifth of the import's cost
+            from featuregate.sources.brokers import BrokerSource  # noqa: PLC0415 - likewise
+
+            settings = Settings.parse(
+                config,
+                total_timeout=timeout,
+                broker_list=broker_list,
+                cluster_id=cluster_id,
+                exclude_apis=exclude_apis,
+                trust_shared_addresses=trust_shared_addresses,
+                allowed_hosts=allowed_hosts,
+            )
+            if latch_store is not None and broker_list == "bootstrap" and cluster_id is None:
+                raise ConfigError("cluster_id", _NEEDS_CLUSTER_ID)
+            source, exclude_apis = BrokerSource(settings, keep_connections=keep_connections), settings.exclude_apis
+        elif (broker_list, config, timeout, cluster_id, trust_shared_addresses, allowed_hosts) != _FOR_A_SOURCE:
+            raise ConfigError("source", _HAS_ITS_OWN)
         self._store = self._make_store(
             latch_store=opened,
             start=LatchStart(cluster_id, str(source) if start_from == "latch" else None),
             wall=_wall,
             metrics=metrics,
             staleness=lambda: state.staleness(clock()),
-            exclude_apis=excluded,
+            exclude_apis=excluded_apis(exclude_apis),
             clock=clock,
             longest_gap=state.stale_after,
             emulates=release_to_emulate(emulate) if emulate else None,
@@ -197,8 +210,6 @@ class Discoverer(Features):
         raise NotPicklable(
             "discoverer", "it polls in one process; send the View instead (features.view), or gate.pin()"
         )
-
-    # ------------------------------------------------------------------ life
 
     def start(self) -> Self:
         """Start polling in a daemon thread, and return at once. Starting twice is starting once."""
@@ -250,8 +261,6 @@ class Discoverer(Features):
         if not self._poller.state.closed:
             for gate in self._store.gates():
                 gate.forked()
-
-    # ------------------------------------------------------------------ polls
 
     def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:
         """Block until ``done()``, looked at after each poll; return whether it is.

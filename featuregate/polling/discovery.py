@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-    from featuregate.excluded_apis import ExcludedApis
     from featuregate.roles import BrokerListSource
     from featuregate.view.cluster_view import View
 
@@ -32,12 +31,16 @@ async def adiscover(
     configs: Collection[str] = (),
 ) -> View:
     """Ask every broker once and return the merged view; :func:`discover` for coroutines."""
-    source = broker_source(
-        config,
-        timeout=timeout,
-        broker_list=broker_list,
-        trust_shared_addresses=trust_shared_addresses,
-        allowed_hosts=allowed_hosts,
+    from featuregate.config import Settings  # noqa: PLC0415 - see above
+
+    source = BrokerSource(
+        Settings.parse(
+            config,
+            total_timeout=timeout,
+            broker_list=broker_list,
+            trust_shared_addresses=trust_shared_addresses,
+            allowed_hosts=allowed_hosts,
+        )
     )
     source.configs = configs
     return (await source.fetch()).merge()
@@ -91,19 +94,9 @@ def discover(
 
 
 def broker_source(
-    config: Mapping[str, Any] | str | Path,
-    *,
-    timeout: float | None = DISCOVER_SECONDS,
-    broker_list: BrokerListSource = "cluster",
-    cluster_id: str | None = None,
-    exclude_apis: ExcludedApis | str | None = None,
-    trust_shared_addresses: bool | None = None,
-    allowed_hosts: str | Collection[str] | None = None,
-    keep_connections: bool = False,
+    config: Mapping[str, Any] | str | Path, *, timeout: float | None, broker_list: BrokerListSource
 ) -> BrokerSource:
-    """Return the source that asks every broker, for a :class:`~featuregate.polling.poller.Poller`.
-
-    The arguments are those of :class:`featuregate.Discoverer`.
+    """Return the source that asks every broker, for what polls by a :class:`~featuregate.polling.poller.Poller`.
 
     Raises
     ------
@@ -112,15 +105,4 @@ def broker_source(
     """
     from featuregate.config import Settings  # noqa: PLC0415 - see above
 
-    return BrokerSource(
-        Settings.parse(
-            config,
-            broker_list=broker_list,
-            cluster_id=cluster_id,
-            total_timeout=timeout,
-            exclude_apis=exclude_apis,
-            trust_shared_addresses=trust_shared_addresses,
-            allowed_hosts=allowed_hosts,
-        ),
-        keep_connections=keep_connections,
-    )
+    return BrokerSource(Settings.parse(config, total_timeout=timeout, broker_list=broker_list))

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 import featuregate as fg
-from featuregate.polling.discovery import broker_source
+from featuregate.config import Settings
+from featuregate.sources.brokers import BrokerSource
 from featuregate.testing import FakeCluster
 
 BOUND = 30.0
@@ -129,7 +130,7 @@ TestKeptAndNewConnectionsTellTheSame.settings = settings(max_examples=20, statef
 async def test_a_connection_that_ends_is_news_once_and_then_not_for_a_tenth_of_the_interval() -> None:
     """A proxy that ends each connection does not cause a poll each second."""
     with FakeCluster(brokers=2) as cluster:
-        source = broker_source(cluster.bootstrap, keep_connections=True)
+        source = BrokerSource(Settings.parse(cluster.bootstrap), keep_connections=True)
         await source.fetch()
         cluster.broker(2).stop()
         async with asyncio.timeout(BOUND):
