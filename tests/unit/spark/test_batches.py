@@ -73,7 +73,7 @@ class Driver:
         """Run a batch, and return its pin."""
         rows = frame()
         self.batches(rows, batch_id)
-        assert self.processed in [None, (rows, batch_id)]
+        assert self.processed == (rows, batch_id)
         return self.pins[-1]
 
 
@@ -94,10 +94,15 @@ def test_the_event_names_the_query_where_spark_says_it(session: dict[str, object
 
 def test_a_pin_is_written_before_the_function_is_called() -> None:
     """If the function crashed before the pin was written, the replay would decide anew (P4)."""
-    files = checkpoint(0)
-    driver = Driver(files)
-    driver.batches._function = lambda *_: driver.pins.append(BatchPin.from_json(files["featuregate/pin-0"]).snapshot)
-    assert driver.run(0)["tv2"].open
+    files, written = checkpoint(0), list[Snapshot]()
+
+    class Looking(Driver):
+        def process(self, rows: Any, batch_id: int, pin: Snapshot) -> None:
+            written.append(BatchPin.from_json(files["featuregate/pin-0"]).snapshot)
+            super().process(rows, batch_id, pin)
+
+    assert [Looking(files).run(0)] == written
+    assert written[0]["tv2"].open
 
 
 def test_a_replay_in_a_new_process_gets_the_pin_of_the_first_run() -> None:
