@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -29,6 +28,7 @@ from featuregate_fleet.stream.ingestion import Ingestion, Inputs, check_same_clu
 from featuregate_fleet.stream.quarantine import replay
 from featuregate_fleet.stream.session import session_beside
 from featuregate_fleet.stream.upkeep import Removal, RemovalPlan, compact, forgetting, removed, retention
+from featuregate_fleet.tables.cluster_names import check_cluster_name
 from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.kept_names import check_names, keep_names
 from featuregate_fleet.tables.locks import adding_report, no_other_writer, one_writer
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 STALE_AFTER: Final = timedelta(days=7)
 MIN_HOURS: Final = 1.0
-_CLUSTER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 _MOVES: Final[dict[str, Callable[[str], Move]]] = {
     "to": move_texts.to,
     "downgrade_to": move_texts.downgrade,
@@ -100,11 +99,9 @@ class Fleet:
         pseudonyms: Pseudonyms | None = None,
         checkpoints: str | os.PathLike[str] | None = None,
     ) -> None:
-        if not _CLUSTER.fullmatch(cluster):
-            raise ConfigError("cluster", f"{cluster!r} is not a name: use letters, digits, '-', '_' and '.'")
         key, place = ("tables", tables) if checkpoints is None else ("checkpoints", checkpoints)
         self.folder = reached(key, storage_path(key, place))
-        self.cluster = cluster
+        self.cluster = check_cluster_name(cluster)
         self._names = pseudonyms
         self._spark = session_beside(spark)
         schema = None if checkpoints is None else str(tables)

@@ -11,12 +11,22 @@ from featuregate_fleet.files.storage import is_local, spark_path
 from featuregate_fleet.tables.folder import BatchId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from pyspark.sql import SparkSession
 
 _LOGS: Final = ("commits", "offsets", "sources/0")
 _QUERY_ID: Final = "sql.streaming.queryId"
+
+
+def topic_records(spark: SparkSession, java: Mapping[str, str], in_a_batch: int, **options: str) -> DataFrame:
+    """Return a stream of records from the first ones on; ``options`` of Spark's source name the topics."""
+    source = spark.readStream.format("kafka").options(
+        **{f"kafka.{name}": text for name, text in java.items()}, **{"kafka.allow.auto.create.topics": "false"}
+    )
+    from_start = source.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", in_a_batch)
+    return from_start.options(**options).load()
 
 
 def write_batches(stream: DataFrame, checkpoint: Path, write: Callable[[DataFrame, BatchId], None]) -> None:

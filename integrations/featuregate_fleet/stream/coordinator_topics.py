@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.columns import COORDINATOR_RECORDS, COORDINATOR_TOPICS
 from featuregate_fleet.evidence.coordinator_records import RAW, TOPICS, decode_batches, kinds
-from featuregate_fleet.stream.checkpoints import unread, write_batches
+from featuregate_fleet.stream.checkpoints import topic_records, unread, write_batches
 from featuregate_fleet.stream.internal_topics import TopicEnds, has_records, java_properties, topic_ends
 from featuregate_fleet.tables.failures import one_line_failures
 from featuregate_fleet.tables.folder import BatchId, Tables
@@ -64,15 +64,10 @@ def _drain(spark: SparkSession, java: Mapping[str, str], found: Sequence[TopicEn
     spark.conf.set(_DEPRECATED_FETCHING, "true")
     partitions = {topic.topic: list(topic.ends) for topic in found if topic.ends}
     options = {
-        **{f"kafka.{name}": text for name, text in java.items()},
         "kafka.isolation.level": "read_committed",  # offsets of open and aborted transactions do not count
-        "kafka.allow.auto.create.topics": "false",
-        "assign": json.dumps(partitions),
-        "startingOffsets": "earliest",
-        "maxOffsetsPerTrigger": str(_IN_A_BATCH),
         "failOnDataLoss": "false",  # coordinators delete what they do not need, and Spark would call it lost
     }
-    records = spark.readStream.format("kafka").options(**options).load()
+    records = topic_records(spark, java, _IN_A_BATCH, assign=json.dumps(partitions), **options)
     write_batches(records, tables.checkpoint(_RECORDS), write)
 
 

@@ -16,7 +16,7 @@ from featuregate_fleet.evidence.columns import PARSED
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes
 from featuregate_fleet.files.log_records import RECORDS, parse_records
-from featuregate_fleet.stream.checkpoints import write_batches
+from featuregate_fleet.stream.checkpoints import topic_records, write_batches
 from featuregate_fleet.stream.internal_topics import TopicEnds, java_properties, same_topic, topic_ends
 from featuregate_fleet.stream.parsed import write_parsed
 from featuregate_spark.reused_worker import ReusedWorkerTask
@@ -88,17 +88,8 @@ def drain_log_topic(
 
 def _records(spark: SparkSession, java: Mapping[str, str], topic: str, header: str) -> DataFrame:
     """Return a stream of the records of a topic as `RECORDS`."""
-    options = {
-        **{f"kafka.{name}": text for name, text in java.items()},
-        "kafka.isolation.level": "read_committed",
-        "kafka.allow.auto.create.topics": "false",
-        "subscribe": topic,
-        "startingOffsets": "earliest",
-        "includeHeaders": "true",
-        "maxOffsetsPerTrigger": str(_IN_A_BATCH),
-        "failOnDataLoss": "true",
-    }
-    records = spark.readStream.format("kafka").options(**options).load()
+    options = {"kafka.isolation.level": "read_committed", "includeHeaders": "true", "failOnDataLoss": "true"}
+    records = topic_records(spark, java, _IN_A_BATCH, subscribe=topic, **options)
     last = f.try_element_at(f.filter("headers", lambda each: each["key"] == f.lit(header)), f.lit(-1))
     uri = f.concat(f.lit("kafka:"), "topic", f.lit("/"), "partition")
     return records.select(

@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.columns import FEATURE_USAGE, USAGE_KEYS
 from featuregate_fleet.evidence.usage_reports import PARSED_REPORTS, RECORDS, parse_records
-from featuregate_fleet.stream.checkpoints import unread, write_batches
+from featuregate_fleet.stream.checkpoints import topic_records, unread, write_batches
 from featuregate_fleet.stream.internal_topics import TopicEnds, java_properties, same_topic, topic_ends
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
@@ -74,19 +74,9 @@ def _drain(spark: SparkSession, java: Mapping[str, str], topic: str, tables: Tab
         new = unread(records, tables.read(_TOPICS), f.col("end"), batch)
         _write(new.select(RECORDS.names).persist(), tables, batch, cluster_id)
 
-    records = spark.readStream.format("kafka").options(**_options(java, topic)).load()
+    # The retention of the topic deletes reports, and Spark would call them lost.
+    records = topic_records(spark, java, _IN_A_BATCH, subscribe=topic, failOnDataLoss="false")
     write_batches(records, tables.checkpoint(f"usage {topic}"), write)
-
-
-def _options(java: Mapping[str, str], topic: str) -> dict[str, str]:
-    return {
-        **{f"kafka.{name}": text for name, text in java.items()},
-        "kafka.allow.auto.create.topics": "false",
-        "subscribe": topic,
-        "startingOffsets": "earliest",
-        "maxOffsetsPerTrigger": str(_IN_A_BATCH),
-        "failOnDataLoss": "false",  # the retention of the topic deletes reports, and Spark would call them lost
-    }
 
 
 def _write(records: DataFrame, tables: Tables, batch: BatchId, cluster_id: str | None) -> None:

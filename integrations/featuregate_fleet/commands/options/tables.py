@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from featuregate.cli.plugin import CommandError, local_path_argument
 from featuregate.errors import ConfigError
 from featuregate_fleet.files.storage import reached, storage_path
+from featuregate_fleet.tables.cluster_names import check_cluster_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.evidence.line_counts import LineCounts
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
     from featuregate_fleet.tables.folder import Tables
-
-_CLUSTER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 
 
 def add_tables_options(parser: argparse.ArgumentParser, *, or_config: bool = False, of_all: str | None = None) -> None:
@@ -74,17 +72,18 @@ def storage_argument(text: str) -> Path:
         raise argparse.ArgumentTypeError(error.problem) from None
 
 
+def cluster_name(text: str) -> str:
+    """Parse the name of a cluster."""
+    try:
+        return check_cluster_name(text)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(error.problem) from None
+
+
 def require_tables(args: argparse.Namespace) -> None:
     """Refuse options that name neither a cluster and its tables, nor a file with several."""
     if args.tables is None or args.cluster is None:
         raise CommandError("give --tables and --cluster, or a file with both as --config")
-
-
-def cluster_name(text: str) -> str:
-    """Parse the name of a cluster."""
-    if not _CLUSTER.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a name: use letters, digits, '-', '_' and '.'")
-    return text
 
 
 def tables_folder(args: argparse.Namespace) -> Path:
