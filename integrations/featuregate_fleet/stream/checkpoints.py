@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from featuregate_fleet.files.storage import is_local, spark_path
@@ -13,8 +13,6 @@ from featuregate_fleet.tables.folder import BatchId
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
-
-    from pyspark.sql import SparkSession
 
 _LOGS: Final = ("commits", "offsets", "sources/0")
 _QUERY_ID: Final = "sql.streaming.queryId"
