@@ -200,7 +200,7 @@ def _highest(seen: Observation, running: Model | None) -> ModelChoice:
         return ModelChoice(Model.V2, _proof(seen))
     if seen.gate_open:
         return ModelChoice(Model.BRIDGE, f"not v2 yet: {obstacle}")
-    held = max(Model.LEGACY, seen.latch or Model.LEGACY, running or Model.LEGACY)
+    held = max(seen.latch or Model.LEGACY, running or Model.LEGACY)
     return ModelChoice(held, f"not higher: {obstacle}")
 
 

@@ -90,14 +90,41 @@ def test_records_of_others_are_skipped() -> None:
     assert state_of("app", "c", records.items()) == EMPTY
 
 
+DAMAGED = "fg1|app|c|{}: the record with this key is damaged ({}): write a tombstone over it"
+
+
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [(b"level|x|one", b"{}"), (b"gate|a|b", b"{"), (b"gate|a|b", b"{}"), (b"burn-in|a|b|1|x", b'{"since": null}')],
+    ("key", "value", "problem"),
+    [
+        (b"level|x|one", b"{}", "invalid literal for int() with base 10: 'one'"),
+        (b"gate|a|b", b"{}", "value.opened_at: this is missing"),
+        (b"burn-in|a|b|1|x", b'{"since": null}', "could not convert string to float: 'x'"),
+        (b"gate|\xff|b", b"{}", "'utf-8' codec can't decode byte 0xff in position 5: invalid start byte"),
+    ],
 )
-def test_a_damaged_record_is_an_error(key: bytes, value: bytes) -> None:
-    """It might be a latch."""
-    with pytest.raises(LatchStoreError, match=r"is damaged .* write a tombstone over it"):
+def test_a_damaged_record_is_an_error(key: bytes, value: bytes, problem: str) -> None:
+    """It might be a latch. The error has its key, as far as that is text."""
+    with pytest.raises(LatchStoreError) as raised:
         state_of("app", "c", [(key_prefix("app", "c") + key, value)])
+    assert str(raised.value) == DAMAGED.format(key.decode(errors="replace"), problem)
+    with pytest.raises(LatchStoreError, match=r"is damaged \(value: this is not JSON: "):
+        state_of("app", "c", [(key_prefix("app", "c") + b"gate|a|b", b"{")])
+
+
+def test_the_records_are_as_documented() -> None:
+    """Other releases read them, so their keys are a promise."""
+    gate = LatchedGate(gate="a|b", requirement="x>=3", opened_at=1.5, epoch=3)
+    burn_in = BurnIn(gate="a", requirement="x", attempt=2, seconds=60.0, since=None)
+    state = LatchState(cluster_id="c", levels={"f": 1}, gates={gate.key: gate}, burn_ins={burn_in.key: burn_in})
+    assert records_of("app", state) == {
+        b"fg1|app|c|level|f|1": b"{}",
+        b"fg1|app|c|gate|a%7Cb|x%3E%3D3": b'{"opened_at": 1.5, "epoch": 3}',
+        b"fg1|app|c|burn-in|a|x|2|60.0": b'{"since": null}',
+    }
+    assert group_records_of("app", KEY, GroupLatchState({"m/1": "ready"}, 1.0)) == {
+        b"fg1|app|c|group|billing|a%7Cb%20%25|TxnOffsetCommit%3E%3D3|m%2F1|ready": b"{}",
+        b"fg1|app|c|group|billing|a%7Cb%20%25|TxnOffsetCommit%3E%3D3|opened": b'{"opened_at": 1.0}',
+    }
 
 
 @given(st.lists(group_states, max_size=4), st.randoms())
@@ -136,5 +163,7 @@ def test_tombstones_forget_those_who_have_gone(state: GroupLatchState, gone: set
 def test_a_damaged_opening_is_an_error() -> None:
     """To read it as none would close the group."""
     (key,) = group_records_of("app", KEY, GroupLatchState(opened_at=1.0))
-    with pytest.raises(LatchStoreError, match=r"is damaged .* write a tombstone over it"):
+    with pytest.raises(LatchStoreError) as raised:
         group_state_of("app", KEY, [(key, b"{}")])
+    group = "group|billing|a%7Cb%20%25|TxnOffsetCommit%3E%3D3|opened"
+    assert str(raised.value) == DAMAGED.format(group, "value.opened_at: this is missing")

@@ -138,5 +138,7 @@ def test_the_longest_text_that_fits_is_kept_whole() -> None:
 
 def test_a_text_of_the_app_that_would_read_as_a_mark_is_refused() -> None:
     """Without a model it would become a latch on which no member decided."""
-    with pytest.raises(ConfigError, match="begins like a mark"):
-        write(Mark(None, "fg1;model=v2"))
+    with pytest.raises(ConfigError) as raised:
+        write(Mark(None, f"fg1;{'x' * 300}"))
+    shown = f"'fg1;{'x' * 196}'"
+    assert str(raised.value) == f"metadata: {shown} begins like a mark of featuregate: begin it otherwise"
