@@ -59,9 +59,14 @@ def covered_seconds(hours: Mapping[datetime, tuple[datetime, datetime]]) -> floa
 
     Consecutive hours count from their first request to their last one.
     """
-    total = timedelta()
-    for hour, (first, last) in hours.items():
-        total += (hour + _HOUR if hour + _HOUR in hours else last) - (hour if hour - _HOUR in hours else first)
+    total, before = timedelta(), None
+    for hour in sorted(hours):
+        first, last = hours[hour]
+        if before is not None and hour - before == _HOUR:
+            total += hour - hours[before][1]
+            first = hour
+        total += last - first
+        before = hour
     return total.total_seconds()
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from datetime import datetime
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as f
@@ -12,9 +11,11 @@ from featuregate_fleet.evidence.columns import ALL
 from featuregate_fleet.readiness.evidence import BrokerLog, LogLevel
 from featuregate_fleet.readiness.hours import ALL_REQUESTS, covered_seconds
 from featuregate_fleet.tables.times import from_micros
+from featuregate_spark.arrow_tables import to_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from featuregate_fleet.tables.folder import Tables
 
@@ -37,30 +38,33 @@ def logged_requests(tables: Tables) -> LoggedRequests:
     # Of a day that has daily rows, each hour has one of its own.
     by_hour = tables.read("api_usage").where(f"outcome = '{ALL}' or outcome = 'completed' and hours = 1")
     lines = by_hour.where(f.col("level").isin(*ALL_REQUESTS, _DEPRECATED))
-    counted = lines.groupBy("broker", "level", f.unix_micros("hour").alias("hour")).agg(
+    counted = lines.groupBy(
+        (f.col("level") == _DEPRECATED).alias("deprecated"), "broker", f.unix_micros("hour").alias("hour")
+    ).agg(
         f.sum("count").alias("requests"),
         f.unix_micros(f.min("first_seen")).alias("first_seen"),
         f.unix_micros(f.max("last_seen")).alias("last_seen"),
     )
-    hourly, deprecated = (defaultdict[str, Counter[datetime]](Counter) for _ in range(2))
-    seen: dict[str, dict[datetime, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for row in counted.collect():
-        by_broker = deprecated if row["level"] == _DEPRECATED else hourly
-        by_broker[row["broker"]][from_micros(row["hour"])] += row["requests"]
-        if by_broker is hourly:
-            seen[row["broker"]][from_micros(row["hour"])] += row["first_seen"], row["last_seen"]
-    brokers = {broker: _log(hours.total(), seen[broker]) for broker, hours in hourly.items()}
-    return LoggedRequests(brokers, hourly, deprecated)
+    requests: dict[bool, dict[str, dict[datetime, int]]] = {kind: defaultdict(dict) for kind in (False, True)}
+    seen: dict[str, dict[datetime, tuple[datetime, datetime]]] = defaultdict(dict)
+    # Brokers times hours are some hundred thousands: rows of Arrow take a tenth of the time that rows of Spark take.
+    columns = (column.to_pylist() for column in to_arrow(counted).columns)
+    for deprecated, broker, hour, count, first, last in zip(*columns, strict=True):
+        at = from_micros(hour)
+        requests[deprecated][broker][at] = count
+        if not deprecated:
+            seen[broker][at] = from_micros(first), from_micros(last)
+    brokers = {broker: _log(sum(hours.values()), seen[broker]) for broker, hours in requests[False].items()}
+    return LoggedRequests(brokers, hourly=requests[False], deprecated=requests[True])
 
 
-def _log(requests: int, seen: Mapping[datetime, list[int]]) -> BrokerLog:
-    ends = {hour: (from_micros(min(times)), from_micros(max(times))) for hour, times in seen.items()}
+def _log(requests: int, seen: Mapping[datetime, tuple[datetime, datetime]]) -> BrokerLog:
     return BrokerLog(
-        hours=len(ends),
+        hours=len(seen),
         requests=requests,
-        first_seen=min(first for first, _ in ends.values()),
-        last_seen=max(last for _, last in ends.values()),
-        covered_seconds=covered_seconds(ends),
+        first_seen=min(first for first, _ in seen.values()),
+        last_seen=max(last for _, last in seen.values()),
+        covered_seconds=covered_seconds(seen),
     )
 
 

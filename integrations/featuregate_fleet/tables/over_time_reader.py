@@ -27,24 +27,30 @@ WHO: Final = (
 """The columns by which usage differs for verdicts."""
 _OF_NODES: Final = ("listener", "principal", "client_id", "software_name", "api_key")
 """The columns by which requests of nodes differ from those of clients."""
+_HOUR: Final = timedelta(hours=1)
+_DAY: Final = timedelta(days=1)
 _DAYS: Final = 30
 _DAYS_IN_HOURS: Final = 4
 """Evidence of up to this many days is counted by the hour, and by the day otherwise."""
 
 
 def usage_by_time(tables: Tables, logged: LoggedRequests) -> DataFrame:
-    """Add up the rows of ``api_usage`` by client and version, and by the day or hour ``at`` of the last 30 days.
+    """Add up the rows of ``api_usage`` by client and version, and by the day or hour of the last 30 days.
 
-    Of the days before, ``at`` is null. What is read of clients is made from this: the table may have millions of rows.
+    ``at`` is where these begin, in microseconds since 1970, and null for the days before. What is read of clients is
+    made from this: the table may have millions of rows.
     """
     rows = tables.read("api_usage").where(f"outcome <> '{ALL}'")
     hours = [hour for of_level in (logged.hourly, logged.deprecated) for seen in of_level.values() for hour in seen]
-    first, step = EPOCH, "day"
+    first, step = EPOCH, _DAY
     if hours:
-        first = max(min(hours), max(hours) - timedelta(days=_DAYS))
-        step = "hour" if max(hours) - first <= timedelta(days=_DAYS_IN_HOURS) else "day"
-    recent = f.col("hour") >= f.date_trunc(step, f.lit(first))
-    timed = rows.withColumn("at", f.when(recent, f.date_trunc(step, "hour")))
+        first = max(min(hours), max(hours) - _DAYS * _DAY)
+        step = _HOUR if max(hours) - first <= _DAYS_IN_HOURS * _DAY else _DAY
+    micros = step // timedelta(microseconds=1)
+    since = (first - EPOCH) // step * micros
+    # Whole numbers: to cut a time to its day, by the rules of time zones, takes as long as to add a row up.
+    begins = f.expr(f"unix_micros(hour) div {micros} * {micros}")
+    timed = rows.withColumn("at", f.when(begins >= since, begins))
     return timed.groupBy(*WHO, "at").agg(
         f.sum("count").alias("count"), f.min("first_seen").alias("first_seen"), f.max("last_seen").alias("last_seen")
     )
@@ -58,7 +64,7 @@ def usage_over_time(by_time: DataFrame, nodes: Collection[Usage] = ()) -> tuple[
     clients = by_time.where("outcome = 'completed' and not coalesce(forwarded, false) and at is not null")
     counted = (
         _named(_without(nodes, clients))
-        .groupBy("software", "api_key", "version", f.unix_micros("at").alias("at"))
+        .groupBy("software", "api_key", "version", "at")
         .agg(f.sum("count").alias("count"))
     )
     return tuple(

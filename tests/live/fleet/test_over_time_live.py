@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
 TEN = datetime(2026, 11, 22, 10, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
 FETCH = 1
 
 
@@ -71,8 +72,14 @@ def test_what_changes_is_read_and_what_stays_is_left_out(tmp_path: Path) -> None
         append(
             "feature_levels", [{name: row.get(name) for name in FEATURE_LEVELS.names} for row in seen], FEATURE_LEVELS
         )
+        short = DeltaTables(spark, tmp_path, "short")
+        of_hours = [used(TEN + number * HOUR, 16, "kgo", "app") for number in range(2)]
+        rows = [{name: row.get(name) for name in API_USAGE.names} for row in of_hours]
+        short.append("api_usage", spark.createDataFrame(rows, from_arrow_schema(API_USAGE)), BatchId("short", 0))
+        by_hour = usage_over_time(usage_by_time(short, logged_requests(short)))
         over_time, levels, answers = over_time_of_now(), levels_over_time(tables), log_levels(tables)
         logged = logged_requests(tables)
+    assert sorted(one.at for one in by_hour) == [TEN, TEN + HOUR], "few days are counted by the hour"
     today = TEN.replace(hour=0)
     assert {(one.software, one.version, one.at): one.requests for one in over_time} == {
         ("sarama", 0, today): 10,
