@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -11,8 +12,6 @@ from urllib.parse import unquote, urlsplit
 import responses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from requests import PreparedRequest
     from starlette.types import ASGIApp, Message
 

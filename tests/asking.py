@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from featuregate.config import Settings
 from featuregate.net.connection import Connection
-
-if TYPE_CHECKING:
-    from featuregate.wire.message import Request
+from featuregate.wire.message import Request
 
 
 def ask(address: str, request: Request, version: int | None = None, *, role: str = "broker", seconds: float = 10.0):

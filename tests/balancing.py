@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from http_serving import serving_http
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SECONDS = 5
 """For which the balancer waits for an upstream."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure
+from featuregate.view.cluster_view import View
 from featuregate.view.merging import merge
-
-if TYPE_CHECKING:
-    from featuregate.view.cluster_view import View
 
 TXN_KEY = 28  # TxnOffsetCommit
 DEAF = Failure("TimedOut", "said nothing for 5 s")

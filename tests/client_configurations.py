@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import client_installers
+from client_installers import Installed
 
 from featuregate.jars.maven import cache_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from client_brokers import RecordedBroker
-    from client_installers import Installed
 
 BEFORE, AFTER = "3.9.2", "4.2.0"
 CORE = ("produce", "consume", "commit", "offsets", "rebalance")

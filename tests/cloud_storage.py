@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import pyspark
 import pytest
@@ -17,9 +17,6 @@ import requests
 from featuregate.jars.maven import Download, cache_folder, fetched, install
 from featuregate.jars.spark import FOLDER, delta_lake
 from featuregate.testing.local_kafka.processes import HOST, ProcessGroup, ReservedPorts, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BUCKET = "lake"
 SERVER = "fake-gcs-server"

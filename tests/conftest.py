@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,6 @@ from hypothesis import HealthCheck, Phase, settings
 from featuregate.testing.local_kafka.java import options_to_read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from xdist.scheduler import LoadScopeScheduling
 
 pytest_plugins = ["proof_groups", "shared_brokers"]

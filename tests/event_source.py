@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import requests
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BOUND = 60.0
 

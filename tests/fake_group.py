@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Message, TopicPartition
 
@@ -21,10 +22,6 @@ from featuregate_confluent.member.outcome_handler import OutcomeHandler
 from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.member.takeover import Takeover
 from featuregate_confluent.producing.rounds import Limits, Rounds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
 
 A, B = ("orders", 0), ("orders", 1)
 LEGACY, V2, NOTHING = "fg1;model=legacy", "fg1;model=v2", ""

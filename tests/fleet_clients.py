@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from waiting import BOUND, eventually
 
+from featuregate.testing import LocalKafka
 from featuregate_confluent.client.leaving import leave_group
-
-if TYPE_CHECKING:
-    from contextlib import ExitStack
-
-    from featuregate.testing import LocalKafka
 
 ANCIENT = b"ancient"
 TOPIC = "orders"

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, Message, TopicPartition
 from waiting import eventually
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from featuregate.testing import LocalKafka
+from featuregate.testing import LocalKafka
 
 BEGIN = r"\[?(\d{4}-\d\d-\d\d)[T ]([\d:]+)[,.](\d+)\]? +(\w+) +"
 LINE = re.compile(BEGIN + r"Completed request:(\{.*\})( \(kafka\.request\.logger\))?\s*")

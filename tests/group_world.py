@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
 
 from builders import broker, view
 
 from featuregate.testing import StaticFeatures
 from featuregate_confluent import GroupGate, GroupLatch, GroupLatchState
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
 
 BOUND = 30.0
 TXN = "TxnOffsetCommit>=3"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import pyspark
 
 from featuregate.jars.maven import Download, cache_folder, fetched
 from featuregate.testing.local_kafka.java import find_java
 from featuregate.testing.local_kafka.processes import ProcessGroup, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 HADOOP = "3.4.1"
 """The release in PySpark 4.0, whose jars have the half of it that this one lacks."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from featuregate.admin import update_messages
+from featuregate.admin.plans import Plan
+from featuregate.admin.updates import Update
 from featuregate.testing.simulator.kraft.controller import in_map_order
-
-if TYPE_CHECKING:
-    from featuregate.admin.plans import Plan
-    from featuregate.admin.updates import Update
-    from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 INVALID_UPDATE_VERSION = 95
 TIMEOUT_MS = 60_000

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
 from featuregate.errors import LocalKafkaError
+from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.java import find_java
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from featuregate.testing import LocalKafka
 
 SUN = bytes.fromhex("300e060a2b060104012a021101010500")
 

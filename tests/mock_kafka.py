@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import time
-from typing import TYPE_CHECKING, Self
+from collections.abc import Iterable
+from typing import Self
 
 from confluent_kafka import Consumer, Producer, TopicPartition, cimpl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _lib = ctypes.CDLL(cimpl.__file__)  # finds the symbols of the librdkafka that it is linked to
 for _name in ("rd_kafka_conf_new", "rd_kafka_new", "rd_kafka_mock_cluster_new"):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 import requests
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BUCKET = "lake"
 REGION = "us-east-1"

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
+import pytest
 
 
 def install_package(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, module: str, entry_points: str) -> None:

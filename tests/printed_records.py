@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any
 
 
 def documents(text: str) -> Iterator[tuple[Any, Any]]:

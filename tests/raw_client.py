@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
+from featuregate.testing.fakes.cluster import FakeBroker
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import DescribeClusterRequest, DescribeClusterResponse
 from featuregate.wire.frames import read_correlation_id, read_response_body, write_request
-
-if TYPE_CHECKING:
-    import ssl
-
-    from featuregate.testing.fakes.cluster import FakeBroker
-    from featuregate.wire.message import Request, Response
+from featuregate.wire.message import Request, Response
 
 R = TypeVar("R", bound="Response")
 

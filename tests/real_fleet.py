@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import subprocess
 import warnings
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, Producer, libversion, version
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -26,10 +28,6 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in a way that has grown old
     from kafka import KafkaConsumer, KafkaProducer
     from kafka import __version__ as kafka_python
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 
 RELEASE: Final = "4.2.0"

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import subprocess
 from base64 import b64decode, b64encode
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from featuregate.testing.local_kafka.commands import Installation, write_logging
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LAUNCHER = Path(__file__).parent / "data" / "java" / "ManyCommands.java"
 SECONDS = 600.0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from base64 import urlsafe_b64encode
+from collections.abc import Iterator
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
@@ -19,9 +20,6 @@ from featuregate.records import (
     Value,
 )
 from featuregate.wire.schema import Int8, Int16, Int32, Int64, Structure, Tag, UInt16, Uuid, Versions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LOGS = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -11,8 +12,6 @@ from uvicorn.server import ServerState
 from featuregate_relay.limits import BODY_BYTES, HEAD_BYTES, MOST_PIPELINED, LimitedProtocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from starlette.types import Receive, Scope, Send
 
 MOST_HELD = (MOST_PIPELINED + 2) * HEAD_BYTES + 2 * BODY_BYTES + 65536

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 import uvicorn
 
+import featuregate as fg
+from featuregate_relay.access.authentication import Access
 from featuregate_relay.app import PolledCluster, make_app
+from featuregate_relay.connections import Connections
 from featuregate_relay.limits import LimitedProtocol
 from featuregate_relay.server import DRAIN_SECONDS, bind
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import featuregate as fg
-    from featuregate_relay.access.authentication import Access
-    from featuregate_relay.connections import Connections
 
 BOUND = 30.0
 

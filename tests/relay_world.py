@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 from apps_in_process import serving
 from schedules import carried_out
@@ -16,10 +16,8 @@ from featuregate.gating.store import Store
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
 from featuregate.requirements import parse
+from featuregate.sources.source import BrokerAnswers
 from featuregate_relay.app import PolledCluster, make_app
-
-if TYPE_CHECKING:
-    from featuregate.sources.source import BrokerAnswers
 
 REPLICAS = 3
 CLIENTS = 2

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from featuregate.testing.local_kafka.processes import ReservedPorts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["two_ports_in_a_row"]
 

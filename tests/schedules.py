@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Iterable
+from typing import Any, Final, TypeVar
 
 from hypothesis import HealthCheck, Phase, settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 W = TypeVar("W")
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Self
 
 from featuregate.testing.fakes.listener import HOST, Listener, LoopThread, Transmission
 from featuregate.testing.fakes.releases import release_facts
+from featuregate.testing.fakes.session import ServerSession
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, DescribeClusterResponse, Node
 from featuregate.wire.configs import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 from featuregate.wire.frames import read_request_header, write_response
 from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from featuregate.testing.fakes.session import ServerSession
 
 APIS = {
     request.API_KEY: request

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import Consumer, TopicPartition
 
 from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, Clients
+from featuregate_spark.sink.shard_attempt import CommittedShard
 from featuregate_spark.sink.shard_task import write_shards
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from featuregate_spark.sink.shard_attempt import CommittedShard
 
 BOUND = 30.0
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

@@ -7,21 +7,17 @@ A test in another process has a proxy (`multiprocessing.managers`): its attribut
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from multiprocessing.managers import BaseManager, BaseProxy
 from secrets import token_bytes
-from typing import TYPE_CHECKING, Any
+from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 
 from featuregate.testing import LocalKafka
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from subprocess import CompletedProcess
-
-    from featuregate.testing.local_kafka.nodes import NodeInfo
-
+from featuregate.testing.local_kafka.nodes import NodeInfo
 
 QUICK = {
     "group.min.session.timeout.ms": 500,

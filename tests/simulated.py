@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from featuregate.testing.simulator import apply
+from featuregate.testing.simulator.events import ClusterEvent
 from featuregate.testing.simulator.kraft.cluster import KRaftCluster
 from featuregate.testing.simulator.zookeeper.cluster import ZooKeeperCluster
-
-if TYPE_CHECKING:
-    from featuregate.testing.simulator.events import ClusterEvent
 
 
 def after(start: Any, *events: ClusterEvent) -> Any:

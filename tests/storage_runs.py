@@ -6,6 +6,7 @@ import gzip
 import json
 import sys
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fleet_lines import document, line_of
@@ -15,8 +16,6 @@ from featuregate_fleet.files.storage import on_s3, storage_path
 from featuregate_fleet.stream.session import local_session
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 

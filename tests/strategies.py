@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from hypothesis import strategies as st
 
@@ -21,12 +21,8 @@ from featuregate.requirements import (
     Requirement,
 )
 from featuregate.view.answers import ApiRange, BrokerAnswer, BrokerConfig, Failure, SupportedRange
+from featuregate.view.cluster_view import View
 from featuregate.view.merging import merge
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from featuregate.view.cluster_view import View
 
 FEATURES = ("group.version", "metadata.version", "kraft.version", "brand.new.version")
 KEYS = (0, 1, 28, 999)

@@ -6,10 +6,8 @@ import asyncio
 import os
 import threading
 import time
-from typing import IO, TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import IO, TypeVar
 
 T = TypeVar("T")
 

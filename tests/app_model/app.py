@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from featuregate import Discoverer, Gate, View
 from featuregate.blocking import run_blocking
 from featuregate.errors import DiscoveryError
+from featuregate.gating.events import Event
 from featuregate.gating.latches import LatchState, Policy, join
 from featuregate.testing.simulator import SimulatedBrokers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from featuregate.gating.events import Event
-    from featuregate.testing.simulator.cluster import Cluster
+from featuregate.testing.simulator.cluster import Cluster
 
 INTERVAL = 5.0
 STALE_AFTER = 15.0

@@ -7,28 +7,25 @@ from __future__ import annotations
 
 import pickle
 import threading
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app_model.app import FORGET_AFTER, STALE_AFTER, App, Poll, RestartApp, TruncateAnswer
 from app_model.expectations import AppRequirements, BrokerReport, Expectations, InvariantBroken
 from featuregate.catalog import api_key
 from featuregate.errors import GateClosed, NotPicklable
 from featuregate.gating.events import Changed
+from featuregate.gating.gates import Gate
+from featuregate.gating.latches import Policy
+from featuregate.testing.fakes.answers import NodeState
 from featuregate.testing.simulator import KRaft, ScriptError, Tick
 from featuregate.testing.simulator.client import PASSWORD, fetch_broker_list
 from featuregate.testing.simulator.cluster import Cluster, ClusterSpec, apply
 from featuregate.testing.simulator.events import TICK_SECONDS, ClusterEvent
+from featuregate.view.answers import BrokerAnswer
 from featuregate.view.cluster_view import View
 from featuregate.wire.api_versions import ApiVersionsRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from featuregate.gating.gates import Gate
-    from featuregate.gating.latches import Policy
-    from featuregate.testing.fakes.answers import NodeState
-    from featuregate.view.answers import BrokerAnswer
 
 _POLICIES: Final[tuple[Policy, ...]] = ("sticky", "live")
 

@@ -6,13 +6,11 @@ an app over simulated clusters, and for a discoverer over fake brokers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from featuregate.gating.gates import Gate
-    from featuregate.view.cluster_view import View
+from featuregate.gating.gates import Gate
+from featuregate.view.cluster_view import View
 
 
 class InvariantBroken(AssertionError):

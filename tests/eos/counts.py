@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from soak.reports import Report, write
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from eos.ledger import Balance, Ledger
 
 

@@ -5,21 +5,18 @@ from __future__ import annotations
 import logging
 import random
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from confluent_kafka import Consumer
 from waiting import eventually
 
 from eos.counts import Counts
+from eos.fleets import App, Fleet
+from eos.ledger import Ledger
 from eos.pipes import BOUND
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from eos.fleets import App, Fleet
-    from eos.ledger import Ledger
-    from featuregate.testing import LocalKafka
+from featuregate.testing import LocalKafka
 
 logger = logging.getLogger("eos")
 

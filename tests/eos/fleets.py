@@ -7,20 +7,17 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pytest
 
 from eos.pipes import BOUND, Pipe
 from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 APP = Path(__file__).parents[2] / "examples" / "exactly_once_app.py"
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 from confluent_kafka import Consumer, Producer
 
 from eos.naive import SHORT_LIVED, Stall
 from eos.pipes import BOUND, SILENT, Pipe, provenance
+from featuregate import Discoverer
 from featuregate_confluent import Aborted, MustRejoin, ProducerSwitch
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from featuregate import Discoverer
-    from featuregate_confluent.events import SwitchEvent
-    from featuregate_confluent.producing.transaction import Transaction
+from featuregate_confluent.events import SwitchEvent
+from featuregate_confluent.producing.transaction import Transaction
 
 COMMITTED = "committed"
 

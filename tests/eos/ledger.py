@@ -6,18 +6,15 @@ import sys
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from eos.pipes import BOUND, Input, Pipe, came_from
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
 
 Place = tuple[int, int, int]
 """A partition, an offset, and the time of the record in milliseconds since the Unix epoch."""

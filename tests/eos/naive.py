@@ -7,18 +7,15 @@ group when ``max.poll.interval.ms`` has passed. Its transaction stays open and k
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from eos.pipes import BOUND, Pipe, provenance
 from featuregate_confluent.client.leaving import leave_group
 from featuregate_confluent.config.transactional_ids import partition_transactional_id
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 Model = Literal["legacy", "bridge", "v2"]
 """``legacy``: a producer for each partition, no group metadata; ``bridge``: with it; ``v2``: one producer for all."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import count
@@ -13,15 +14,12 @@ import pytest
 from topics import create_topics
 from waiting import BOUND
 
+from featuregate.testing import LocalKafka
 from featuregate_confluent.client.group import GroupReader
 from featuregate_confluent.client.pending import GroupUnreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from confluent_kafka import Message
-
-    from featuregate.testing import LocalKafka
 
 __all__ = ["BOUND", "QUIET", "SHORT_GROUPS", "Input", "Pipe", "came_from", "on", "provenance"]
 

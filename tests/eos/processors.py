@@ -9,22 +9,20 @@ import asyncio
 import os
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from waiting import eventually
 
+from eos.ledger import Ledger
 from eos.pipes import BOUND, Pipe, provenance
 from featuregate_confluent import ExactlyOnceProcessor, Record
+from featuregate_confluent.events import SwitchEvent
+from featuregate_confluent.records import RecordLike
+from featuregate_confluent.transform import AsyncTransform, Transform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from confluent_kafka import Message
-
-    from eos.ledger import Ledger
-    from featuregate_confluent.events import SwitchEvent
-    from featuregate_confluent.records import RecordLike
-    from featuregate_confluent.transform import AsyncTransform, Transform
 
 EVENT_LOOPS = os.environ.get("EOS_MEMBERS") == "loops"
 

@@ -8,16 +8,13 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fuzzing.doors import DOORS
 from fuzzing.ledger import append
 from fuzzing.watching import Row, watch
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[2]
 MANY = 10**12

@@ -14,12 +14,9 @@ import time
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from fuzzing.door import Door
 from fuzzing.mutants import mutant
-
-if TYPE_CHECKING:
-    from fuzzing.door import Door
 
 MOST_SECONDS = 1.0
 """Of CPU, for one mutant."""

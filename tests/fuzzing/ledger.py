@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
@@ -11,8 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from fuzzing.watching import Row
 
 ROOT = Path(__file__).parents[2]

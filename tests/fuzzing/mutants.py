@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Sequence
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    Change = Callable[[Random, bytes, Sequence[bytes]], bytes]
+Change = Callable[[Random, bytes, Sequence[bytes]], bytes]
 
 LONGEST = 64 * 1024
 """Bytes of one mutant."""

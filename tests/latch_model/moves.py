@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from latch_model.rebalance import rebalances
+from latch_model.scenario import Move, Scenario
 from latch_model.takeover import decides, looks_again, reads, takes
 from latch_model.transactions import ids_of, markers, sends, transacts
 from latch_model.world import (
@@ -28,12 +29,6 @@ from latch_model.world import (
     gone,
     put,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from latch_model.scenario import Move, Scenario
-
 
 ROLLS = {
     OLD: (MIXED_ASKS_OLD, MIXED_ASKS_NEW),

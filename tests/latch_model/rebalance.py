@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations, permutations
-from typing import TYPE_CHECKING
 
 from featuregate_confluent.models import Model
+from latch_model.scenario import Move, Scenario
 from latch_model.world import ASSIGNED, DECIDED, NOTHING, OPEN, OUT, PARTITIONS, SENT, UNREAD, Slot, Txn, World, v2_id
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from latch_model.scenario import Move, Scenario
 
 
 def rebalances(world: World, scenario: Scenario) -> Iterator[Move]:

@@ -5,10 +5,11 @@ Foreign members are written by hand: an id for each partition, no metadata, no t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
 
 from featuregate_confluent.latch import tags
+from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.protocol import (
     Member,
     Observation,
@@ -38,11 +39,6 @@ from latch_model.world import (
     with_id,
     with_slot,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from featuregate_confluent.latch.marks import Mark
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from featuregate_confluent.latch.marks import Mark, write
 from featuregate_confluent.models import Model
@@ -22,9 +22,6 @@ from latch_model.world import (
     with_id,
     with_slot,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def transacts(world: World, index: int, number: int, scenario: Scenario) -> Iterator[Move]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from featuregate.testing import LocalKafka
+from featuregate.testing import LocalKafka
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,9 +10,6 @@ from featuregate import Admin, discover
 from featuregate.admin.updates import disable, downgrade, upgrade
 from featuregate.errors import LevelsNotReached, UpdateRefused
 from featuregate.testing import LocalKafka
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.proof("admin"), pytest.mark.live, pytest.mark.slow]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,10 +10,6 @@ from featuregate import Admin
 from featuregate.admin.updates import Update, disable, downgrade, to_release, upgrade
 from featuregate.errors import UpdateRefused
 from featuregate.testing import LocalKafka
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 pytestmark = pytest.mark.live
 

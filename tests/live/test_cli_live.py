@@ -6,14 +6,11 @@ import json
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
+from featuregate.testing import LocalKafka
 from featuregate.view.cluster_view import View
-
-if TYPE_CHECKING:
-    from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.live, pytest.mark.parametrize("kafka", ["3.9.2", "4.2.0"], indirect=True, scope="module")]
 

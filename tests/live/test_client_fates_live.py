@@ -8,6 +8,7 @@ offsets that are reset, topics that are created and grown, and logins.
 from __future__ import annotations
 
 import concurrent.futures
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import clients as measuring
@@ -26,8 +27,6 @@ from client_configurations import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from client_installers import Installed
 
 pytestmark = [pytest.mark.proof("clients"), pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(3600)]

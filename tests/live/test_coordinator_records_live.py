@@ -6,8 +6,9 @@ import contextlib
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicCollection, TopicPartition
@@ -41,9 +42,6 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in a way that has grown old
     from kafka import KafkaAdminClient
 from waiting import BOUND, eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.proof("records"), pytest.mark.live, pytest.mark.slow]
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 import featuregate as fg
 from featuregate.catalog import level_name
+from featuregate.gating.events import Changed
 from featuregate.testing import LocalKafka
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from featuregate.gating.events import Changed
 
 pytestmark = pytest.mark.live
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from doc_pages import REAL, ROOT, parsed
 from waiting import BOUND
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from featuregate.testing import LocalKafka
+from featuregate.testing import LocalKafka
 
 pytestmark = pytest.mark.live
 

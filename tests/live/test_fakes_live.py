@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 import featuregate as fg
 from featuregate.testing import LocalKafka, release_view
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from featuregate.testing.plugin import MakeFakeCluster
+from featuregate.testing.plugin import MakeFakeCluster
 
 pytestmark = pytest.mark.live
 

@@ -8,15 +8,12 @@ import signal
 import socket
 import subprocess
 import venv
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from doc_pages import ROOT
 from waiting import BOUND, eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.proof("docs"), pytest.mark.live, pytest.mark.timeout(900)]
 

@@ -11,14 +11,16 @@ import re
 import shutil
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from featuregate.testing import LocalKafka
+from featuregate.testing.plugin import MakeSimulatedCluster
 from featuregate.testing.simulator import (
     KRaft,
     Pause,
@@ -33,12 +35,7 @@ from featuregate.testing.simulator import (
     upgrade,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from featuregate.testing.plugin import MakeSimulatedCluster
-
-    Client = Callable[..., Any]
+Client = Callable[..., Any]
 
 pytestmark = [pytest.mark.proof("simulator"), pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 import trustme
@@ -18,9 +19,6 @@ from featuregate.errors import ConfigError
 from featuregate.testing.local_kafka.jars import jars_of
 from featuregate.testing.local_kafka.java import find_java
 from featuregate.testing.local_kafka.releases import recipe_for
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.live, pytest.mark.proof("config")]
 

@@ -13,9 +13,10 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from real_tool import Printed, run_many, run_one
@@ -26,9 +27,6 @@ from featuregate.cli import main
 from featuregate.cli.kafka_features import command as kafka_features
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.commands import Installation, write_logging
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 # Where Java cannot compile, the real tool needs a process for each line: minutes, rather than seconds.
 pytestmark = [pytest.mark.proof("admin"), pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(1200)]

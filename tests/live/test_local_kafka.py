@@ -8,8 +8,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -21,9 +21,6 @@ from featuregate.errors import ClosedError, LocalKafkaError
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.archive_classes import archive_classes
 from featuregate.testing.local_kafka.probe import serves
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.live
 

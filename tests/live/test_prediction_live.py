@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 import pytest
 from asking import ask
@@ -22,12 +22,8 @@ from featuregate.catalog import features
 from featuregate.testing import LocalKafka
 from featuregate.testing.simulator import KRaft
 from featuregate.testing.simulator.cluster import update_features
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from featuregate.testing.simulator.kraft.cluster import KRaftCluster
-    from featuregate.view.cluster_view import View
+from featuregate.testing.simulator.kraft.cluster import KRaftCluster
+from featuregate.view.cluster_view import View
 
 pytestmark = [pytest.mark.proof("admin"), pytest.mark.live, pytest.mark.slow]
 

@@ -6,8 +6,10 @@ import dataclasses
 import json
 import re
 import zipfile
+from collections.abc import Iterator
+from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -16,10 +18,6 @@ from featuregate.records.offsets import OffsetCommitValue
 from featuregate.testing.local_kafka.jars import jars_of
 from featuregate.testing.local_kafka.releases import recipe_for
 from featuregate.wire.schema import ZERO_UUID, Scalar, Tag, Versions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.live
 

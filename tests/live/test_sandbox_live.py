@@ -7,9 +7,9 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -17,9 +17,6 @@ from confluent_kafka import Consumer, TopicPartition
 from reserving import two_ports_in_a_row
 
 import featuregate as fg
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [
     pytest.mark.proof("testing"),

@@ -12,10 +12,11 @@ import subprocess
 import sys
 import threading
 import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from aiokafka.abc import AbstractTokenProvider
@@ -34,8 +35,6 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in a way that has grown old
     from kafka import KafkaAdminClient
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.proof("net"), pytest.mark.live, pytest.mark.slow]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from asking import ask
@@ -17,17 +18,12 @@ from featuregate.errors import LocalKafkaError
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.commands import Installation, write_logging
 from featuregate.testing.local_kafka.releases import recipe_for
+from featuregate.testing.plugin import MakeSimulatedCluster
 from featuregate.testing.simulator import Kill, KRaft, Roll, Stop, UpdateFeatures, apply, downgrade, upgrade
 from featuregate.testing.simulator.cluster import update_features
+from featuregate.testing.simulator.kraft.cluster import KRaftCluster
 from featuregate.wire.cluster import CONTROLLERS, DescribeClusterRequest
 from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from featuregate.testing.plugin import MakeSimulatedCluster
-    from featuregate.testing.simulator.kraft.cluster import KRaftCluster
 
 pytestmark = [pytest.mark.proof("simulator"), pytest.mark.live, pytest.mark.slow]
 

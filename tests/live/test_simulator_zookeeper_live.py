@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from asking import ask
@@ -16,12 +16,8 @@ from featuregate.kafka_errors import INVALID_REQUEST
 from featuregate.testing import LocalKafka
 from featuregate.testing.simulator import Roll, ZooKeeper, apply, release_build
 from featuregate.testing.simulator.cluster import update_features
+from featuregate.testing.simulator.zookeeper.cluster import ZooKeeperCluster
 from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest, UpdateFeaturesResponse, UpgradeType
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from featuregate.testing.simulator.zookeeper.cluster import ZooKeeperCluster
 
 pytestmark = [pytest.mark.proof("simulator"), pytest.mark.live, pytest.mark.slow]
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -21,9 +23,6 @@ from confluent_kafka.admin import AdminClient, NewPartitions, OffsetSpec
 from waiting import BOUND, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
     from client_installers import Installed
 
 pytestmark = [pytest.mark.proof("clients"), pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(3600)]

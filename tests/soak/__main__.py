@@ -11,21 +11,18 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
-from typing import TYPE_CHECKING
 
 from soak.harnesses import HARNESSES, Harness
 from soak.ledger import Run, append, read
 from soak.page import page
 from soak.running import ROOT, Ended, run_harness
 from soak.soaking import Progress, soak
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SOAKED = ("featuregate", "integrations", "examples", "tests")
 """The folders whose last commit the ledger names."""

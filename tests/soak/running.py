@@ -7,21 +7,17 @@ import re
 import signal
 import sys
 import uuid
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import psutil
 
 from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup
+from soak.harnesses import Harness
 from soak.reports import REPORTS, Report, last_report
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from soak.harnesses import Harness
 
 ROOT = Path(__file__).parents[2]
 MARK = "SOAK_RUN"

@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
 from streams.sessions import SETTINGS, own_jvm
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LEFT_BEHIND = ("SPARK_CONNECT_AUTHENTICATE_TOKEN", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "SPARK_REMOTE")
 

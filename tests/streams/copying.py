@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.streaming import DataStreamWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from eos.pipes import Pipe
-    from pyspark.sql.streaming import DataStreamWriter
 
 
 def inputs(spark: SparkSession, pipe: Pipe, **options: Any) -> DataFrame:

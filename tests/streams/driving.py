@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import psutil
+from eos.ledger import Ledger
 from eos.pipes import BOUND, Pipe
 from waiting import eventually
 
 from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup
 from streams.job import Orders, Terms
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from eos.ledger import Ledger
-
 
 JOB = Path(__file__).with_name("job.py")
 TESTS = JOB.parent.parent

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from math import inf
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from eos.pipes import Pipe
 from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
 
 from featuregate_spark import FeatureSession
 from featuregate_spark.sink import kafka_sink
@@ -23,10 +25,7 @@ from streams.copying import copying
 from streams.sessions import local_spark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
 
 BEFORE = "driver-before"
 """The driver dies when the batch has begun, and nothing of it is written."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, chdir, contextmanager
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -15,9 +15,6 @@ from waiting import BOUND
 
 from featuregate_fleet.stream.session import settings as fleet_settings
 from featuregate_spark.session_kind import is_stopped
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 SETTINGS = {
     "spark.ui.enabled": "false",

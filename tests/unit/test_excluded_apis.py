@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -19,12 +19,8 @@ from featuregate.gating.latch_store import FileLatchStore
 from featuregate.requirements import Api, ApiAtLeast, ApiBetween, Capability, Release, parse
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate.view.answers import ApiRange, BrokerAnswer
+from featuregate.view.cluster_view import View
 from featuregate.view.merging import merge
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from featuregate.view.cluster_view import View
 
 PRODUCE = 0
 

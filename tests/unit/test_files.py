@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,9 +20,6 @@ from featuregate.testing import FakeCluster
 from featuregate_confluent.member.process_name import claim_process_name
 from featuregate_fleet.commands.options.principal_names import pseudonyms
 from featuregate_fleet.commands.update_evidence import check_updates
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 URIS = [
     "s3a://bucket/latches",

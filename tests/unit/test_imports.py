@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from doc_pages import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOTS = ("featuregate", "integrations", "tests", "examples", "benchmarks", "scripts")
 

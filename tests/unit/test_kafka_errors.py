@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,9 +18,6 @@ from featuregate.kafka_errors import (
     broker_error,
     kafka_error,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 PRINT_ERRORS = """
 import org.apache.kafka.common.errors.RetriableException;

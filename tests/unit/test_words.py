@@ -6,17 +6,14 @@ import argparse
 import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from featuregate.cli.arguments.parser import all_plugins, build_parser
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/reference/words.md"

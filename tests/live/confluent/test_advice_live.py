@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupType, KafkaError, Producer
@@ -16,10 +18,6 @@ from featuregate.requirements import configs_in
 from featuregate.testing import LocalKafka
 from featuregate_confluent import AdviceState, advise, with_advice
 from featuregate_confluent.client.leaving import leave_group
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.proof("switch"), pytest.mark.live]
 

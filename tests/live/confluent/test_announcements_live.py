@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from confluent_kafka import KafkaException
 from topics import create_topics
 from waiting import BOUND, eventually
 
 import featuregate as fg
+from featuregate.testing import LocalKafka
 from featuregate.usage.announcement import Announcement
 from featuregate_confluent import UsageTopic
 from featuregate_librdkafka.announcements import announce
-
-if TYPE_CHECKING:
-    from featuregate.testing import LocalKafka
 
 pytestmark = pytest.mark.live
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, KafkaError
@@ -17,10 +17,6 @@ from featuregate.cli import main
 from featuregate.requirements import configs_in
 from featuregate.testing import LocalKafka
 from featuregate_confluent import AdviceState, advise
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 pytestmark = [pytest.mark.live, pytest.mark.proof("switch")]
 

@@ -8,7 +8,9 @@ import pty
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
@@ -23,10 +25,6 @@ from featuregate_confluent.client.leaving import leave_group
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.models import Model
 from featuregate_confluent.operator.rollback import Rollback, RollbackRefused
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = pytest.mark.live
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer
 
+from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.topics import create_topics
 from featuregate_librdkafka.transaction_calls import TransactionalProducer
-
-if TYPE_CHECKING:
-    from featuregate.testing import LocalKafka
 
 pytestmark = pytest.mark.live
 

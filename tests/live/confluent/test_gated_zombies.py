@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 from eos.faults import until
@@ -15,12 +15,8 @@ from eos.naive import COMMITTED as COMMITTED_BY_HAND
 from eos.naive import PATIENT, NaiveApp, Outcome, Stall, late_heir
 from eos.pipes import BOUND, Pipe, on
 
+from featuregate.testing import LocalKafka
 from featuregate_confluent import Model, ModelRefused
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

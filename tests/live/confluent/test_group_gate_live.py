@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import pytest
 from builders import broker, view
@@ -16,9 +16,6 @@ from waiting import BOUND, eventually
 import featuregate as fg
 from featuregate.testing import LocalKafka, StaticFeatures
 from featuregate_confluent import GroupGate, GroupMembers, TopicLatchStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.live
 

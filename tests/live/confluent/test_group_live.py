@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -18,9 +19,6 @@ from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import TakeoverTimedOut
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.models import Model
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.live
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
@@ -15,9 +15,6 @@ from featuregate.testing import LocalKafka
 from featuregate_confluent.client.latch_topic import LatchRecord, LatchTopic
 from featuregate_confluent.errors import LatchTopicError, LatchTopicUnreadable, UnknownMark
 from featuregate_confluent.models import Model
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.live
 

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from eos.pipes import Pipe
 from waiting import BOUND, eventually
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from featuregate.testing import LocalKafka
+from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.proof("switch"), pytest.mark.live, pytest.mark.timeout(300)]
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from eos.ledger import Balance, Ledger
 from eos.naive import COMMITTED, PATIENT, Model, NaiveApp, Outcome, Stall
 from eos.pipes import Pipe, on
 
-if TYPE_CHECKING:
-    from featuregate.testing import LocalKafka
+from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

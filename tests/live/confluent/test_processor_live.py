@@ -8,7 +8,9 @@ import os
 import re
 import signal
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -34,11 +36,6 @@ from featuregate_confluent.events import (
 )
 from featuregate_confluent.member.failure_limits import LOST_AT_MOST
 from featuregate_confluent.producing.producers import partition_transactional_id
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

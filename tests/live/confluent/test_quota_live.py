@@ -6,7 +6,8 @@ import re
 import subprocess
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Message, Producer
@@ -18,11 +19,6 @@ from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.commands import Installation
 from featuregate_confluent import RoundTooLong
 from featuregate_confluent.events import RoundExceededLimit, TransactionAborted, TransactionCommitted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
 
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.proof("switch")]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -10,10 +10,8 @@ from eos.ledger import Ledger
 from eos.pipes import BOUND, Pipe
 from eos.processors import Running
 
+from featuregate.testing import LocalKafka
 from featuregate_confluent import Record, TransformFailed
-
-if TYPE_CHECKING:
-    from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
@@ -15,9 +16,6 @@ from waiting import eventually
 from featuregate.testing import LocalKafka
 from featuregate_confluent import DeadLetter, Record, RecordRefused, SwitchFatal
 from featuregate_confluent.events import DeadLettered, TransactionCommitted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.proof("switch")]
 

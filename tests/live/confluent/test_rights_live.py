@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -29,9 +30,6 @@ from featuregate_confluent.errors import LatchTopicError, SwitchError
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.models import Model
 from featuregate_confluent.operator.rollback import Rollback, RollbackRefused
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 pytestmark = [pytest.mark.proof("switch"), pytest.mark.live]
 

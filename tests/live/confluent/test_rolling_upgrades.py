@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 from eos.faults import Faults, Kind, Line, until
@@ -20,10 +20,6 @@ from eos.ledger import Ledger
 from eos.pipes import BOUND, SHORT_GROUPS, Pipe
 
 from featuregate.testing import LocalKafka
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
 
 logger = logging.getLogger("eos")
 

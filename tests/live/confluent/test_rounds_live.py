@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Message
@@ -13,6 +14,7 @@ from eos.pipes import SILENT, Pipe, provenance
 from eos.processors import Copier, Running
 from waiting import eventually
 
+from featuregate.testing import LocalKafka
 from featuregate_confluent import MustRejoin, ProducerSwitch, Record, RoundTooLong
 from featuregate_confluent.events import (
     RoundExceededLimit,
@@ -21,11 +23,6 @@ from featuregate_confluent.events import (
     TransactionAborted,
     TransactionCommitted,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from eos.ledger import Ledger
@@ -15,10 +16,6 @@ from small_disk import small_disk
 from waiting import eventually
 
 from featuregate.testing import LocalKafka
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.proof("switch")]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -38,10 +39,6 @@ from featuregate_confluent.errors import UnknownMark
 from featuregate_confluent.events import Fenced, LatchRead, PartitionsTakenOver, Stopped, TransactionAborted
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.producing.offsets import read_group_metadata
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

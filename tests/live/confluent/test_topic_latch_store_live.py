@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -17,9 +17,6 @@ from featuregate.errors import LatchStoreError
 from featuregate.gating.latches import LatchedGate, LatchState
 from featuregate.testing import LocalKafka, check_latch_store
 from featuregate_confluent import TopicLatchStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.live
 

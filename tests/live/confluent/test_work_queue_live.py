@@ -5,17 +5,14 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from runpy import run_path
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
 from confluent_kafka import Consumer, ShareConsumer
 
 import featuregate as fg
+from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.topics import create_topics, write_records
-
-if TYPE_CHECKING:
-    from featuregate.testing import LocalKafka
 
 pytestmark = pytest.mark.live
 

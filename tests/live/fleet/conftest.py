@@ -6,9 +6,9 @@ import gc
 import shutil
 import signal
 import struct
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from fleet_clients import ask, copy_one_record
@@ -17,9 +17,6 @@ from streams.sessions import own_jvm
 
 from featuregate.testing import LocalKafka
 from featuregate_fleet.stream.session import local_session
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 UNCLOSED = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 """PySpark leaves the sockets to the garbage collector by which a driver collects rows."""

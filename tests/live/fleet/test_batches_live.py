@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -16,8 +17,6 @@ from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_fleet.tables.reader import read_evidence
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]

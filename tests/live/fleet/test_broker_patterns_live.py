@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import struct
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from fleet_clients import ask, copy_one_record
@@ -14,9 +15,6 @@ from featuregate.cli import main
 from featuregate.testing import LocalKafka
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.folder import Tables
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(900), pytest.mark.proof("fleet")]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from fleet_lines import document, line_of
@@ -13,9 +13,6 @@ from featuregate.cli import main
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.line_counts import read_line_counts
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 

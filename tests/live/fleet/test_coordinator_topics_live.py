@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,9 +29,6 @@ from featuregate_fleet.stream.upkeep import Removal, remove, retention
 from featuregate_fleet.tables.folder import Tables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.evidence.columns import FEATURE_USAGE, ORIGIN, USAGE_TOPICS
+from featuregate_fleet.readiness.evidence import GateUse
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_fleet.tables.usage_reader import read_app_usage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from featuregate_fleet.readiness.evidence import GateUse
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet import Fleet
 from featuregate_fleet.evidence.columns import API_USAGE, KEYS
+from featuregate_fleet.readiness.evidence import Evidence
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.stream.upkeep import compact
 from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_fleet.tables.reader import read_evidence
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame
-
-    from featuregate_fleet.readiness.evidence import Evidence
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 

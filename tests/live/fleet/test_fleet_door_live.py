@@ -5,15 +5,12 @@ from __future__ import annotations
 import importlib
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import SparkSession
 
+from featuregate.testing import LocalKafka
 from featuregate_fleet import Fleet, NotReady
-
-if TYPE_CHECKING:
-    from featuregate.testing import LocalKafka
 
 ROOT = Path(__file__).parents[3]
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]

@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from waiting import eventually
@@ -20,9 +21,6 @@ from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.folder import Tables
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 

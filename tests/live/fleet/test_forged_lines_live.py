@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import struct
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from fleet_clients import ask
@@ -13,6 +13,7 @@ from fleet_lines import document, line_of
 
 from featuregate.catalog import captured
 from featuregate.testing import LocalKafka
+from featuregate_fleet.readiness.evidence import Evidence
 from featuregate_fleet.readiness.moves import ToRelease
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Verdict
@@ -20,11 +21,6 @@ from featuregate_fleet.stream.request_logs import drain
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.reader import read_evidence
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from featuregate_fleet.readiness.evidence import Evidence
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 

@@ -9,7 +9,8 @@ import os
 import re
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -22,9 +23,6 @@ from featuregate.testing import LocalKafka
 from featuregate_fleet.evidence.coordinator_records import kinds
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.folder import Tables
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [
     pytest.mark.proof("fleet"),

@@ -9,7 +9,8 @@ import os
 import random
 import shutil
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from small_disk import small_disk
@@ -18,10 +19,6 @@ from featuregate.cli import main
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.line_counts import read_line_counts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [
     pytest.mark.proof("fleet"),

@@ -13,8 +13,10 @@ import signal
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -39,14 +41,9 @@ from real_fleet import APPS, BROKERS, CLIENTS, REPORTS, Fleet, real_fleet
 from waiting import BOUND, eventually
 
 from featuregate.cli import main
+from featuregate.testing import LocalKafka
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.folder import Tables
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from featuregate.testing import LocalKafka
 
 KILLS = int(os.environ.get("FLEET_KILLS", "0"))
 SEED = int(os.environ.get("FLEET_SEED", random.SystemRandom().randrange(10**6)))

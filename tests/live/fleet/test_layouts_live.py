@@ -5,15 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from fleet_lines import document, line_of
 
 from featuregate.cli import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600), pytest.mark.proof("fleet")]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer
@@ -11,15 +12,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from waiting import eventually
 
 from featuregate.cli import main
+from featuregate.testing import LocalKafka
 from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.folder import Tables
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 

@@ -12,7 +12,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -38,6 +39,7 @@ from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.commands import write_logging
 from featuregate_fleet.commands.reports import exit_code
 from featuregate_fleet.errors import ClusterUnread
+from featuregate_fleet.readiness.evidence import Evidence
 from featuregate_fleet.readiness.moves import DowngradeTo, DropApi, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
@@ -45,11 +47,6 @@ from featuregate_fleet.stream.internal_topics import topic_ends
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.reader import read_evidence
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from featuregate_fleet.readiness.evidence import Evidence
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(1200)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from pyspark.sql import functions as f
@@ -16,9 +16,6 @@ from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.stream.upkeep import compact
 from featuregate_fleet.tables.folder import Tables
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 

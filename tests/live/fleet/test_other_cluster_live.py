@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from fleet_evidence import view
@@ -14,9 +14,6 @@ from featuregate_fleet.stream.cluster_views import keep_view
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.record_reader import last_view
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from featuregate.cli import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.live, pytest.mark.proof("fleet"), pytest.mark.timeout(600)]
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.evidence.columns import API_USAGE
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_fleet.tables.reader import read_evidence
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame
-
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 

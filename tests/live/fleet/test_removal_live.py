@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from fleet_lines import document, line_of
@@ -15,9 +15,6 @@ from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.stream.upkeep import Removal, compact, forgetting, plan, remove, retention
 from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.line_counts import read_line_counts
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 

@@ -5,19 +5,15 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from waiting import eventually
 
 from featuregate.admin.loggers import LogLevels
+from featuregate.testing import LocalKafka
 from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import LoggedRequest
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from fleet_lines import document, line_of
@@ -11,9 +11,6 @@ from fleet_lines import document, line_of
 from featuregate.cli import main
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.folder import Tables
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600), pytest.mark.proof("fleet")]
 

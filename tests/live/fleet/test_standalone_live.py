@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pyspark
@@ -21,9 +21,6 @@ from featuregate.jars.spark import delta_lake
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.line_counts import read_line_counts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(1200)]
 

@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from getpass import getuser
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import cloud_storage
 import pytest
@@ -26,10 +28,6 @@ from featuregate.testing import check_latch_store
 from featuregate_fleet.errors import TablesBusy
 from featuregate_fleet.files.storage import storage_path
 from featuregate_fleet.tables.leases import lease
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(3000)]
 

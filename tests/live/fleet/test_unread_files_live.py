@@ -8,16 +8,13 @@ import shutil
 import subprocess
 import sys
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from featuregate.cli import main
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.folder import Tables
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
 import pytest
 from fleet_lines import document, line_of
@@ -18,9 +19,6 @@ from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.stream.upkeep import compact
 from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.line_counts import read_line_counts
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 

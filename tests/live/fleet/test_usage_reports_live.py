@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -13,6 +14,7 @@ from waiting import BOUND, eventually
 
 import featuregate as fg
 from featuregate.cli import main
+from featuregate.testing import LocalKafka
 from featuregate.usage.report import Reporter, UsageReport
 from featuregate_confluent import UsageTopic
 from featuregate_fleet.stream import quarantine
@@ -21,11 +23,6 @@ from featuregate_fleet.stream.usage_topic import drain_usage
 from featuregate_fleet.tables.folder import Tables
 from featuregate_fleet.tables.usage_reader import read_app_usage
 from featuregate_spark.watch import usage_reporter
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 

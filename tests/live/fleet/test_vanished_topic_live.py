@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer
@@ -10,14 +11,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from waiting import eventually
 
 from featuregate.cli import main
+from featuregate.testing import LocalKafka
 from featuregate_fleet.stream import internal_topics, log_topic, usage_topic
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.folder import Tables
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 

@@ -16,8 +16,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import psutil
 import pytest
@@ -27,10 +29,6 @@ from waiting import BOUND, eventually
 
 import featuregate as fg
 from featuregate.testing import FakeCluster
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 MINUTES: Final = float(os.environ.get("RELAY_CHURN_MINUTES", "0.17"))
 CLIENTS: Final = int(os.environ.get("RELAY_CHURN_CLIENTS", "30"))

@@ -17,7 +17,8 @@ import threading
 import time
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Self
+from pathlib import Path
+from typing import NamedTuple, Self
 
 import pytest
 import requests
@@ -29,12 +30,8 @@ import featuregate as fg
 from featuregate.admin.updates import downgrade, upgrade
 from featuregate.gating.events import Event, GateMoved
 from featuregate.sources.floor import Floor
+from featuregate.sources.source import MergedView
 from featuregate.testing import LocalKafka
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from featuregate.sources.source import MergedView
 
 pytestmark = [pytest.mark.proof("relay"), pytest.mark.live, pytest.mark.slow]
 

@@ -6,10 +6,11 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from balancing import Port, balancing
@@ -21,9 +22,6 @@ from waiting import BOUND, eventually
 from featuregate.jars.maven import cache_folder
 from featuregate.testing import StaticFeatures, release_view
 from featuregate.testing.local_kafka.java import find_java
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.proof("relay"), pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 import requests
@@ -12,9 +11,7 @@ from event_source import listening
 from waiting import BOUND, eventually, line_with
 
 import featuregate as fg
-
-if TYPE_CHECKING:
-    from featuregate.testing import LocalKafka
+from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,6 @@ import pytest
 from streams.sessions import local_spark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import SparkSession
 
 UNCLOSED = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from eos.pipes import Pipe
@@ -11,13 +11,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 from streams.sessions import local_spark
 
+from featuregate.testing import LocalKafka
 from featuregate_spark import FeatureSession
 from featuregate_spark.events import BatchWritten
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.proof("sink"), pytest.mark.live, pytest.mark.slow]
 

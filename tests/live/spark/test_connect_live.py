@@ -6,7 +6,8 @@ import json
 import os
 import signal
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from micro_batches import process
@@ -19,11 +20,6 @@ from featuregate.testing import FakeCluster
 from featuregate_spark import FeatureSession, Snapshot, WrongSession
 from featuregate_spark.events import SparkEvent, StreamEnded, StreamProgressed
 from featuregate_spark.pins.dataframes import DataFrameFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
 
 pytestmark = [
     pytest.mark.live,

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
 from featuregate_spark.environment import environment_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.proof("spark"), pytest.mark.live]
 

@@ -11,8 +11,9 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -21,9 +22,6 @@ from topics import create_topics
 
 from featuregate.testing import FakeCluster, LocalKafka
 from featuregate_confluent.client.leaving import leave_group
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.proof("spark"), pytest.mark.live, pytest.mark.slow]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,9 +15,6 @@ from featuregate_spark import FeatureSession, Snapshot
 from featuregate_spark.events import Pinned, StreamEnded, StreamProgressed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, SparkSession
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
@@ -16,9 +18,6 @@ from featuregate_spark import AdviceState, FeatureSession, kafka_options, with_k
 from featuregate_spark.options.connector import UNUSABLE_OPTIONS, SparkRole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from eos.pipes import BOUND
@@ -14,11 +16,6 @@ from pyspark.sql import functions as f
 
 from featuregate_spark import NotReplayable
 from featuregate_spark.sink.plans import ReplayCheck, RunningQuery, running_query
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,6 +17,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from eos.pipes import BOUND, Pipe
 from shards import batch_on, rows_of, values_in, write
 
+from featuregate.testing import LocalKafka
 from featuregate_spark import ProgressLost, TransactionTimedOut, WriteFailed
 from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress import ShardProgress
@@ -23,11 +25,6 @@ from featuregate_spark.sink.shard_attempt import CommittedShard
 from featuregate_spark.sink.shard_task import write_shards
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 from featuregate_spark.sink.startup import progress_at_start
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

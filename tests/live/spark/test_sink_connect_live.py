@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from eos.pipes import Pipe
@@ -13,14 +14,9 @@ from pyspark.sql import functions as f
 from streams.connect import connect_spark
 from topics import committed_values
 
+from featuregate.testing import LocalKafka
 from featuregate_spark import FeatureSession
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from featuregate.testing import LocalKafka
-    from featuregate_spark.sink.kafka_sink import KafkaSink
+from featuregate_spark.sink.kafka_sink import KafkaSink
 
 pytestmark = [
     pytest.mark.live,

@@ -11,8 +11,8 @@ import logging
 import os
 import random
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -23,9 +23,6 @@ from streams.driving import Driving
 from streams.job import AFTER, BEFORE, TASK
 
 from featuregate.testing import LocalKafka
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 logger = logging.getLogger("sink.faults")
 

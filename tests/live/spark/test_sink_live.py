@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -15,18 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from streams.copying import copying
 
+from featuregate.testing import LocalKafka
 from featuregate_spark import FeatureSession, NotReplayable, ProgressLost, WriteFailed, WrongColumns
 from featuregate_spark.events import BatchWritten
 from featuregate_spark.sink import kafka_sink
 from featuregate_spark.sink.job import Tasks, write_batch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from featuregate.testing import LocalKafka
-    from featuregate_spark.sink.shard_attempt import CommittedShard
-    from featuregate_spark.sink.shards import Batch
+from featuregate_spark.sink.shard_attempt import CommittedShard
+from featuregate_spark.sink.shards import Batch
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

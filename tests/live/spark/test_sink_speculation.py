@@ -9,6 +9,7 @@ import logging
 import os
 import socket
 import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,12 +20,10 @@ from streams.driving import Driving
 from streams.hosts import Hosts
 from streams.job import STOP
 
+from featuregate.testing import LocalKafka
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from psutil import Process
-
-    from featuregate.testing import LocalKafka
 
 TWINS = int(os.environ.get("SINK_TWINS", "1"))
 

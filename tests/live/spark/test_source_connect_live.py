@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,9 +13,6 @@ from featuregate.testing import FakeCluster
 from featuregate_spark import KafkaFeatures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.proof("spark"), pytest.mark.live, pytest.mark.slow]

@@ -8,13 +8,11 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from spark_lines.table import with_column
 
-if TYPE_CHECKING:
-    from featuregate.testing import LocalKafka
+from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.proof("spark"), pytest.mark.live, pytest.mark.timeout(3600)]
 

@@ -7,7 +7,9 @@ import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
 
 import pandas as pd
 import pyarrow as pa
@@ -22,12 +24,6 @@ import featuregate as fg
 from featuregate.errors import ClosedError
 from featuregate.testing import FakeCluster
 from featuregate_spark import FeatureSession, Snapshot
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-    from types import ModuleType
-
 
 pytestmark = [
     pytest.mark.live,

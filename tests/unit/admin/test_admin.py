@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scripted import HANG_UP, SILENCE, ScriptedCluster, ScriptedNode
 
 from featuregate import Admin
+from featuregate.admin.outcomes import Outcome
 from featuregate.admin.updates import Update, disable, downgrade, upgrade
 from featuregate.errors import (
     BrokerError,
@@ -26,11 +27,6 @@ from featuregate.errors import (
     UpdateUncertain,
 )
 from featuregate.wire.update_features import FeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse, UpgradeType
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from featuregate.admin.outcomes import Outcome
 
 GROUP = upgrade({"group.version": 1})
 NOT_CONTROLLER = UpdateFeaturesResponse(error_code=41)

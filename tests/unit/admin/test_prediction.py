@@ -5,8 +5,8 @@ The texts are those that real controllers sent; tests/live/test_admin_live.py as
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -16,9 +16,6 @@ from featuregate.admin.prediction import ClusterState, Prediction, predict
 from featuregate.admin.updates import Update, disable, downgrade, upgrade
 from featuregate.catalog import features
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SUPPORTED = {
     "metadata.version": (7, 30),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,10 +17,6 @@ from featuregate.config import Settings
 from featuregate.testing import FakeCluster, SimulatedCluster
 from featuregate.testing.simulator import KRaft, Roll, Stop
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 RAISE = upgrade({"metadata.version": 29})
 AT_3_9, AT_4_4_IV2 = 21, 33

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,9 +11,7 @@ from featuregate.catalog import release_levels
 from featuregate.errors import InvalidUpdate
 from featuregate.testing import release_view
 from featuregate.testing import simulator as sim
-
-if TYPE_CHECKING:
-    from featuregate.testing.simulator.kraft.cluster import KRaftCluster
+from featuregate.testing.simulator.kraft.cluster import KRaftCluster
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
 
 import pytest
 from scripted import ScriptedCluster
 
 from featuregate.cli import main
 from featuregate.cli.kafka_features import command as kafka_features
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Ended(NamedTuple):

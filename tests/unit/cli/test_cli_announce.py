@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,8 +12,6 @@ from featuregate.cli import plugin_loader
 from featuregate.usage.announcement import Announcement
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conftest import Run
 
 ANNOUNCER = """

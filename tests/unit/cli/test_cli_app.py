@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -16,9 +18,6 @@ from featuregate.cli.kafka_features import command as kafka_features
 from featuregate.testing import FakeCluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from conftest import Run
 
 UNREACHABLE = "127.0.0.1:1"

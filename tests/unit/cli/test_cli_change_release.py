@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from featuregate.catalog import release_levels
+from featuregate.testing.plugin import MakeSimulatedCluster
 from featuregate.testing.simulator import Roll, ZooKeeper
 from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse
 
 if TYPE_CHECKING:
     from conftest import Run
     from scripted import ScriptedCluster
-
-    from featuregate.testing.plugin import MakeSimulatedCluster
 
 REFUSED = UpdateFeaturesResponse(error_code=95, error_message="no, because")
 AT_4_1 = {"metadata.version": 27, "kraft.version": 0, "share.version": 0, "streams.version": 0}

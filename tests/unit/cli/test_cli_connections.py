@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from featuregate.cli.diagnosis.connections import BootstrapProbe, ProbedListener, connection_findings
+from featuregate.cli.diagnosis.findings import DoctorFinding
 from featuregate.config import Address, Settings
 from featuregate.errors import (
     AuthenticationFailed,
@@ -21,9 +20,6 @@ from featuregate.errors import (
 )
 from featuregate.kafka_errors import broker_error
 from featuregate.net.probe import BrokerList
-
-if TYPE_CHECKING:
-    from featuregate.cli.diagnosis.findings import DoctorFinding
 
 AT = Address("b1", 9092)
 PLAINTEXT = Settings(bootstrap=(AT,))

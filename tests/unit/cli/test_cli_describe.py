@@ -10,14 +10,13 @@ from builders import broker, deaf, view
 
 from featuregate.cli.commands.describe import notes
 from featuregate.cli.feature_table import columns, legacy, rows
+from featuregate.testing.plugin import MakeSimulatedCluster
 from featuregate.testing.simulator import Roll, ZooKeeper
 from featuregate.view.answers import BrokerAnswer, SupportedRange
 
 if TYPE_CHECKING:
     from conftest import Run
     from scripted import ScriptedCluster
-
-    from featuregate.testing.plugin import MakeSimulatedCluster
 
 
 def able(node_id: int = 1, *, epoch: int = 10, supported: dict[str, tuple[int, int]], **levels: int):

@@ -6,6 +6,7 @@ import json
 import re
 import ssl
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,13 +20,10 @@ from featuregate.cli.diagnosis.configuration import configuration_findings
 from featuregate.cli.diagnosis.findings import DoctorFinding
 from featuregate.cli.exit_codes import USAGE
 from featuregate.config import Settings
+from featuregate.testing import FakeCluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from conftest import Run
-
-    from featuregate.testing import FakeCluster
 
     MakeCluster = Callable[..., FakeCluster]
 

@@ -9,19 +9,17 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import pytest
 
+from featuregate.testing import FakeCluster
 from featuregate.view.cluster_view import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from conftest import Run, Start
-
-    from featuregate.testing import FakeCluster
 
     MakeCluster = Callable[..., FakeCluster]
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 from featuregate.gating.latch_store import FileLatchStore, latch_document
 from featuregate.gating.latches import LatchedGate, LatchState
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
     from conftest import Run
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,8 +17,6 @@ from featuregate.cli.kafka_features.changing import update
 from featuregate.wire.update_features import UpdateFeaturesResponse
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conftest import Run
 
 EXCEPTION = "org.apache.kafka.common.errors."

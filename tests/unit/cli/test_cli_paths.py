@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,9 +15,6 @@ from featuregate.testing import FakeCluster
 from featuregate_fleet.commands.options.tables import storage_argument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from conftest import Run
 
 CHECKED_BY_THE_COMMAND = {"command_config", "source", "hash_principals", "evidence", "log"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,8 +12,6 @@ from scripted import ScriptedCluster
 from featuregate.testing import FakeCluster
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conftest import Run
 
 DISABLE = ("plan", "disable", "--feature", "group.version")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
@@ -12,8 +13,6 @@ from packages import install_package
 from featuregate.cli.arguments.parser import all_plugins, build_parser
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conftest import Run
 
 MODULE = """

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,10 @@ import pytest
 from scripted import SILENCE, ScriptedCluster
 
 from featuregate.cli.output import supports_colour
+from featuregate.testing import FakeCluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from conftest import Start
-
-    from featuregate.testing.plugin import MakeCluster
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and pipes as POSIX has them")
 FULL = Path("/dev/full")
@@ -254,7 +252,9 @@ def test_a_command_imports_only_what_it_needs(command: str) -> None:
     assert not {f"featuregate.cli.commands.{other}" for other in others} & loaded
 
 
-def test_describe_without_tls_loads_nothing_of_tls_gates_and_requirements(fake_cluster: MakeCluster) -> None:
+def test_describe_without_tls_loads_nothing_of_tls_gates_and_requirements(
+    fake_cluster: Callable[..., FakeCluster],
+) -> None:
     """Imports take most of the time of this command, which people run in loops and hooks."""
     code = (
         "import sys; before = set(sys.modules); from featuregate.cli import main; "

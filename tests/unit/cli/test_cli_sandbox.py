@@ -7,8 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 from reserving import two_ports_in_a_row
@@ -16,9 +16,6 @@ from reserving import two_ports_in_a_row
 import featuregate as fg
 from featuregate.cli.app import main
 from featuregate.cli.arguments.parser import parse_arguments
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a reserved port can be used by another process")
 COMMAND = (sys.executable, "-m", "featuregate", "sandbox", "--fake")

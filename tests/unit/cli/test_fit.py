@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from featuregate.cli import main
 from featuregate.testing import FakeCluster
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def pinned(folder: Path, *lines: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -12,10 +14,6 @@ from featuregate.config import KEYS, Settings
 from featuregate.config.properties_file import read_properties
 from featuregate.config.secrets import is_path
 from featuregate.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 SECRET = "hunter2"
 

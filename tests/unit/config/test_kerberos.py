@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from featuregate.config import Settings
 from featuregate.config.kerberos import Kerberos
+from featuregate.config.sasl import Sasl
 from featuregate.errors import ConfigError
-
-if TYPE_CHECKING:
-    from featuregate.config.sasl import Sasl
 
 KRB5 = "com.sun.security.auth.module.Krb5LoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

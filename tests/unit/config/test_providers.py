@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from featuregate.config import Settings
 from featuregate.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PACKAGE = "org.apache.kafka.common.config.provider"
 CLASSES = {"env": "EnvVarConfigProvider", "file": "FileConfigProvider", "dir": "DirectoryConfigProvider"}

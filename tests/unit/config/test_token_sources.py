@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,6 @@ from featuregate.config.oauthbearer import Callback, TokenFile
 from featuregate.credentials.tokens import TokenFetcher, fetch_token
 from featuregate.errors import ConfigError
 from featuregate_librdkafka.core_settings import librdkafka_properties
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 URL = "sasl.oauthbearer.token.endpoint.url"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Message
@@ -16,10 +16,6 @@ from waiting import eventually, in_loop
 from featuregate_confluent import Aborted, Record, coroutines
 from featuregate_confluent.coroutines import AT_ONCE, AppLoop, AwaitedTransform
 from featuregate_confluent.producing.rounds import Limits, Rounds
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 AT_MOST = 30.0
 """Seconds for what takes a quarter of one, on a machine however busy."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from featuregate.cli import main
 from featuregate.gating.decisions import Decision
 from featuregate.requirements.presets import kip447
+from featuregate_confluent.client.committed import CommittedOffset
 from featuregate_confluent.client.group import Coordinator, GroupDescription
 from featuregate_confluent.client.progress import observe
 from featuregate_confluent.command import rollback_warnings
@@ -18,9 +18,6 @@ from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.protocol import Member, Partition
 from featuregate_confluent.models import Model
 from featuregate_confluent.operator.overview import Overview, to_json, to_text
-
-if TYPE_CHECKING:
-    from featuregate_confluent.client.committed import CommittedOffset
 
 NO_BROKER = "127.0.0.1:1"
 ROLLBACK = ("group", "rollback", "--group", "orders", "--to", "bridge", "--bootstrap-server", NO_BROKER)

@@ -10,6 +10,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +31,6 @@ from featuregate_confluent.errors import RoundTooLong
 from featuregate_confluent.events import DeadLettered, RoundExceededLimit, TransactionAborted, TransactionCommitted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
-
     from mock_kafka import MockKafka
 
 LEAVE_GROUP = 13

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from builders import broker, view
@@ -17,11 +18,7 @@ from schedules import carried_out
 from featuregate.errors import ClosedError, ConfigError, GateClosed
 from featuregate.testing import StaticFeatures
 from featuregate_confluent import GroupGate, GroupLatchState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from featuregate_confluent.latch.group_agreement import GroupLatch, GroupSeen, GroupStep
+from featuregate_confluent.latch.group_agreement import GroupLatch, GroupSeen, GroupStep
 
 BOUND = 30.0
 LOOKS = st.tuples(st.just("looks"), st.integers(0, 3), st.integers(1, 8))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -17,8 +18,6 @@ from featuregate_confluent import ExactlyOnceProcessor, MustRejoin, SwitchFatal,
 from featuregate_confluent.processor_rounds import ProcessorRounds
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mock_kafka import MockKafka
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,6 @@ from featuregate_confluent.events import DeadLettered, TransactionAborted, Trans
 from featuregate_confluent.member.failure_limits import REPEATED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from mock_kafka import MockKafka
 
 pytestmark = pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -23,8 +24,6 @@ from featuregate_confluent.producing import transaction as transactions
 from featuregate_confluent.producing.outcome import Lost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mock_kafka import MockKafka
 
 PRODUCE, END_TXN, TXN_OFFSET_COMMIT = 0, 26, 28

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -11,12 +12,8 @@ from featuregate_confluent import DeadLetter, Record, RecordRefused, SwitchFatal
 from featuregate_confluent.errors import Aborted
 from featuregate_confluent.events import DeadLettered
 from featuregate_confluent.producing.output_topics import OutputTopics
+from featuregate_confluent.records import RecordLike
 from featuregate_confluent.transform import TransformCalls
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from featuregate_confluent.records import RecordLike
 
 MESSAGES = [Message(topic="orders", partition=1, offset=7 + at, value=b"%d" % at, headers=[]) for at in range(3)]
 

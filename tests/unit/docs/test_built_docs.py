@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import unquote, urldefrag, urljoin
@@ -16,8 +17,6 @@ from doc_pages import ROOT
 from waiting import BOUND
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from playwright.sync_api import Browser, Page
 
 pytestmark = [pytest.mark.proof("docs"), pytest.mark.slow]

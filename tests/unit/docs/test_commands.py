@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from doc_pages import ROOT, parsed
@@ -12,10 +13,6 @@ from doc_pages import ROOT, parsed
 from featuregate.cli import main
 from featuregate.cli.arguments.parser import parse_arguments
 from featuregate.testing import FakeCluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(path for path in DOCS.rglob("*.md") if "changelog.d" not in path.parts)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import TYPE_CHECKING, get_args
+from collections.abc import Iterator
+from typing import get_args
 
 import pytest
 from doc_pages import ROOT
@@ -17,9 +18,6 @@ from featuregate.cli.arguments.help_texts import COMMANDS_HELP
 from featuregate.cli.arguments.parser import all_plugins, build_parser
 from featuregate.requirements import AnyCondition, AnyRequirement
 from featuregate.requirements.grammar import FORMS, Form
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 REQUIREMENTS = "docs/reference/requirements.md"
 

@@ -8,8 +8,9 @@ import shlex
 import subprocess
 import sys
 import venv
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import requests
@@ -17,10 +18,6 @@ from doc_pages import ROOT
 from waiting import BOUND, eventually
 
 from featuregate.testing import FakeCluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 FOLDER = ROOT / "examples/docker"
 PAGE = ROOT / "docs/how-to/install.md"

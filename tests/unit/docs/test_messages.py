@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from doc_pages import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HABITS = re.compile(
     r"\bso (?:many|long|much)\b(?! as\b| that\b)|\banew\b|\bbeside\b|\btold\b|\bstands? for\b|\bwhoever\b|\bbefell\b"

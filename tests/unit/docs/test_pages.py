@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from doc_pages import ROOT
 
 import featuregate as fg
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DOCS = ROOT / "docs"
 EVERY = [

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from doc_pages import ROOT
 from tables import MARKED, NAMED, TABLES, with_tables
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DOCS = ROOT / "docs"
 MOST_UNNAMED = 4

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -19,10 +21,6 @@ from featuregate.health import write_health
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_metrics.prometheus import FeatureCollector
 from featuregate_relay.app import PolledCluster, make_app
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 BLOCK = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from doc_pages import AS_IN, PAGES, REAL, RELAY, ROOT, own_text, parsed
 
 from featuregate.testing import FakeCluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture

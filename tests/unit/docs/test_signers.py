@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from doc_pages import ROOT, parsed
@@ -15,9 +16,6 @@ from doc_pages import ROOT, parsed
 from featuregate.config.oauthbearer import Callback
 from featuregate.credentials.tokens import TokenFetcher
 from featuregate.testing import FakeCluster
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 EXPIRY = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)  # longer than any run of the tests
 

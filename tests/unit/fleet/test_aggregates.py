@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from fleet_lines import document, line_of
@@ -18,10 +20,6 @@ from featuregate_fleet.evidence.paths import LogTimes, log_file  # noqa: E402 - 
 from featuregate_fleet.files.parsing import aggregate, parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.files.pieces import Piece, pieces_of  # noqa: E402 - likewise
 from featuregate_fleet.files.segments import Segmenter  # noqa: E402 - likewise
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 REFUSED = (
     "[2026-11-22 21:08:17,583] ERROR Closing socket for 1.2.3.4:9-10.0.0.7:48912-8 because of error "

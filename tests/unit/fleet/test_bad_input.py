@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,6 @@ from featuregate_fleet.evidence.paths import log_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.text import LONGEST  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.files.pieces import pieces_of  # noqa: E402 - likewise
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 REQUESTS = 2_000
 

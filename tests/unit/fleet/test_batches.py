@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,9 +19,6 @@ from featuregate_fleet.evidence.batches import parse_file, parse_quarantined  # 
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, broker_of, log_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.reasons import PARSER, RAW_LENGTH, UNREADABLE  # noqa: E402 - likewise
 from featuregate_fleet.evidence.text import LINES, LONGEST, Unreadable  # noqa: E402 - likewise
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 EXCEPTIONS = "org.apache.kafka.common.errors"
 GARBAGE = ["", "garbage", line_of(document())[:99], "Completed request:{}"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +10,6 @@ pytest.importorskip("pyspark")
 
 from featuregate_fleet.stream.checkpoints import resumed
 from featuregate_fleet.stream.request_logs import files_in_a_batch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_checksum_goes_with_its_file(tmp_path: Path):

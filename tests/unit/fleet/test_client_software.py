@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from fleet_evidence import NOW, UPGRADED, WEEK, usage, view
 
 from featuregate.catalog import captured
+from featuregate.view.cluster_view import View
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
-
-if TYPE_CHECKING:
-    from featuregate.view.cluster_view import View
 
 PRODUCE, FETCH, HEARTBEAT, COMMIT, METADATA, API_VERSIONS, CREATE_TOPICS = 0, 1, 12, 8, 3, 18, 19
 TO_4_2 = ToRelease(captured()["4.2"])

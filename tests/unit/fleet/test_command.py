@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from filelock import FileLock
@@ -18,10 +18,6 @@ from featuregate_fleet.commands.options.log_times import log_times
 from featuregate_fleet.errors import TablesBusy
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
 from featuregate_fleet.tables.locks import adding_report, no_other_writer
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 PATCHED = captured()["4.0"]._replace(release="4.0.2", apis={**captured()["4.0"].apis, 11: (0, 9)})
 

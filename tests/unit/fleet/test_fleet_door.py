@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,6 @@ from featuregate_fleet.readiness import move_texts
 from featuregate_fleet.readiness.evidence import Evidence
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.stream.session import session_beside
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
 from fleet_evidence import usage
 from fleet_report import NOW, TARGET, WEEK, fleet
 
+from featuregate_fleet.readiness.evidence import Usage
 from featuregate_fleet.readiness.grouped_ids import group_ids, pattern_of
 from featuregate_fleet.readiness.moves import ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Row, Verdict
-
-if TYPE_CHECKING:
-    from featuregate_fleet.readiness.evidence import Usage
 
 
 def uuid(number: int) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,6 @@ from featuregate_fleet.evidence.columns import API_USAGE, COORDINATOR_RECORDS, L
 from featuregate_fleet.evidence.hidden_names import hide_names  # noqa: E402 - likewise
 from featuregate_fleet.evidence.pseudonyms import Pseudonyms  # noqa: E402 - likewise
 from featuregate_fleet.tables.kept_names import check_names, keep_names  # noqa: E402 - likewise
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = Pseudonyms(b"0123456789abcdef")
 OTHERS = Pseudonyms(b"fedcba9876543210")

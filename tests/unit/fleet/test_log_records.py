@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from fleet_lines import document, line_of
@@ -14,9 +15,6 @@ pa = pytest.importorskip("pyarrow")
 
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes  # noqa: E402 - after the check for the extra
 from featuregate_fleet.files.log_records import RECORDS, parse_records  # noqa: E402 - likewise
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 WRITTEN = datetime(2026, 11, 23, tzinfo=UTC)
 URI = "kafka:logs/0"

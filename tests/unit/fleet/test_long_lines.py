@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import tracemalloc
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -20,9 +20,6 @@ from featuregate_fleet.evidence.lines.log_lines import connection_in
 from featuregate_fleet.evidence.lines.one_line import read_line, read_unwrapped
 from featuregate_fleet.evidence.lines.partial_lines import Part, PartialLines
 from featuregate_fleet.evidence.lines.request import LoggedRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SHORT = 4_096
 TIMES = 4

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,9 +14,6 @@ from waiting import BOUND
 from featuregate_fleet.page.report_page import to_html
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from playwright.sync_api import Browser
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.slow]

@@ -9,9 +9,10 @@ import os
 import random
 import zlib
 from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,9 +28,6 @@ from featuregate_fleet.files import pieces as module  # noqa: E402 - likewise
 from featuregate_fleet.files.opening import is_behind_link  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.files.pieces import Piece, begins_with, pieces_of, read_piece, rest_of  # noqa: E402 - likewise
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 LINE = line_of(document())
 

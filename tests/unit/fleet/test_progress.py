@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 
 from featuregate_fleet.commands.progress import Progress
 from featuregate_fleet.evidence.line_counts import LineCounts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ROUNDS = (LineCounts(0, 0, 0), LineCounts(5, 4, 1), LineCounts(5, 4, 1))
 TEXT = ["c: 0 lines read: 0 rows, 0 in quarantine", "c: 5 lines read: 4 rows, 1 in quarantine"]

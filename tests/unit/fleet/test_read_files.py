@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +17,6 @@ from featuregate_fleet.files.pieces import content_of
 from featuregate_fleet.stream import read_files as module
 from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.tables.folder import BatchId
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def uri_of(name: str) -> str:

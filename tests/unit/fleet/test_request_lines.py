@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -20,9 +21,6 @@ from featuregate_fleet.evidence.lines.fast_path import read_lines  # noqa: E402 
 from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.request import LoggedRequest  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.text_format import is_of_text_log  # noqa: E402 - likewise
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 def text_line(client: str = "audit", principal: str = "User:audit", software: str = "") -> str:

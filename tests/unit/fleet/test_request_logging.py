@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from scripted import HANG_UP, ScriptedCluster, ScriptedNode
@@ -22,10 +23,6 @@ from featuregate.wire.configs import (
     IncrementalAlterConfigsResponse,
 )
 from featuregate_fleet import command
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 
 LOGGER = "kafka.request.logger"
 RESOURCE_TYPE = 8

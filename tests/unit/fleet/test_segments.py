@@ -9,8 +9,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from fleet_lines import document, line_of
@@ -23,10 +24,6 @@ from featuregate_fleet.errors import BodiesUncut, TablesBusy
 from featuregate_fleet.files import segments as module
 from featuregate_fleet.files.bodies import cut_bodies
 from featuregate_fleet.files.segments import Segmenter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 
 @pytest.fixture

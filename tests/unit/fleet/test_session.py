@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ import pyspark
 
 from featuregate.jars.spark_lines import connector_names, delta_names
 from featuregate_fleet.stream.session import settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OF_THE_COMMAND = {"spark.master", "spark.app.name", "spark.driver.extraClassPath", "spark.executor.extraClassPath"}
 """What ``spark-submit`` says of a job."""

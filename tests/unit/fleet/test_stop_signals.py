@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import signal
 import sys
-from typing import TYPE_CHECKING
+from types import FrameType
 
 import pytest
 
 from featuregate_fleet.commands.stop_signals import stop_signals
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 
 @pytest.mark.timeout(20)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import gzip
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hdfs_backend import of_hdfs_native
@@ -27,9 +27,6 @@ from featuregate_fleet.tables import locks
 from featuregate_fleet.tables.kept_names import check_names, keep_names
 from featuregate_fleet.tables.leases import lease
 from featuregate_fleet.tables.locks import adding_report, no_other_writer, one_writer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SECONDS = 3.0
 """After which a lease has run out in these tests."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +14,6 @@ from featuregate.cli.plugin import print_message
 from featuregate_fleet.evidence.unread import CHANGED, LINKED, UNDECODED, UNLISTED, UnreadFile, is_being_written
 from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.stream.unread_files import UnreadFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from pathlib import Path
 
 
 class Kept:

@@ -6,7 +6,7 @@ import json
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from fleet_evidence import NOW, usage, use, view
@@ -17,9 +17,6 @@ from featuregate import discover
 from featuregate.cli import main
 from featuregate.testing import FakeCluster
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MEMBER = use("ConsumerGroupMemberMetadata", 5, client_ids=("pay-1",))
 LOG = BrokerLog(hours=1, requests=1, first_seen=NOW, last_seen=NOW)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,8 +19,6 @@ from fuzzing.mutants import LONGEST, mutant, of_words
 from fuzzing.watching import watch
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from fuzzing.door import Door
 
 each_door = pytest.mark.parametrize("door", DOORS, ids=[door.name for door in DOORS])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from builders import broker, deaf, view
@@ -18,11 +19,7 @@ from featuregate.gating.latches import BurnIn, LatchState, join
 from featuregate.gating.store import Store
 from featuregate.requirements import Api
 from featuregate.testing import StaticFeatures, release_view
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from featuregate.view.cluster_view import View
+from featuregate.view.cluster_view import View
 
 TXN = Api("TxnOffsetCommit") >= 3
 HOLDS, FAILS, UNKNOWN = view(broker(txn=3)), view(broker(txn=2)), view(broker(txn=3), deaf(2))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from builders import broker, deaf, view
@@ -16,10 +15,8 @@ from featuregate import catalog
 from featuregate.gating.decisions import Decision, GateVerdict, as_unknown, evaluate
 from featuregate.requirements import And, Api, ApiAtLeast, Condition, Feature, Or, Release, Requirement, presets
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
+from featuregate.view.cluster_view import View
 from featuregate.view.merging import merge
-
-if TYPE_CHECKING:
-    from featuregate.view.cluster_view import View
 
 TXN = Api("TxnOffsetCommit") >= 3
 GROUP = Feature("group.version") >= 1

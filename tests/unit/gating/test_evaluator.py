@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from featuregate.gating.gates import Gate
 from featuregate.gating.store import Store
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate.view.emulation import release_to_emulate
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BOUND = 30.0
 HOUR = 3600.0

@@ -7,20 +7,17 @@ import copy
 import inspect
 import pickle
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from builders import broker, deaf, view
 
 from featuregate.errors import GateClosed, NotPicklable
 from featuregate.gating.gates import Gate
+from featuregate.gating.latches import Policy
 from featuregate.gating.store import Store
 from featuregate.requirements import Api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from featuregate.gating.latches import Policy
 
 TXN = Api("TxnOffsetCommit") >= 3
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from builders import broker, view
@@ -13,14 +13,10 @@ from featuregate.gating.durable_latches import LatchStart
 from featuregate.gating.gates import Gate
 from featuregate.gating.holds import NO_HOLDS, Hold, Holds, explained_holds, named_holds, written_holds
 from featuregate.gating.latch_store import FileLatchStore, LatchStore
+from featuregate.gating.latches import Policy
 from featuregate.gating.store import Store
 from featuregate.requirements import Api
 from featuregate.testing import StaticFeatures
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from featuregate.gating.latches import Policy
 
 TXN = Api("TxnOffsetCommit") >= 3
 OPEN, CLOSED = view(broker(txn=3)), view(broker(txn=2))

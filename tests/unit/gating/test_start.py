@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from builders import broker, view
@@ -11,14 +11,10 @@ from featuregate.errors import LatchStoreError
 from featuregate.gating.durable_latches import FROM_ANSWERS, LatchStart
 from featuregate.gating.gates import Gate
 from featuregate.gating.latch_store import FileLatchStore, LatchStore
+from featuregate.gating.latches import Policy
 from featuregate.gating.store import Store
 from featuregate.requirements import Api, Requirement
 from featuregate.testing import StaticFeatures
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from featuregate.gating.latches import Policy
 
 TXN = Api("TxnOffsetCommit") >= 3
 SOURCE = LatchStart(source="b1:9092")

@@ -8,7 +8,7 @@ import logging
 import re
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from builders import broker, deaf, view
@@ -18,14 +18,10 @@ from featuregate.gating.decisions import FRESH, Staleness
 from featuregate.gating.events import Changed, Event, GateMoved
 from featuregate.gating.gates import Gate
 from featuregate.gating.latch_store import FileLatchStore, LatchStore
+from featuregate.gating.latches import LatchState, Policy
 from featuregate.gating.store import KEPT_GATES, Store
 from featuregate.requirements import Api, Feature, Requirement
 from featuregate.view.answers import SupportedRange
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from featuregate.gating.latches import LatchState, Policy
 
 BOUND = 20.0
 TXN = Api("TxnOffsetCommit") >= 3

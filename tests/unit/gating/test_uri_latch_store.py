@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from object_store import BUCKET, object_store, use_s3
@@ -17,9 +18,6 @@ from featuregate.errors import ConfigError, LatchStoreError
 from featuregate.gating.latches import LatchedGate, LatchState
 from featuregate.gating.uri_latch_store import UriLatchStore
 from featuregate.testing import check_latch_store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TXN = "TxnOffsetCommit>=3"
 BOUND = 60.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import responses
@@ -13,9 +13,6 @@ from featuregate.errors import ConfigError
 from featuregate.health import write_health
 from featuregate.health.file import read_health
 from featuregate.testing import StaticFeatures, release_view
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_file_says_what_health_said_and_ages(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +10,6 @@ from featuregate.errors import ConfigError, LocalKafkaError
 from featuregate.jars.maven import CACHE, known_sums
 from featuregate.jars.spark import FOLDER, class_path
 from featuregate.jars.spark_lines import LINES, connector_names, connector_package, delta_names, line_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONNECTOR = {names[0] for names in connector_names("4.0.0")}
 DELTA = {names[-1] for names in delta_names("4.0.0")}

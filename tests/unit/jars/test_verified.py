@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from http.server import BaseHTTPRequestHandler
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from http_serving import serving_http
@@ -14,8 +14,6 @@ from featuregate.jars.maven import Download, fetched, known_sums
 
 pytest.importorskip("jgo")
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMED = "delta-storage"
 WANTED = {name: Download("Example", (f"org.example:{name}:4.0.0",), lambda _: True) for name in ("app", NAMED)}

@@ -5,16 +5,14 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from waiting import eventually
 
 from featuregate_librdkafka.calls import Call, Callers, Within, call_within
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Interrupted(BaseException):

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from mock_kafka import MockKafka
 
 from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer, close_producer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PRODUCE = 0
 BOUND = 30.0

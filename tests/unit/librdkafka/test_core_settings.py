@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import ssl
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import trustme
@@ -16,9 +16,6 @@ from featuregate.config import Settings
 from featuregate.errors import ConfigError
 from featuregate_confluent.client import clients
 from featuregate_librdkafka.core_settings import librdkafka_properties
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 JAAS = 'org.apache.kafka.common.security.{} required username="alice" password="s3cret";'
 

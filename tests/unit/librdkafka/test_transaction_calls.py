@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -11,9 +12,6 @@ from confluent_kafka import KafkaError, KafkaException
 from featuregate_librdkafka import transaction_calls
 from featuregate_librdkafka.error_actions import ErrorAction
 from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BOUND = 30.0
 

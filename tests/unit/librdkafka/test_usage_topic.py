@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import KafkaException, Producer
@@ -14,9 +14,6 @@ import featuregate as fg
 from featuregate.errors import ConfigError
 from featuregate.testing import FakeCluster
 from featuregate_librdkafka.usage_topic import UsageTopic
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BOUND = 60.0
 TOPIC = "featuregate-usage"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 import featuregate as fg
 from featuregate.requirements import configs_in, parse
 from featuregate.testing import FakeCluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BOUND = 30.0
 HOUR = 3600.0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -15,16 +16,12 @@ from hypothesis import strategies as st
 from java_stores import jks, key_store, protected, trust_store
 
 from featuregate.config import Settings
+from featuregate.config.tls import Tls
 from featuregate.credentials.jks import JksError, read_jks
 from featuregate.credentials.keystores import client_identity, trusted_certificates
 from featuregate.errors import ConfigError
 from featuregate.net.connection import Connection
 from featuregate.net.tls import context_for
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from featuregate.config.tls import Tls
 
 PASSWORD = "changeit"
 KEY_PASSWORD = "another"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -12,9 +13,6 @@ from cryptography.hazmat.primitives import serialization
 from featuregate.config import Settings
 from featuregate.errors import ConfigError
 from featuregate.net.tls import context_for
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 AUTHORITY = trustme.CA()
 CLIENT = AUTHORITY.issue_cert("client.featuregate.test")

@@ -9,12 +9,14 @@ from __future__ import annotations
 import queue
 import re
 import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from openfeature import api
+from openfeature.client import OpenFeatureClient
 from openfeature.evaluation_context import EvaluationContext
 from openfeature.event import EventDetails, ProviderEvent
 from openfeature.exception import ErrorCode, ProviderNotReadyError
@@ -27,11 +29,6 @@ import featuregate as fg
 from featuregate.errors import FeatureGateError
 from featuregate.testing import FakeCluster
 from featuregate_openfeature import KafkaFeatureProvider
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from openfeature.client import OpenFeatureClient
 
 HOUR = 3600.0
 FOLDER = Path(__file__).parent

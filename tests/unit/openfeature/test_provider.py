@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from openfeature import api
+from openfeature.client import OpenFeatureClient
 from openfeature.evaluation_context import EvaluationContext
 from openfeature.event import EventDetails, ProviderEvent
 from openfeature.exception import ErrorCode, ProviderFatalError, ProviderNotReadyError
@@ -20,11 +22,6 @@ import featuregate as fg
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_openfeature import KafkaFeatureProvider
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from openfeature.client import OpenFeatureClient
 
 HOUR = 3600.0
 EVENTS = list(ProviderEvent)

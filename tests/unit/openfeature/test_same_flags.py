@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from apps_in_process import call
 from openfeature import api
 
+import featuregate as fg
 from featuregate.flags import gate_flag, view_flags
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_openfeature import KafkaFeatureProvider
 from featuregate_relay.app import PolledCluster, make_app
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import featuregate as fg
 
 GATES = {"groups": "group.version>=1", "next": "metadata.version>=99", "produce": "Produce>=13"}
 KINDS = {bool: "boolean", int: "integer", str: "string", dict: "object"}

@@ -11,9 +11,12 @@ import pickle
 import sys
 import threading
 import weakref
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 from waiting import eventually
@@ -25,11 +28,6 @@ from featuregate.gating.latch_store import FileLatchStore
 from featuregate.gating.latches import LatchedGate, LatchState
 from featuregate.polling.worker import Worker
 from featuregate.testing import FakeCluster, StaticFeatures
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-    from types import FrameType
 
 BOUND = 30.0
 HOUR = 3600.0

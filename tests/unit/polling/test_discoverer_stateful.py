@@ -10,10 +10,10 @@ import json
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import hypothesis.strategies as st
 from app_model.expectations import AppRequirements, BrokerReport, Expectations
@@ -30,9 +30,6 @@ from hypothesis.stateful import (
 import featuregate as fg
 from featuregate.errors import DiscoveryError
 from featuregate.testing import FakeCluster
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TXN = 28
 FEATURE = "group.version"

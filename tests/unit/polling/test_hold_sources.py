@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from relay_on_socket import serving
@@ -12,9 +12,6 @@ from featuregate.errors import ConfigError, ViewJsonError
 from featuregate.polling.hold_sources import HoldSources
 from featuregate.sources.latched_json import holds_from_json
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BOUND = 30.0
 HOUR = 3600.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 from builders import broker, deaf, view
@@ -11,9 +10,7 @@ from builders import broker, deaf, view
 from featuregate.errors import DiscoveryError
 from featuregate.gating.decisions import FRESH
 from featuregate.polling.poll_state import PollState
-
-if TYPE_CHECKING:
-    from featuregate.view.cluster_view import View
+from featuregate.view.cluster_view import View
 
 
 def make() -> PollState:

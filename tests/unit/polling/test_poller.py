@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from itertools import count
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,9 +12,7 @@ from featuregate.gating.events import Event, PollFailed
 from featuregate.gating.store import Store
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
-
-if TYPE_CHECKING:
-    from featuregate.sources.source import BrokerAnswers
+from featuregate.sources.source import BrokerAnswers
 
 MIDDLE = 0.5
 """A chance at which a delay has no jitter."""

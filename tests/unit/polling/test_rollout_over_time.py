@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import pytest
 from app_model.app import App, Poll, RestartApp
@@ -16,15 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featuregate import Gate, evaluate
+from featuregate.gating.latches import Policy
 from featuregate.testing.simulator import KRaft, ScriptError, Tick, downgrade, upgrade
 from featuregate.testing.simulator.cluster import Cluster, apply
 from featuregate.testing.simulator.events import TICK_SECONDS
 from featuregate.testing.simulator.upgrades import cluster_events
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from featuregate.gating.latches import Policy
 
 START = KRaft("4.2")
 WAIT = 30.0

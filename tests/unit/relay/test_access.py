@@ -9,11 +9,12 @@ import socket
 import ssl
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import count
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 import requests
@@ -32,10 +33,6 @@ from featuregate_relay.access.certificates import Certificates, names_of
 from featuregate_relay.access.clients import ApiKeys, RelayClient
 from featuregate_relay.config.relay import ConfigMistakes, read_config
 from featuregate_relay.views.event_stream import OpenStreams
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 BOUND = 60.0
 VIEW = release_view("4.2")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Message
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.access.clients import ANYONE, RelayClient
@@ -19,11 +21,6 @@ from featuregate_relay.access.tickets import Tickets
 from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.flags.ofrep import Evaluations
 from featuregate_relay.views.view_answers import UnchangedViews
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from starlette.types import ASGIApp, Message
 
 VIEWS = (None, release_view("3.9"), replace(release_view("4.2"), epoch=10_000))
 FLAGS = "/ofrep/v1/evaluate/flags"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import requests
@@ -21,9 +22,6 @@ from featuregate.view.merging import merge
 from featuregate_relay.clusters import ClusterThread
 from featuregate_relay.states import CurrentState, revision_of, size_of
 from featuregate_relay.views.view_body import MOST_ELEMENTS, ViewBody
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BOUND = 30.0
 VIEW = "/v1/clusters/slow/view"

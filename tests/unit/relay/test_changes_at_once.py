@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -22,9 +22,6 @@ from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.app import PolledCluster, make_app
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HOUR = 3600.0
 SOON = 20.0

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import requests
@@ -22,9 +21,7 @@ from featuregate_relay.access.authentication import DEFAULT_RATE
 from featuregate_relay.config.access import ClientTable, TlsTable, TokensTable
 from featuregate_relay.config.addresses import ListenAddress
 from featuregate_relay.config.relay import ClusterTable, ConfigMistakes, RelayConfig, checked, read_config
-
-if TYPE_CHECKING:
-    from featuregate_relay.config.tables import Table
+from featuregate_relay.config.tables import Table
 
 BOUND = 60.0
 CLUSTER = "[clusters.a]\nproperties.bootstrap.servers = 'a:1'\n"

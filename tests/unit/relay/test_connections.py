@@ -6,9 +6,10 @@ import resource
 import socket
 import ssl
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trustme
@@ -16,9 +17,6 @@ from relay_on_socket import serving
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.connections import Connections, most_connections
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BOUND = 30.0
 MOST = 8

@@ -6,10 +6,10 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import requests
@@ -21,9 +21,6 @@ from waiting import eventually
 import featuregate as fg
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.server import bind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "run-a-relay.md"
 VIEW = release_view("4.2")

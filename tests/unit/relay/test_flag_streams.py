@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import requests
@@ -18,10 +20,6 @@ from featuregate_relay.access.authentication import Access
 from featuregate_relay.access.clients import ANYONE, ApiKeys, RelayClient
 from featuregate_relay.access.tickets import Tickets
 from featuregate_relay.config.relay import ConfigMistakes, read_config
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 BOUND = 60.0
 FLAGS = "/v1/clusters/orders/ofrep/v1/evaluate/flags"

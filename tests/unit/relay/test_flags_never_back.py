@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import hypothesis.strategies as st
 import pytest
@@ -14,14 +14,12 @@ from hypothesis import HealthCheck, find, given, settings
 from schedules import ANY_EXAMPLE, carried_out
 from waiting import BOUND
 
+import featuregate as fg
 from featuregate.flags import Flag
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.flags.flag_tags import FlagTag, content_of
 from featuregate_relay.seen import FLOOR_SECONDS, cluster_of, latch_of
-
-if TYPE_CHECKING:
-    import featuregate as fg
 
 REPLICAS = 2
 PATH = "/ofrep/v1/evaluate/flags"

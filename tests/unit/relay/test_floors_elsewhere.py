@@ -6,7 +6,7 @@ import asyncio
 import json
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import hypothesis.strategies as st
@@ -17,14 +17,12 @@ from hypothesis import HealthCheck, find, given, settings
 from schedules import ANY_EXAMPLE, carried_out
 from waiting import BOUND
 
+import featuregate as fg
 from featuregate.sources.floor import Floor
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.seen import FLOOR_SECONDS, cluster_of
 from featuregate_relay.views.event_ids import EventId
-
-if TYPE_CHECKING:
-    import featuregate as fg
 
 BASE = "/v1/clusters/default"
 EVENTS = f"{BASE}/events"

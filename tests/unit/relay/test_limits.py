@@ -7,12 +7,13 @@ import re
 import socket
 import ssl
 import time
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from http.client import HTTPConnection
 from threading import Event
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import requests
@@ -26,9 +27,6 @@ from featuregate_relay import limits
 from featuregate_relay.connections import Connections
 from featuregate_relay.flags.ofrep import _MOST_BYTES as MOST_OF_FLAGS
 from featuregate_relay.limits import LimitedProtocol, make_loop
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BOUND = 60.0
 SOON = 0.3

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, find, given, settings
 from relay_world import CLIENTS, REPLICAS, World
 from schedules import ANY_EXAMPLE
@@ -12,9 +13,6 @@ from schedules import ANY_EXAMPLE
 from featuregate.sources.floor import Floor
 from featuregate.sources.source import BrokerAnswers
 from featuregate.view.answers import ApiRange, BrokerAnswer
-
-if TYPE_CHECKING:
-    import pytest
 
 PRODUCE = 0
 EXAMPLES = 60

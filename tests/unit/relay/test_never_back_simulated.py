@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import suppress
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
@@ -17,14 +17,12 @@ from relay_world import CLIENTS, REPLICAS, World
 
 from featuregate.errors import DiscoveryError
 from featuregate.sources.floor import Floor
+from featuregate.sources.source import BrokerAnswers
 from featuregate.testing.simulator import KRaft, Rebuild, ScriptError, Tick, ZooKeeper, apply
 from featuregate.testing.simulator.client import SimulatedBrokers
+from featuregate.testing.simulator.cluster import ClusterSpec
 from featuregate.testing.simulator.events import TICK_SECONDS, ClusterEvent
 from featuregate.testing.simulator.upgrades import cluster_events
-
-if TYPE_CHECKING:
-    from featuregate.sources.source import BrokerAnswers
-    from featuregate.testing.simulator.cluster import ClusterSpec
 
 pytestmark = [pytest.mark.slow, pytest.mark.no_cover]
 

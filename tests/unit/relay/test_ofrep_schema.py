@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import schemathesis
@@ -14,9 +15,6 @@ from relay_on_socket import serving
 from schemathesis.core.failures import FailureGroup
 
 from featuregate.testing import StaticFeatures, release_view
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.slow
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,8 +21,6 @@ from featuregate_relay.access.authentication import Access
 from featuregate_relay.access.clients import ApiKeys, RelayClient
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from playwright.sync_api import Browser, Page, Route
 
 pytestmark = [pytest.mark.proof("relay"), pytest.mark.slow]

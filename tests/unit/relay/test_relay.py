@@ -6,7 +6,6 @@ import re
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import requests
@@ -18,10 +17,8 @@ from waiting import eventually
 
 import featuregate as fg
 from featuregate.errors import RelayError
+from featuregate.gating.latches import LatchState
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
-
-if TYPE_CHECKING:
-    from featuregate.gating.latches import LatchState
 
 BOUND = 30.0
 HOUR = 3600.0

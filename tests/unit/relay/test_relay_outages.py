@@ -6,8 +6,9 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import psutil
 import pytest
@@ -18,10 +19,6 @@ from waiting import eventually, line_with
 
 import featuregate as fg
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

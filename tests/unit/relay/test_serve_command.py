@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import requests
@@ -19,9 +19,6 @@ from featuregate.cli.plugin import CommandError, gate_requirements
 from featuregate.errors import RequirementError
 from featuregate.testing import FakeCluster
 from featuregate_relay import command
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BOUND = 60.0
 SERVE = """

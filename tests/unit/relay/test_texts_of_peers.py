@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -18,9 +19,6 @@ from featuregate_relay.access.tokens import Tokens
 from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.refusals import RequestRefused
 from featuregate_relay.timeline.timeline import Timeline
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOSTILE = ["\x1b[31mred", "two\nlines", "\r2026-01-01 ERROR forged", "bidi\u202eevil", "\x9b2J", "\u2028", "nul\0"]
 every_text = pytest.mark.parametrize("text", HOSTILE)

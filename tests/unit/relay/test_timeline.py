@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from builders import broker, view
@@ -27,10 +27,6 @@ from featuregate_relay.timeline.entries import (
     history_to_json,
 )
 from featuregate_relay.timeline.timeline import _MOST_BYTES, Timeline
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 OLD = release_view("3.9").finalized
 

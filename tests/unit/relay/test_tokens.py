@@ -6,9 +6,11 @@ import asyncio
 import json
 import time
 from base64 import urlsafe_b64encode
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import jwt
 import pytest
@@ -23,10 +25,6 @@ from featuregate_relay.access.authentication import Access
 from featuregate_relay.access.clients import RelayClient
 from featuregate_relay.access.fetching import FetchError, fetch_json, is_trusted_url
 from featuregate_relay.access.tokens import InvalidToken, Tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 BOUND = 60.0
 AUDIENCE = "featuregate"

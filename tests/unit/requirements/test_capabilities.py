@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from builders import deaf, view
@@ -11,9 +11,6 @@ from featuregate.errors import ConfigError, RequirementError
 from featuregate.gating.decisions import evaluate, usable_versions
 from featuregate.requirements import Capability, capabilities_from_toml, parse
 from featuregate.view.answers import ApiRange, BrokerAnswer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 B1 = BrokerAnswer(node_id=1, host="b1", port=9092, api_ranges={0: ApiRange(0, 3), 1: ApiRange(2, 3)})
 B2 = BrokerAnswer(node_id=2, host="b2", port=9092, api_ranges={0: ApiRange(1, 2), 1: ApiRange(0, 3), 2: ApiRange(0, 0)})

@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 import operator
 import pickle
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Callable
+from typing import Any, get_args
 
 import pytest
 
@@ -33,9 +34,6 @@ from featuregate.requirements import (
     latch_problem,
     parse,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 A, B, C = Feature("group.version") >= 1, Api("Fetch") >= 4, Api("Produce") >= 7
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from eos.counts import Counts
 from eos.ledger import Balance
 from soak.reports import REPORTS, Report, last_report
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Fed:

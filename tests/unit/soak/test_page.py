@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from soak.ledger import Run, append, read
 from soak.page import page
 from soak.running import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PASSED = Run(
     time="2030-01-01T00:00:00Z",

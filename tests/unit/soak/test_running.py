@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
+from pathlib import Path
 from subprocess import run
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import pytest
 from soak.harnesses import HARNESSES, Harness
 from soak.reports import Report
 from soak.running import ROOT, judged, marked, one_line, run_harness
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GOOD = '{"inputs": 5, "outputs": 5, "faults": {"a broker is killed": 1}, "lost": 0, "duplicated": 0, "changed": 0}'
 PASSES = f"""

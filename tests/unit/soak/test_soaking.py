@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from soak.harnesses import Harness
@@ -10,9 +10,6 @@ from soak.ledger import Run
 from soak.reports import Report
 from soak.running import Ended
 from soak.soaking import Progress, seeds, soak
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 HARNESSES = [Harness(name=name, test=name, bound=100) for name in ("first", "second", "third")]
 GOOD = Report(inputs=1000, outputs=1000, faults={"a broker is killed": 2}, lost=0, duplicated=0, changed=0)

@@ -7,7 +7,6 @@ import threading
 from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
-from typing import TYPE_CHECKING
 
 import pytest
 import requests
@@ -16,6 +15,7 @@ from http_serving import serving_http
 
 from featuregate import Discoverer, HttpSource
 from featuregate.errors import ConfigError, DiscoveryError, RelayError
+from featuregate.gating.events import Event
 from featuregate.gating.store import Store
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
@@ -23,9 +23,6 @@ from featuregate.polling.schedule import AT_ONCE
 from featuregate.sources.relay_responses import freshness_of
 from featuregate.sources.source import BrokerAnswers, MergedView
 from featuregate.testing import FakeCluster, release_view
-
-if TYPE_CHECKING:
-    from featuregate.gating.events import Event
 
 BOUND = 60.0
 URL = "http://relay:8080"

@@ -6,9 +6,10 @@ import asyncio
 import gc
 import os
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import requests
@@ -19,9 +20,6 @@ from featuregate import Discoverer, HttpSource
 from featuregate.errors import RelayError
 from featuregate.sources.abortable import AbortableAdapter
 from featuregate.testing import release_view
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HOUR = 3600.0
 VIEW = release_view("4.2")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from featuregate.errors import ConfigError, DiscoveryError, OlderAnswers, Refres
 from featuregate.sources.brokers import BrokerSource
 from featuregate.sources.source import MergedView
 from featuregate.testing import FakeCluster, release_view
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOUR = 3600.0
 BOUND = 30.0

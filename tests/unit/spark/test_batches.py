@@ -5,18 +5,16 @@ from __future__ import annotations
 import logging
 import pickle
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
+from featuregate import View
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_spark import PinCorrupt, PinError, Snapshot, WrongCheckpoint, WrongPython
 from featuregate_spark.pins.batches import PinnedBatches
 from featuregate_spark.pins.pin import BatchPin
 from featuregate_spark.watch import Watch, WatchedGates
-
-if TYPE_CHECKING:
-    from featuregate import View
 
 HIGH = release_view("4.2")
 LOW = release_view("4.2", finalized={"transaction.version": 1}, epoch=HIGH.epoch + 1)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import logging
 import pickle
 import threading
-from typing import TYPE_CHECKING
 
+import pytest
+
+from featuregate.gating.events import Event
 from featuregate_spark.events import PINS, EventEmitter, Pinned, SparkEvent
-
-if TYPE_CHECKING:
-    import pytest
-
-    from featuregate.gating.events import Event
 
 
 def pinned(batch_id: int, query_id: str | None = "q") -> Pinned:

@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 import uuid
 from inspect import signature
-from typing import TYPE_CHECKING
 
+import pytest
 from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
 
 from featuregate.errors import ClosedError
+from featuregate.gating.events import Event
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_spark import FeatureListener, Snapshot
 from featuregate_spark.events import EventEmitter, Pinned, SparkEvent, StreamEnded, StreamProgressed
-
-if TYPE_CHECKING:
-    import pytest
-
-    from featuregate.gating.events import Event
 
 ID = uuid.UUID(int=7)
 NEW = release_view("4.2")

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import logging
 import pickle
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from featuregate import View
 from featuregate.errors import ConfigError
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_spark import Advice, AdviceState, kafka_options, with_kafka_options
+from featuregate_spark.options.advice import SparkRole
 from featuregate_spark.options.connector import USABLE_OPTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from featuregate import View
-    from featuregate_spark.options.advice import SparkRole
 
 ANCIENT, OLD, NEW = release_view("0.10.0"), release_view("1.0"), release_view("4.2")
 ROLES: tuple[SparkRole, ...] = ("reader", "writer")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -18,11 +20,6 @@ from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_spark import PinCorrupt, Snapshot
 from featuregate_spark.pins.pin import BatchPin, next_pin
 from featuregate_spark.watch import Watch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 BOUND = 30.0
 TV2 = "transaction.version>=2"

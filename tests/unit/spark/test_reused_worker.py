@@ -6,7 +6,8 @@ import gc
 import importlib
 import pickle
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 from zipfile import ZipFile
 from zipimport import zipimporter
 
@@ -14,10 +15,6 @@ import pytest
 from pyspark import SparkFiles
 
 from featuregate_spark.reused_worker import ReusedWorkerTask, drop_importers_outside, freeze_once
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 def archive_on_path(monkeypatch: pytest.MonkeyPatch, archive: Path, package: str) -> None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import pickle
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from mock_kafka import MockKafka
 from waiting import eventually
 
 from featuregate.errors import ClosedError, ConfigError, NotPicklable
+from featuregate.testing import FakeCluster
 from featuregate_spark import FeatureSession, WriteFailed, WrongSession
 from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE
-
-if TYPE_CHECKING:
-    from featuregate.testing import FakeCluster
 
 BOUND = 60.0
 

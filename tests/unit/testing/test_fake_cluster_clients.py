@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from aiokafka.client import AIOKafkaClient
@@ -11,9 +12,6 @@ from confluent_kafka.admin import AdminClient
 
 import featuregate
 from featuregate.testing import FakeCluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in a way that has grown old

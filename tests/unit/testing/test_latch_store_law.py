@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from featuregate.gating.latch_store import FileLatchStore
 from featuregate.gating.latches import LatchState, join
 from featuregate.testing import check_latch_store
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Broken:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from waiting import eventually
 
 from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 MANY_THREADS = """
 import threading

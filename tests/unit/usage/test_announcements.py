@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -15,9 +15,6 @@ from featuregate.errors import UsageReportError
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate.usage.announcement import Announcement, announcement_health, is_announcement, pending
 from featuregate.usage.reporting import Reporting
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 VIEW = release_view("4.2", finalized={"transaction.version": 2, "group.version": 1})
 

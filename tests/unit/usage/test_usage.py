@@ -8,9 +8,10 @@ import json
 import os
 import threading
 import weakref
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,9 +25,6 @@ from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate.usage.report import ReportedGate, Reporter, UsageReport, WaitsFor, make_report
 from featuregate.usage.reporting import Reporting, seconds_until_due
 from featuregate.view.merging import merge
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 BOUND = 60.0
 TV2 = fg.Feature("transaction.version") >= 2

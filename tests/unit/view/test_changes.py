@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from builders import broker, deaf, view
@@ -12,10 +11,8 @@ from strategies import views
 
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
 from featuregate.view.changes import differences
+from featuregate.view.cluster_view import View
 from featuregate.view.merging import merge
-
-if TYPE_CHECKING:
-    from featuregate.view.cluster_view import View
 
 
 def told(before: View, after: View) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tracemalloc
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pytest
 from hypothesis import given
@@ -15,15 +15,14 @@ from featuregate.wire.api_versions import ApiVersionsResponse
 from featuregate.wire.frames import read_request_header, read_response_body, write_request, write_response
 from featuregate.wire.message import Message, Request, Response
 
-if TYPE_CHECKING:
 
-    class Golden(Protocol):
-        """One file of tests/data/frames, as conftest.py reads it."""
+class Golden(Protocol):
+    """One file of tests/data/frames, as conftest.py reads it."""
 
-        kafka: str
-        message: type[Message]
-        version: int
-        frame: bytes
+    kafka: str
+    message: type[Message]
+    version: int
+    frame: bytes
 
 
 def body_of(golden: Golden) -> bytes:

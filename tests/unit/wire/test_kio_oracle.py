@@ -8,7 +8,8 @@ import datetime as dt
 import importlib
 import io
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -17,12 +18,9 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from featuregate.wire.message import Message
 
-    from featuregate.wire.message import Message
-
-    Build = Callable[[type[Message], int], st.SearchStrategy[Message]]
+Build = Callable[[type[Message], int], st.SearchStrategy[Message]]
 
 NEWEST = {"ApiVersions": 4}
 """The newest version of an API in kio 0.6.5, where featuregate has a newer one."""

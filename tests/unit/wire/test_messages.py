@@ -6,7 +6,8 @@ import contextlib
 import dataclasses
 import pickle
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,13 +15,9 @@ from hypothesis import strategies as st
 
 from featuregate.errors import LocalWireError, RemoteWireError
 from featuregate.wire.cluster import Node
+from featuregate.wire.message import Message
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from featuregate.wire.message import Message
-
-    Build = Callable[[type[Message], int], st.SearchStrategy[Message]]
+Build = Callable[[type[Message], int], st.SearchStrategy[Message]]
 
 
 @given(data=st.data())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import struct
 import tracemalloc
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias
 
 import pytest
 from hypothesis import given
@@ -14,9 +15,6 @@ from hypothesis import strategies as st
 from featuregate.errors import RemoteWireError
 from featuregate.wire.readers import MOST_ELEMENTS, MOST_TAGS, ClassicReader, FlexibleReader, Reader
 from featuregate.wire.writers import ClassicWriter, FlexibleWriter, Writer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Read: TypeAlias = "Callable[[Reader], object]"
 KINDS = [ClassicReader, FlexibleReader]

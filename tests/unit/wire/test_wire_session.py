@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,12 +13,10 @@ from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsRespons
 from featuregate.wire.cluster import DescribeClusterRequest, DescribeClusterResponse, Node
 from featuregate.wire.events import Disconnected, ExpectedNode, Negotiated, Refused, Reply, SessionEvent, Token
 from featuregate.wire.frames import FrameReader, RequestHeader, frame, read_request_header, write_response
+from featuregate.wire.message import Request, Response
 from featuregate.wire.metadata import MetadataRequest, MetadataResponse
 from featuregate.wire.sasl import SaslHandshakeRequest, SaslHandshakeResponse
 from featuregate.wire.session import Session
-
-if TYPE_CHECKING:
-    from featuregate.wire.message import Request, Response
 
 APIS: dict[int, type[Request[Any]]] = {
     cls.API_KEY: cls for cls in (ApiVersionsRequest, MetadataRequest, DescribeClusterRequest, SaslHandshakeRequest)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from featuregate.errors import LocalWireError
 from featuregate.wire.writers import ClassicWriter, FlexibleWriter, Writer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BOTH = pytest.mark.parametrize("kind", [ClassicWriter, FlexibleWriter])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -16,9 +16,6 @@ from featuregate_confluent.errors import TakeoverTimedOut, UnknownMark
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.models import Model
 from featuregate_librdkafka.connection import connection_properties
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "client.id": "orders#fg=bridge"}
 

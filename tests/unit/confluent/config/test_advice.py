@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, libversion
@@ -13,13 +13,9 @@ from featuregate.errors import ConfigError
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import presets
 from featuregate.testing import StaticFeatures, release_view
+from featuregate.view.cluster_view import View
 from featuregate_confluent import Advice, AdviceState, advise, with_advice
 from featuregate_confluent.config import advice
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from featuregate.view.cluster_view import View
 
 OLD, MIDDLE, NEW = release_view("2.4"), release_view("3.9"), release_view("4.2")
 ROLLING = release_view("4.2", "2.4")

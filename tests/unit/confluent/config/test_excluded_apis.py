@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from waiting import eventually
 
 from featuregate.errors import ConfigError
+from featuregate.testing import FakeCluster
 from featuregate_confluent import ProducerSwitch
-
-if TYPE_CHECKING:
-    from featuregate.testing import FakeCluster
 
 
 def options(cluster: FakeCluster) -> dict[str, Any]:

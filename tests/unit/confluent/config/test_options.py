@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
@@ -14,9 +15,6 @@ from featuregate.errors import ClosedError, ConfigError
 from featuregate.testing import StaticFeatures
 from featuregate_confluent import DeadLetter, ExactlyOnceProcessor, ProducerSwitch, SwitchFatal, SwitchOptions
 from featuregate_confluent.config.options import DEFAULTS, complete
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "group.id": "billing", "log_level": 0}
 NEEDED: dict[str, Any] = {"consumer": NOWHERE, "producer": NOWHERE, "topics": ["orders"], "app_id": "billing"}

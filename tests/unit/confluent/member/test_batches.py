@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Message
@@ -15,11 +15,7 @@ from featuregate_confluent.latch.protocol import ModelChoice
 from featuregate_confluent.member.batches import transactions_of
 from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.models import Model
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from featuregate_confluent.producing.transaction import Transaction
+from featuregate_confluent.producing.transaction import Transaction
 
 A, B, C = ("orders", 0), ("orders", 1), ("orders", 2)
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "group.id": "billing"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import OFFSET_INVALID, Consumer, Message, TopicPartition
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from featuregate_confluent.errors import MustRejoin
 from featuregate_confluent.latch.marks import Mark
+from featuregate_confluent.latch.protocol import Partition
 from featuregate_confluent.member.positions import (
     by_partition,
     ends_of,
@@ -24,11 +25,6 @@ from featuregate_confluent.member.positions import (
 )
 from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.models import Model
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from featuregate_confluent.latch.protocol import Partition
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0, "group.id": "g"}
 SILENT = logging.getLogger("test.silent")

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -15,9 +15,6 @@ from hypothesis import strategies as st
 from featuregate.errors import ConfigError
 from featuregate_confluent.member.process_name import LONGEST, _numbered, claim_process_name
 from featuregate_confluent.producing.producers import partition_transactional_id, process_transactional_id
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOLDER = """
 import sys

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
@@ -16,10 +17,6 @@ from featuregate_confluent.errors import SwitchError, UnknownMark
 from featuregate_confluent.latch import marks
 from featuregate_confluent.latch.protocol import Member, Partition
 from featuregate_confluent.operator.rollback import Rollback, RollbackPlan, RollbackRefused
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
 
 A, B, C = ("orders", 0), ("orders", 1), ("orders", 2)
 OF_OTHERS = Member(member_id="1", client_id="billing#fg=v2", instance_id=None, host="/10.0.0.1")

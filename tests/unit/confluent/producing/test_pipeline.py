@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from featuregate_confluent import Aborted, MustRejoin, Pipeline, RecordRefused, SwitchFatal, TransformFailed
-
-if TYPE_CHECKING:
-    from featuregate_confluent.producing.transaction import Transaction
+from featuregate_confluent.producing.transaction import Transaction
 
 REJOIN, FATAL, FAILED = MustRejoin("fenced"), SwitchFatal("no rights"), TransformFailed("poison")
 REFUSED = RecordRefused((), "too large")

@@ -7,8 +7,9 @@ import re
 import threading
 import time
 import weakref
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -24,9 +25,6 @@ from featuregate_confluent.producing import transaction as transactions
 from featuregate_confluent.producing.rounds import Limits, Rounds
 from featuregate_confluent.producing.transaction import Transaction
 from featuregate_librdkafka import transaction_calls
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 BOUND = 30.0
 TOPIC = "orders"

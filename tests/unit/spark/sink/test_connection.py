@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ssl
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -14,9 +15,6 @@ from java_stores import jks
 from featuregate.errors import ConfigError
 from featuregate_librdkafka.connection import connection_properties
 from featuregate_spark.sink.connection import client_properties
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 SESSION = {

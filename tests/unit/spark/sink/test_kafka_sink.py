@@ -19,11 +19,10 @@ from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE, Ka
 from featuregate_spark.sink.options import SinkOptions
 from featuregate_spark.sink.progress_reader import Topic
 from featuregate_spark.sink.shards import Shard, Sharding
+from featuregate_spark.watch import Watch
 
 if TYPE_CHECKING:
     from mock_kafka import MockKafka
-
-    from featuregate_spark.watch import Watch
 
 OFFSET_FETCH = 9
 

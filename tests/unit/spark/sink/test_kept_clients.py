@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,8 +19,6 @@ from featuregate_spark.sink.shard_task import write_shards
 from featuregate_spark.sink.shards import Shard, Sharding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mock_kafka import MockKafka
 
 OFFSET_FETCH, INIT_PRODUCER_ID, ADD_OFFSETS, TXN_OFFSET_COMMIT = 9, 22, 25, 28

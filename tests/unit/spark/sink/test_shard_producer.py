@@ -10,11 +10,10 @@ from confluent_kafka import KafkaError
 
 from featuregate_spark import WriteFailed
 from featuregate_spark.sink.shard_producer import ProducerFenced, ShardProducer
+from featuregate_spark.sink.shards import Shard
 
 if TYPE_CHECKING:
     from mock_kafka import MockKafka
-
-    from featuregate_spark.sink.shards import Shard
 
 PRODUCE, ADD_PARTITIONS = 0, 24
 BOUND = 30.0

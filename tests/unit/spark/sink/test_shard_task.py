@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,8 +26,6 @@ from featuregate_spark.sink.shard_attempt import CommittedShard
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
     from mock_kafka import MockKafka
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,6 @@ from featuregate_spark.sink.shard_task import write_shards
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mock_kafka import MockKafka
 
 PRODUCE, INIT_PRODUCER_ID, END_TXN = 0, 22, 26

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,8 +16,6 @@ from featuregate_spark.sink.shards import Batch, Shard
 from featuregate_spark.sink.small_batches import SmallBatchWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mock_kafka import MockKafka
 
 INIT_PRODUCER_ID, ADD_OFFSETS = 22, 25

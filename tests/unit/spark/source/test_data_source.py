@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import pickle
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -14,11 +15,7 @@ from featuregate.testing import FakeCluster
 from featuregate_spark import KafkaFeatures
 from featuregate_spark.source.data_source import FeatureReader, FeatureStream, PushedReader
 from featuregate_spark.source.reader_options import ReaderOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from featuregate_spark.source.rows import FeatureRow
+from featuregate_spark.source.rows import FeatureRow
 
 TV = "transaction.version"
 BOOTSTRAP = "kafka.bootstrap.servers"

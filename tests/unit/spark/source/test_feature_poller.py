@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from builders import broker, deaf
@@ -15,12 +14,10 @@ import featuregate as fg
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.gating.decisions import FRESH
 from featuregate.sources.source import BrokerAnswers
+from featuregate.view.answers import BrokerAnswer
 from featuregate_spark.source.feature_poller import FeaturePoller
 from featuregate_spark.source.feature_state import FeatureState, document_of, latched_levels, seen_levels, state_from
 from featuregate_spark.source.reader_options import ReaderOptions
-
-if TYPE_CHECKING:
-    from featuregate.view.answers import BrokerAnswer
 
 BOUND = 30.0
 TV = "transaction.version"

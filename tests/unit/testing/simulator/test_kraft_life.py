@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from simulated import after
@@ -35,9 +34,7 @@ from featuregate.testing.simulator import (
     upgrade,
     view_of,
 )
-
-if TYPE_CHECKING:
-    from featuregate.testing.simulator.kraft.cluster import KRaftCluster
+from featuregate.testing.simulator.kraft.cluster import KRaftCluster
 
 START = KRaft("3.9")
 UPDATE_FEATURES, TXN_OFFSET_COMMIT = 57, 28

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from simulated import after
 
 from featuregate.testing.simulator import KRaft, Roll, Stop, UpdateFeatures, apply, downgrade, upgrade
 from featuregate.testing.simulator.cluster import update_features
+from featuregate.testing.simulator.kraft.cluster import KRaftCluster
 from featuregate.testing.simulator.kraft.controller import in_map_order
 from featuregate.wire.update_features import FeatureResult, FeatureUpdate, UpdateFeaturesRequest
-
-if TYPE_CHECKING:
-    from featuregate.testing.simulator.kraft.cluster import KRaftCluster
 
 OLD, NEW = KRaft("3.9", brokers=2, controllers=0), KRaft("4.2", brokers=2, controllers=0)
 FOR_ALL = "The update failed for all features since the following feature had an error: "

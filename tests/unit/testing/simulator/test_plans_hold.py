@@ -7,8 +7,6 @@ what a view keeps of it, which possibilities that leaves, and in which order a c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from held_plans import INVALID_UPDATE_VERSION, Said, answers_of, held_to, request_of
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -22,10 +20,8 @@ from featuregate.testing.simulator.cluster import update_features
 from featuregate.testing.simulator.kraft.cluster import KRaftCluster
 from featuregate.testing.simulator.zookeeper.cluster import ZooKeeperCluster
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
+from featuregate.view.cluster_view import View
 from featuregate.view.merging import merge
-
-if TYPE_CHECKING:
-    from featuregate.view.cluster_view import View
 
 KRAFT_RELEASES = ("3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0", "4.1", "4.2", "4.3", "4.4")
 UPDATE_FEATURES = 57

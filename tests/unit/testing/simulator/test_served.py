@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import pytest
 from asking import ask
@@ -14,6 +13,7 @@ from raw_client import API_VERSIONS, RawClient, tell
 import featuregate as fg
 from featuregate.errors import ConnectionLost
 from featuregate.testing import SimulatedCluster
+from featuregate.testing.plugin import MakeSimulatedCluster
 from featuregate.testing.simulator import (
     Heal,
     Join,
@@ -37,9 +37,6 @@ from featuregate.testing.simulator import (
 )
 from featuregate.wire.cluster import CONTROLLERS, DescribeClusterRequest
 from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest
-
-if TYPE_CHECKING:
-    from featuregate.testing.plugin import MakeSimulatedCluster
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in a way that has grown old
