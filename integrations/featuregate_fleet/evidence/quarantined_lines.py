@@ -16,9 +16,9 @@ from featuregate_fleet.evidence.reasons import ROWS_OF_REASON
 from featuregate_fleet.evidence.wall_times import placed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from featuregate_fleet.evidence.paths import LogFile
+    Row = dict[str, Any]
 
 _ALIKE: Final = ("reason", "forwarded", "client_id", "api_key", "version", "in_utc")
 MOST_SHARED: Final = 10_000
@@ -34,24 +34,21 @@ class QuarantinedLines:
         self.count = 0
         """How many lines there were."""
         self._of_reason: Counter[str] = Counter()
-        self._shared: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._shared: dict[tuple[Any, ...], Row] = {}
 
-    def add(self, file: LogFile, rows: Sequence[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
-        """Take a row for each of some lines; yield those rows that each represent one line, as `PARSED`."""
+    def add(self, rows: Sequence[Row]) -> list[Row]:
+        """Take a row for each of some lines; return those that go to the table now."""
         self.count += len(rows)
         own = [row for row in rows if not self._shares(row)]
-        if own:
-            yield _parsed(file, own)
-        if len(self._shared) > MOST_SHARED:
-            yield from self.end(file)
+        return own + self.end() if len(self._shared) > MOST_SHARED else own
 
-    def end(self, file: LogFile) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that each represent several lines, and forget them."""
-        if self._shared:
-            yield _parsed(file, list(self._shared.values()))
-            self._shared.clear()
+    def end(self) -> list[Row]:
+        """Return the rows that each represent several lines, and forget them."""
+        shared = list(self._shared.values())
+        self._shared.clear()
+        return shared
 
-    def _shares(self, row: dict[str, Any]) -> bool:
+    def _shares(self, row: Row) -> bool:
         """Return whether a row is counted in another one."""
         self._of_reason[row["reason"]] += 1
         if self._of_reason[row["reason"]] <= ROWS_OF_REASON:
@@ -64,9 +61,10 @@ class QuarantinedLines:
         return True
 
 
-def _parsed(file: LogFile, rows: list[dict[str, Any]]) -> pa.RecordBatch:
+def quarantine_rows(rows: Sequence[Row], time_zone: str) -> pa.RecordBatch:
+    """Return rows of files of one time zone as `PARSED`."""
     rows = [{"lines": 1, **row} for row in rows]
     table = pa.Table.from_struct_array(pa.array(rows, pa.struct([*QUARANTINE, ("in_utc", pa.bool_())])))
-    times = placed(table["seen_at"], table["in_utc"], file.times.time_zone)
+    times = placed(table["seen_at"], table["in_utc"], time_zone)
     whole = table.set_column(table.schema.get_field_index("seen_at"), "seen_at", times).select(QUARANTINE.names)
     return parsed_rows("quarantine", whole.to_struct_array().combine_chunks())

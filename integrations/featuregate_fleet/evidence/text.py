@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from operator import methodcaller
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 LONGEST: Final = 16 * 2**20
 """How many bytes a line may have. A line of the request log has the bodies of request and response."""
@@ -21,7 +22,7 @@ LINES: Final = pa.schema(
 
 def lines_before(lines: pa.RecordBatch, at: int) -> int:
     """Return how many of the first `LINES` begin before a byte of the text."""
-    return int(pc.sum(pc.less(lines["at"], at), min_count=0).as_py())
+    return bisect_left(lines["at"], at, key=methodcaller("as_py"))
 
 
 class Unreadable(NamedTuple):

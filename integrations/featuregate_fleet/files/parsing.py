@@ -5,11 +5,11 @@ A collector may hand in counts of requests in place of lines, which are made and
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.evidence.aggregates import BEGINNING, as_text, from_text
-from featuregate_fleet.evidence.batches import parse_file
+from featuregate_fleet.evidence.batches import FileText, parse_file, parse_files
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import LogFile, LogTimes
 from featuregate_fleet.evidence.reasons import UNKNOWN_BROKER, UNREADABLE
@@ -34,16 +34,21 @@ def parse_pieces(
 ) -> Iterator[pa.RecordBatch]:
     """Read and parse the pieces with these numbers, and yield `featuregate_fleet.evidence.columns.PARSED`, added up."""
     chosen = (pieces[number] for batch in numbers for number in batch.column(0).to_pylist())
-    return add_up(chain.from_iterable(_parse(piece, kept) for piece in chosen))
+    return add_up(_parse(chosen, kept))
 
 
-def _parse(piece: Piece, kept: KeptLines) -> Iterator[pa.RecordBatch]:
-    if not is_aggregate(piece.file):
-        goes_on = piece.end is not None and (piece.end < piece.file.size or piece.start == piece.end)
-        file = piece.file._replace(not_after=written_at(piece.file))
-        yield from parse_file(file, read_piece(piece), kept, piece.start, goes_on=goes_on)
-    elif piece.start == 0:  # counts are read as a whole
-        yield from read_aggregate(piece.file)
+def _parse(pieces: Iterable[Piece], kept: KeptLines) -> Iterator[pa.RecordBatch]:
+    for are_counts, some in groupby(pieces, lambda piece: is_aggregate(piece.file)):
+        if are_counts:  # they are read as a whole
+            yield from chain.from_iterable(read_aggregate(piece.file) for piece in some if piece.start == 0)
+        else:
+            yield from parse_files(map(_text_of, some), kept)
+
+
+def _text_of(piece: Piece) -> FileText:
+    goes_on = piece.end is not None and (piece.end < piece.file.size or piece.start == piece.end)
+    file = piece.file._replace(not_after=written_at(piece.file))
+    return FileText(file, read_piece(piece), piece.start, goes_on)
 
 
 def aggregate(text: bytes, times: LogTimes = LogTimes(), not_after: datetime | None = None) -> bytes:  # noqa: B008 - a value

@@ -23,13 +23,13 @@ FILE = LogFile("file:///logs/1/a", "1/a", "1", 0)
 
 
 def parsed(clients: list[str]) -> list[Any]:
-    """Parse one batch of lines for each client, the last of them garbage."""
+    """Parse one file for each client, whose last line is garbage."""
     texts = [(line_of(document(clientId=client)), line_of(document()), "garbage") for client in clients]
     parts = [
         pa.RecordBatch.from_pylist([{"value": line, "at": 0, "length": len(line)} for line in lines], LINES)
         for lines in texts
     ]
-    return list(parse_file(FILE, parts))
+    return [batch for part in parts for batch in parse_file(FILE, [part])]
 
 
 def usage(batches: list[Any]) -> list[dict[str, Any]]:

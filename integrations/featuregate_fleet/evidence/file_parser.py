@@ -1,0 +1,202 @@
+"""Parses the lines of one file by the full parser, where the fast path has left them, and counts all of them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from featuregate_fleet.evidence.lines.cut_lines import read_head
+from featuregate_fleet.evidence.lines.envelopes import Unwrapped, unwrap
+from featuregate_fleet.evidence.lines.layouts import Layout
+from featuregate_fleet.evidence.lines.log_lines import KeptLines, connection_in
+from featuregate_fleet.evidence.lines.one_line import read_unwrapped
+from featuregate_fleet.evidence.lines.partial_lines import Joined, Part, PartialLines
+from featuregate_fleet.evidence.lines.refusals import (
+    Refusal,
+    is_header,
+    is_reason,
+    lines_of_text,
+    refusal_of,
+    repeats_refusal,
+)
+from featuregate_fleet.evidence.lines.request import LoggedRequest
+from featuregate_fleet.evidence.lines.text_format import is_of_text_log
+from featuregate_fleet.evidence.quarantined_lines import QuarantinedLines
+from featuregate_fleet.evidence.reasons import CUT, NO_REQUEST, PARSER, PART, RAW_LENGTH, TOO_LONG, UNKNOWN_BROKER
+from featuregate_fleet.evidence.text import LONGEST, Unreadable
+from featuregate_fleet.evidence.usage import COMPLETED, REFUSED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from featuregate_fleet.evidence.paths import LogFile
+
+_HEAD: Final = 2**16
+"""Characters of a line that is too long."""
+
+
+@dataclass(slots=True)
+class Found:
+    """What was found in some lines."""
+
+    seen: list[dict[str, Any]] = field(default_factory=list)
+    """Requests and refusals that the full parser has read."""
+    quarantined: list[dict[str, Any]] = field(default_factory=list)
+    log_lines: list[pa.Array] = field(default_factory=list)
+    files: list[dict[str, Any]] = field(default_factory=list)
+    """Their counts."""
+
+
+@dataclass(slots=True)
+class FileParser:
+    """Parses the lines of one file, and counts them."""
+
+    file: LogFile
+    kept: KeptLines = KeptLines.NONE
+    again: int = 0
+    """The number of its lines that were counted in quarantine before."""
+    previous: str = ""
+    after_empty: bool = False
+    count: int = 0
+    text_log: bool = False
+    quarantine: QuarantinedLines = field(default_factory=QuarantinedLines)
+    partial: PartialLines = field(default_factory=PartialLines)
+
+    @property
+    def layout(self) -> Layout | None:
+        """Return the layout that the operator has named for these lines."""
+        return Layout(self.file.times.layout, self.file.not_after) if self.file.times.layout else None
+
+    def without_runs(self, lines: pa.RecordBatch) -> pa.RecordBatch:
+        """Leave out each empty line that follows one: some kilobytes of gzip can hold millions."""
+        empty = are_empty(lines["value"])
+        after, self.after_empty = pa.array([self.after_empty]), empty[-1].as_py()
+        return lines.filter(pc.invert(pc.and_(empty, pa.concat_arrays([after, empty[:-1]]))))
+
+    def follow(self, lines: pa.RecordBatch) -> None:
+        """Keep what the next line may belong together with: the last one of some lines, and those that have begun."""
+        for row in lines.to_pylist():
+            self.partial.add(unwrap(row["value"], self.layout), Part(row["at"], row["length"], row["value"]))
+        self.previous = lines["value"][-1].as_py()
+        self.after_empty = not self.previous.strip()
+
+    def read(self, lines: pa.RecordBatch, numbers: Sequence[int], found: Found) -> list[dict[str, Any]]:
+        """Read the next lines, those with these numbers by the full parser; return the requests that it has read."""
+        of_lines = self._read_others(lines, numbers)
+        found.seen += of_lines.seen
+        found.quarantined += self.quarantine.add(of_lines.quarantined)
+        if lines.num_rows:
+            self.count += lines.num_rows
+            self.previous = lines["value"][-1].as_py()
+        return of_lines.seen
+
+    def give_up(self, rest: Unreadable, found: Found) -> None:
+        """Put the rest of the file into quarantine, as one line."""
+        found.quarantined += self.quarantine.add([self._row(rest.at, rest.reason, rest.why, whole=False)])
+        self.count += 1
+
+    def end(self, found: Found, *, goes_on: bool) -> None:
+        """Give up the lines of which the end did not come, and add what is left to say of the file, and its counts."""
+        lost = Found()
+        for begun in () if goes_on else self.partial.without_end():
+            self._lost(begun, CUT, lost)
+        found.quarantined += self.quarantine.add(lost.quarantined) + self.quarantine.end()
+        counts = {
+            "path": self.file.path,
+            "uri": self.file.uri,
+            "broker": self.file.broker,
+            "size": self.file.size,
+            "read": self.count - self.again,
+            "rows": self.count - self.quarantine.count,
+            "quarantined": self.quarantine.count - self.again,
+            "content": self.file.content,
+            "text_log": self.text_log,
+        }
+        found.files.append(counts)
+
+    def _read_others(self, lines: pa.RecordBatch, numbers: Sequence[int]) -> Found:
+        """Read the lines with these numbers, which the fast path has left."""
+        found, values, layout = Found(), lines["value"], self.layout
+        for number in numbers:
+            line, at, length = (column[number].as_py() for column in lines.columns)  # one at a time: they may be long
+            part = Part(at, length, line)
+            unwrapped = unwrap(line[:_HEAD] if length > LONGEST else line, layout)
+            self.text_log = self.text_log or is_of_text_log(unwrapped.text)
+            if length > LONGEST:
+                self._lost(Joined(unwrapped, (part,)), TOO_LONG, found)
+                continue
+            whole, lost = self.partial.add(unwrapped, part) if self.file.broker else (Joined(unwrapped), None)
+            if lost:
+                self._lost(lost, CUT, found)
+            match _understand(whole.line, partial(self._before, values, number)) if whole else None:
+                case LoggedRequest() | Refusal() | None if self.file.broker is None:
+                    found.quarantined.append(self._quarantined(part, UNKNOWN_BROKER))
+                case LoggedRequest() as request:
+                    in_text = whole.line.text if whole and self.kept is not KeptLines.NONE else ""
+                    of_line = {"outcome": COMPLETED, "connection": connection_in(in_text)}
+                    found.seen.append(asdict(request) | of_line | self._place(number))
+                case Refusal() as refusal:
+                    found.seen.append(refusal._asdict() | {"outcome": REFUSED} | self._place(number))
+                case str() as reason if whole:
+                    self._lost(Joined(whole.line, (*whole.parts, part)), reason, found)
+        return found
+
+    def _place(self, number: int) -> dict[str, Any]:
+        return {"broker": self.file.broker, "line": number}
+
+    def _before(self, values: pa.StringArray, number: int) -> str:
+        return str(values[number - 1].as_py()) if number else self.previous
+
+    def _lost(self, line: Joined, reason: str, found: Found) -> None:
+        """Put a line into quarantine, with its parts, and keep what its head says."""
+        first, *others = line.parts
+        head = read_head(line.line) if reason in {CUT, TOO_LONG} else None
+        found.quarantined.append(self._quarantined(first, reason, whole=not others) | (head._asdict() if head else {}))
+        found.quarantined += [self._quarantined(part, PART, whole=False) for part in others]
+
+    def _quarantined(self, part: Part, reason: str, *, whole: bool = True) -> dict[str, Any]:
+        kept = len(part.raw) <= RAW_LENGTH and part.length <= LONGEST
+        return self._row(part.at, reason, part.raw[:RAW_LENGTH], whole=whole and kept)
+
+    def _row(self, at: int, reason: str, raw: str, *, whole: bool) -> dict[str, Any]:
+        return {
+            "path": self.file.path,
+            "uri": self.file.uri,
+            "broker": self.file.broker,
+            "time_zone": self.file.times.time_zone,
+            "layout": self.file.times.layout,
+            "not_after": self.file.not_after,
+            "at": at,
+            "reason": reason,
+            "raw": raw,
+            "whole": whole,
+            "parser": PARSER,
+        }
+
+
+def _understand(line: Unwrapped, previous: Callable[[], str]) -> LoggedRequest | Refusal | str | None:
+    """Return what a line says, the reason why it is for the quarantine, or None for a line of a refusal."""
+    found = read_unwrapped(line)
+    if found != NO_REQUEST:
+        return found
+    before: Unwrapped | None = None
+    understood: Refusal | str | None = NO_REQUEST
+    for one in lines_of_text(line):
+        if is_header(one.text):
+            before, understood = one, None
+        elif is_reason(one.text):
+            before = before or unwrap(previous(), line.layout)
+            if (refusal := refusal_of(one.text, before)) is not None:
+                return refusal
+            # Where a file or a micro-batch begins with a reason, the line before it with the time is not here.
+            understood = None if repeats_refusal(one.text, before.text) else CUT
+    return understood
+
+
+def are_empty(texts: pa.StringArray) -> pa.BooleanArray:
+    """Return which lines have nothing but white space."""
+    return pc.or_(pc.utf8_is_space(texts), pc.equal(pc.binary_length(texts), 0))

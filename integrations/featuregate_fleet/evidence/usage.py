@@ -1,0 +1,80 @@
+"""Counts requests that were read, of one or several files: rows of ``api_usage``. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from featuregate_fleet.evidence.columns import PARSED_USAGE, parsed_rows
+from featuregate_fleet.evidence.lines.fast_path import FIELDS
+from featuregate_fleet.evidence.sums import summed
+from featuregate_fleet.evidence.wall_times import placed, to_utc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from featuregate_fleet.evidence.lines.fast_path import FastLines
+
+COMPLETED: Final = "completed"
+REFUSED: Final = "refused"
+_SEEN: Final = pa.struct([("broker", pa.string()), *FIELDS, ("outcome", pa.string()), ("in_utc", pa.bool_())])
+_OF_LINE: Final = ("client_id", "client_host")
+
+
+def usage_of(
+    fast: FastLines, brokers: Sequence[tuple[str, int]], others: Sequence[dict[str, Any]], time_zone: str
+) -> Iterator[pa.RecordBatch]:
+    """Count requests whose times are in one zone; yield rows of `PARSED`.
+
+    Parameters
+    ----------
+    brokers
+        Those that logged the lines of the fast path, in order, each with its number of lines.
+    others
+        The requests and refusals that the full parser has read, each with its broker.
+    """
+    if pc.any(fast.read).as_py():
+        yield parsed_rows("api_usage", _counted(fast, brokers, time_zone))
+    if others:
+        table = pa.Table.from_struct_array(pa.array(others, _SEEN))
+        times = placed(table["time"], table["in_utc"], time_zone)
+        columns = {
+            "hour": pc.floor_temporal(times, unit="hour"),
+            "count": pa.repeat(pa.scalar(1, pa.int64()), len(table)),
+            "first_seen": times,
+            "last_seen": times,
+        }
+        for name, column in columns.items():
+            table = table.append_column(name, column)
+        yield parsed_rows("api_usage", summed(table))
+
+
+def _counted(fast: FastLines, brokers: Sequence[tuple[str, int]], time_zone: str) -> pa.StructArray:
+    """Count the lines of the fast path by the numbers of their texts, which is faster than by the texts."""
+    names = pa.array(sorted({broker for broker, _ in brokers}))
+    numbers = {name: pa.scalar(number) for number, name in enumerate(names.to_pylist())}
+    of_broker = pa.concat_arrays([pa.repeat(numbers[broker], count) for broker, count in brokers])
+    lines = pa.table({"broker": of_broker, "api": fast.api.index, "client": fast.client.index})
+    for name in _OF_LINE:
+        lines = lines.append_column(name, getattr(fast, name))
+    lines = lines.append_column("time", to_utc(pa.chunked_array([fast.time]), time_zone))
+    lines = lines.append_column("hour", pc.floor_temporal(lines["time"], unit="hour")).filter(fast.read)
+    counts = [("time", "count"), ("time", "min"), ("time", "max")]
+    # A task has one core.
+    by_texts = lines.group_by(["broker", "api", "client", *_OF_LINE, "hour"], use_threads=False)
+    counted = by_texts.aggregate(counts).combine_chunks().to_batches()[0]
+    columns = {
+        "broker": names.take(counted["broker"]),
+        "hour": counted["hour"],
+        "outcome": pa.repeat(pa.scalar(COMPLETED), len(counted)),
+        **{name: counted[name] for name in _OF_LINE},
+        "count": counted["time_count"],
+        "first_seen": counted["time_min"],
+        "last_seen": counted["time_max"],
+        "text_log": pa.nulls(len(counted), pa.bool_()),
+    }
+    for texts, numbers_of in ((fast.api, counted["api"]), (fast.client, counted["client"])):
+        columns |= {name: texts.of(name, numbers_of) for name in texts.values.type.names}
+    return pa.StructArray.from_arrays([columns[name] for name in PARSED_USAGE.names], fields=list(PARSED_USAGE))

@@ -1,0 +1,123 @@
+"""Small files are parsed together, and say what each of them says alone."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pa = pytest.importorskip("pyarrow")
+
+from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
+
+from featuregate_fleet.evidence.lines.log_lines import KeptLines  # noqa: E402 - likewise
+from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, log_file  # noqa: E402 - likewise
+from featuregate_fleet.evidence.sums import summed  # noqa: E402 - likewise
+from featuregate_fleet.files.parsing import aggregate, parse_pieces  # noqa: E402 - likewise
+from featuregate_fleet.files.pieces import Piece  # noqa: E402 - likewise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+HEADER = "Closing socket for 10.0.0.1:9092-10.0.0.7:48912-8 because of error (kafka.network.Processor)"
+EXCEPTION = "org.apache.kafka.common.errors.InvalidRequestException"
+GOOD = line_of(document())
+TEXT = (
+    "[2020-01-02 03:04:05,678] DEBUG Completed request:RequestHeader(apiKey=METADATA, apiVersion=1, clientId=old, "
+    "correlationId=3) -- {topics=[]},response:{} from connection 10.0.0.1:9092-10.0.0.7:48912-8;totalTime:1.2,"
+    "requestQueueTime:0.1,localTime:1.0,remoteTime:0.0,throttleTime:0.1,responseQueueTime:0.1,sendTime:0.1,"
+    "securityProtocol:PLAINTEXT,principal:User:old,listener:PLAINTEXT (kafka.request.logger)"
+)
+CRI = "2026-11-22T21:08:39.958123456Z stdout"
+LINES = [
+    GOOD,
+    line_of(document(clientId="billing", softwareName="unknown"), head="[2026-10-25 02:30:00,000] DEBUG"),
+    line_of(document(clientId='a"b'), head="2026-03-29T02:30:00,000 INFO"),
+    line_of(document(isForwarded=True), head="2026-02-30T21:08:39,958 DEBUG"),
+    line_of(document(), head="[11-22 21:08:39,958] DEBUG"),
+    f"[2026-11-22 21:08:17,583] ERROR {HEADER}",
+    f"{EXCEPTION}: Received request api key METADATA with version 99 which is not enabled",
+    f"{CRI} F {GOOD}",
+    f"{CRI} P {GOOD[:200]}",
+    f"{CRI} F {GOOD[200:]}",
+    TEXT,
+    GOOD[:240],
+    "garbage",
+    "caf\u00e9",
+    "",
+    " ",
+]
+TIMES = {
+    **IN_UTC,
+    "2": LogTimes("Europe/Berlin"),
+    "3": LogTimes("UTC", "%Y-%d-%m %H:%M:%S"),
+    "4": LogTimes("Europe/Berlin", "%m-%d %H:%M:%S"),
+}
+
+
+class Made(NamedTuple):
+    """A file of a log."""
+
+    folder: str
+    lines: list[str]
+    end: bytes
+    kind: str
+    lost: int
+    """Bytes at its end."""
+
+    def write(self, logs: Path, number: int) -> Piece:
+        """Write the file, and return it as one piece."""
+        path = logs / self.folder / f"{number}{'.gz' if self.kind == 'gzip' else ''}"
+        path.parent.mkdir(exist_ok=True)
+        text = "\n".join(self.lines).encode() + self.end
+        text = {"gzip": gzip.compress, "counts": lambda text: aggregate(text, LogTimes())}.get(self.kind, bytes)(text)
+        path.write_bytes(text[: max(0, len(text) - self.lost)])
+        size = len(text) if self.kind == "cut" else path.stat().st_size
+        piece = Piece(log_file(str(logs), path.as_uri(), size, TIMES))
+        return piece._replace(end=size) if self.kind in {"cut", "plain"} else piece
+
+
+FILES = st.builds(
+    Made,
+    st.sampled_from(["1", "1", "2", "3", "4", "5", "old"]),
+    st.lists(st.sampled_from(LINES), max_size=6),
+    st.sampled_from([b"\n", b"", b"\xff\r\n", b"\n\n"]),
+    st.sampled_from(["plain", "plain", "gzip", "cut", "counts"]),
+    st.sampled_from([0, 0, 1, 30]),
+)
+
+
+def added_up(parsed: Sequence[Any]) -> dict[str, Counter[str]]:
+    """Return the rows of each table; those of usage are added up."""
+    tables: dict[str, Counter[str]] = {}
+    for name in ("api_usage", "quarantine", "evidence_files", "log_lines"):
+        parts = [batch[name].drop_null() for batch in parsed]
+        rows = pa.Table.from_struct_array(pa.chunked_array(parts)) if parts else pa.table({})
+        found = summed(rows).to_pylist() if name == "api_usage" and len(rows) else rows.to_pylist()
+        tables[name] = Counter(map(repr, found))
+    return tables
+
+
+@given(st.lists(FILES, max_size=8), st.sampled_from(list(KeptLines)))
+def test_files_that_are_parsed_together_say_what_each_says_alone(
+    tmp_path_factory: pytest.TempPathFactory, made: list[Made], kept: KeptLines
+):
+    """Whatever they hold, whoever wrote them, in whatever zone and layout, compressed, damaged, empty or counts."""
+    logs = tmp_path_factory.mktemp("logs")
+    pieces = [file.write(logs, number) for number, file in enumerate(made)]
+    numbers = [pa.RecordBatch.from_pydict({"number": [number]}) for number in range(len(pieces))]
+    alone = [batch for number in numbers for batch in parse_pieces([number], pieces=pieces, kept=kept)]
+    together = list(parse_pieces(numbers, pieces=pieces, kept=kept))
+    assert added_up(together) == added_up(alone)
+
+
+def test_small_files_of_a_broker_are_sent_on_together(tmp_path: Path):
+    """Each batch is a message to the JVM, and costs more than some lines."""
+    pieces = [Made("1", [GOOD, TEXT, "garbage"], b"\n", "plain", 0).write(tmp_path, number) for number in range(100)]
+    numbers = [pa.RecordBatch.from_pydict({"number": range(len(pieces))})]
+    assert len(list(parse_pieces(numbers, pieces=pieces))) == 3
