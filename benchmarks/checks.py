@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from measuring import Row, Section, at_least, at_most, loop, take_turns
 from openfeature.api import get_client, set_provider
@@ -15,9 +16,6 @@ from featuregate.gating.gates import Gate
 from featuregate.gating.store import Store
 from featuregate.view.answers import ApiRange, BrokerAnswer
 from featuregate.view.merging import merge
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 REQUIREMENT = "TxnOffsetCommit>=3"
 

@@ -7,9 +7,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from importing import ENVIRONMENT, process, row
 from live import AS_THE_SCRIPT, KAFKA, LOGGING, TOOL
@@ -19,9 +19,6 @@ from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.jars import jars_of
 from featuregate.testing.local_kafka.java import find_java
 from featuregate.testing.local_kafka.releases import recipe_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 COMMANDS = (
     "describe",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
@@ -21,10 +21,6 @@ from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
 from featuregate.testing import LocalKafka
 from featuregate_fleet.stream.coordinator_topics import decoded
 from featuregate_fleet.stream.session import SETTINGS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 
 COMMITS = 600_000
 KEYS = 50_000

@@ -8,11 +8,8 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BOOTSTRAP = 3
 """So many addresses stand in the client's configuration, as apps have it."""

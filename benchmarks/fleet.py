@@ -11,9 +11,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pyspark
@@ -29,9 +29,6 @@ from featuregate.jars.spark import delta_lake
 from featuregate_fleet.stream.request_logs import drain
 from featuregate_fleet.stream.session import SETTINGS
 from featuregate_fleet.tables.folder import Tables
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 SIZES = tuple(int(size) for size in os.environ.get("FLEET_LINES", "1000000,10000000").split(","))
 """Lines. All contestants read the first size on each number of cores; two of them read the others on all cores."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from switching import Meter, Options
 
 SECONDS = 30.0

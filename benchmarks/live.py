@@ -7,10 +7,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 from importing import ENVIRONMENT
@@ -22,9 +23,6 @@ from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.jars import jars_of
 from featuregate.testing.local_kafka.java import find_java
 from featuregate.testing.local_kafka.releases import recipe_for
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
 
 KAFKA = "4.2.0"
 TOOL = "org.apache.kafka.tools.FeatureCommand"

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 SECONDS = 60.0
 

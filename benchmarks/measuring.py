@@ -11,11 +11,9 @@ import statistics
 import sys
 import time
 import timeit
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 LOOP_SECONDS = 0.01
 """How long one round of a loop takes, about."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import handwritten
@@ -13,8 +14,6 @@ from featuregate_confluent.events import SwitchEvent, TransactionCommitted
 from featuregate_confluent.processor import ExactlyOnceProcessor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from confluent_kafka import Message
 
     from featuregate_confluent.records import RecordLike

@@ -7,21 +7,18 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from switching import QUIET, Options, Turn
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 SECONDS = 60.0
 """No answer takes that long; a machine that is busy with something else must not end a run."""

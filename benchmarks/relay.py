@@ -8,10 +8,10 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import requests
 import trustme
@@ -21,10 +21,6 @@ from relay_load import broker_requests
 from relay_load.clients import Connections, ask, get
 from relay_load.flags import FAST_FEATURE, of_ofrep, peers
 from relay_load.processes import HERE, Server, raise_file_limit, running
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
 
 REQUESTS = 10_000
 """Of one round."""

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from measuring import Growth, Row, Section, lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 DOCS = Path(__file__).parents[1] / "docs"
 HEADER = ("what", "featuregate", "peer", "score", "bar", "met")

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 CAPTURES = Path(__file__).parents[1] / "tests/data/request_logs"
 RELEASES = ("3.9.2", "4.2.0")

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import checks
 import commands
@@ -26,9 +27,6 @@ import switch
 from machine import facts, load
 from measuring import Section, announce
 from report import show, write
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 class Benchmark(NamedTuple):

@@ -7,6 +7,7 @@ import gc
 import pickle
 import time
 import tracemalloc
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -19,8 +20,6 @@ from featuregate.config import Settings
 from featuregate.sources.brokers import BrokerSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from featuregate.sources.source import BrokerAnswers
 
 BROKERS = (1, 3, 10, 30, 100, 300, 1000)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from measuring import Sample, Section, each, take_turns
 
 from featuregate.testing.simulator import CatchUp, KRaft, Lag, Roll, Script, Tick, apply, upgrade, view_of
 from featuregate.testing.simulator import run as run_script
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROUNDS, BROKERS = 100, 1000
 """A thousand events: each round rolls a cluster, lets a broker lag, raises a level, and lets time pass."""

@@ -6,9 +6,9 @@ import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pyspark
@@ -26,10 +26,6 @@ from featuregate.jars.spark import spark_connector
 from featuregate.testing import LocalKafka
 from featuregate_spark import FeatureSession, KafkaFeatures
 from featuregate_spark.events import Pinned
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
 
 ROWS = 200_000
 VALUE = 100

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import argparse
 import uuid
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from live import KAFKA
 from measuring import Growth, Line, Row, Sample, Section, Table, announce, as_fast_as, beside, number, progress
@@ -20,9 +21,6 @@ from switching import LOOPS, MODELS, QUIET, Options, Turn
 from takeover import takeovers
 
 from featuregate.testing import LocalKafka
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PARTITIONS = (1, 8, 64)
 OUTPUTS = 8

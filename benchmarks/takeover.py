@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from measuring import Row, Sample, announce, progress
 from members import Feed, Process, topics
 from switching import LOOPS, QUIET, Options
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SESSION = 6.0
 """Seconds without a heartbeat after which a member is gone: the least that brokers allow by default."""

@@ -10,11 +10,12 @@ import dataclasses
 import importlib
 import inspect
 import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial, reduce
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from featuregate.catalog.apis import api_name
 from featuregate.catalog.clients import (
@@ -37,10 +38,6 @@ from featuregate.requirements.grammar import FORMS
 from featuregate.wire.schema import Scalar, Tag, Versions
 from featuregate_fleet.readiness.known_checks import CHECKS
 from featuregate_librdkafka.error_actions import BY_FLAG, BY_NAME, ErrorAction
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
 
 VALUES = (
     OffsetCommitValue,

@@ -6,6 +6,7 @@ The picture has its own background and two sets of colours, for light and for da
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,8 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from demo_timeline import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from demo_tally import Count
 
 WIDTH, LEFT, RIGHT = 1080, 150, 24

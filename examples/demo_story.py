@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,8 +11,6 @@ from demo_apps import Group, Instance, wait_for
 from demo_brokers import Brokers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from demo_timeline import Timeline
     from demo_traffic import Load, Loop
 

@@ -21,18 +21,14 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException, Message, Producer
 
 from featuregate import Discoverer, FeatureGateError
 from featuregate_confluent import DeadLetter, ExactlyOnceProcessor, Record, each_message
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 STATUS_SECONDS = 0.25
 FIRST_ANSWER_SECONDS = 15.0

@@ -12,11 +12,11 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -32,10 +32,6 @@ from rich.table import Table
 
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.processes import ProcessGroup
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
 
 log = logging.getLogger("demo")
 HERE = Path(__file__).parent

@@ -14,11 +14,12 @@ import re
 import shlex
 import shutil
 import sys
+from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from confluent_kafka import Producer
 from demo_apps import wait_for
@@ -27,9 +28,6 @@ from rich.table import Table
 
 from featuregate.cli import main as featuregate
 from featuregate.testing import LocalKafka
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 REPORT = Path("build/demo/fleet.html")
 OLD, NEW, TARGET = "3.9.2", "4.2.0", "4.2"

@@ -15,14 +15,12 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 SECONDS = 30.0
 """What one call to the cluster may take."""

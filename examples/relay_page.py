@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import argparse
 import threading
+from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import featuregate as fg
 from featuregate.testing import FakeCluster, LocalKafka
 from featuregate_relay.server import PolledCluster, bind, serve
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 BEFORE, AFTER = "3.9", "4.2"
 LEVELS = {"metadata.version": 29, "group.version": 1, "transaction.version": 2}

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from demo_apps import wait_for
 from demo_picture import Key, Lane, Panel, Picture, draw
@@ -28,9 +28,6 @@ from spark_demo_story import BOUND, Story
 
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.topics import create_topics
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 GUARDED, PLAIN = "featuregate's sink", "Spark's own sink"
 SINKS = {GUARDED: "featuregate", PLAIN: "spark"}

@@ -8,8 +8,9 @@ import re
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import pyspark
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -18,9 +19,6 @@ from demo_apps import log
 from featuregate.jars.spark import spark_connector
 from featuregate.testing.local_kafka.java import find_java
 from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 JOB = Path(__file__).parent / "spark_job" / "orders.py"
 LOOK_SECONDS = 0.005

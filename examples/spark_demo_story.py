@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,8 +13,6 @@ from demo_brokers import Brokers
 from featuregate.cli import main as featuregate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from demo_timeline import Timeline
     from demo_traffic import Load, Loop
     from spark_demo_jobs import Job

@@ -6,7 +6,8 @@ Run it: ``python examples/work_queue.py localhost:9092 work``
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from confluent_kafka import Consumer, Message, ShareConsumer
 from confluent_kafka.admin import (
@@ -18,9 +19,6 @@ from confluent_kafka.admin import (
 )
 
 import featuregate as fg
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SECONDS = 10.0
 

@@ -6,6 +6,7 @@ import socket
 import ssl
 import threading
 import weakref
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,8 +14,6 @@ import requests
 from requests.adapters import HTTPAdapter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from urllib3 import PoolManager
 
 _IDEMPOTENT: Final = {"GET", "HEAD", "OPTIONS"}

@@ -8,13 +8,11 @@ configuration)".
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from featuregate.catalog import API_NAMES, api_key, api_name, close_to
 from featuregate.errors import ConfigError, UnknownApi
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _NEWEST: Final = 2**15 - 1
 """Of versions; a protocol's versions and API keys are INT16."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -11,8 +12,6 @@ from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Release
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from featuregate import Decision, View
 
 LEVEL: Final = "level."

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from featuregate.budgets import LONGEST_TEXT, MOST_NAMED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def printable(text: str) -> str:

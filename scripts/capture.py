@@ -16,6 +16,7 @@ import socket
 import struct
 import sys
 import textwrap
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,8 +31,6 @@ from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from featuregate.testing.local_kafka.nodes import NodeInfo
     from featuregate.wire.message import Request
 

@@ -16,17 +16,15 @@ import subprocess
 import sys
 import tempfile
 from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Iterator
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, Key, Value
 from featuregate.testing.local_kafka.jars import jars_of
 from featuregate.testing.local_kafka.releases import recipe_for
 from featuregate.wire.schema import ZERO_UUID, Scalar, Tag, Versions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FOLDER = Path(__file__).parent.parent / "tests" / "data" / "records"
 PACKAGES = {CONSUMER_OFFSETS: "group", TRANSACTION_STATE: "transaction", SHARE_GROUP_STATE: "share"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +23,6 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from kerberos_realm import NAME, realm, why_no_kerberos
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from types import TracebackType
 
     from client_offers import Offer

@@ -8,17 +8,14 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from client_brokers import MECHANISMS
 
 from featuregate.jars.maven import Download, fetched, verified_resolver
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 UV = Path(sys.executable).parent / "uv"
 PROGRAMS = Path(__file__).parent / "client_programs"

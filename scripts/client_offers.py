@@ -6,14 +6,12 @@ rare calls, such as a commit or an admin call, get a real answer, too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from featuregate.wire.api_versions import ApiVersionsResponse
 from featuregate.wire.frames import read_correlation_id, write_response
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CORRELATION_ID: Final = 4
 """Bytes: the whole header of a response to ApiVersions."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from client_offers import Offer, offered
 
@@ -14,9 +14,6 @@ from featuregate.catalog import API_NAMES
 from featuregate.testing.fakes.listener import LoopThread
 from featuregate.wire.api_versions import ApiVersionsRequest
 from featuregate.wire.frames import FrameReader, frame, read_correlation_id, read_request_header
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 APIS = {ApiVersionsRequest.API_KEY: ApiVersionsRequest}
 HEADER = struct.Struct(">hhih")

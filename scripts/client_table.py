@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from client_offers import OFFERS
@@ -13,7 +14,6 @@ from featuregate.catalog import captured_as
 from featuregate.catalog.clients import inherited
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from client_brokers import RecordedBroker

@@ -21,17 +21,15 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import client_table
 from client_brokers import MECHANISMS, RecordedBroker
 from client_installers import CLIENTS, REPRESENTATIVES, Installed, install
 from client_offers import OFFERS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 TABLE = Path(__file__).parent.parent / "featuregate" / "catalog" / "data" / "clients.json"
 BROKERS = ("2.8.2", "3.9.2", "4.0.0", "4.2.0", "4.4.0")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +15,6 @@ from typing import TYPE_CHECKING
 from importlinter import Contract, ContractCheck, fields, output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from grimp import ImportGraph
 
 SAYS_SO = re.compile(r"\bPure\b(?=[.:;,])")

@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,6 @@ from featuregate.polling.schedule import next_delay
 from featuregate.testing import FakeCluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from featuregate.sources.source import Source
 
 BROKERS = 3

@@ -7,6 +7,7 @@ import resource
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,6 @@ import requests
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterator
 
 HERE = Path(__file__).parent
 BOUND = 120.0

@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,8 +29,6 @@ from featuregate_relay.access.certificates import Certificates
 from featuregate_relay.server import PolledCluster, serve
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
     from starlette.requests import Request
 
 EPOCH_SECONDS = 0.5

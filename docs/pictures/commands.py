@@ -9,17 +9,15 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from rich.console import Console
 from rich.text import Text
 
 from featuregate.testing import FakeCluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 COLUMNS, ROWS = 88, 24
 FOLDER = Path(__file__).parent

@@ -6,8 +6,8 @@ Run it: ``KAFKA=localhost:9092 uvicorn fastapi_app:app --app-dir examples/health
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from prometheus_client import REGISTRY, make_asgi_app
@@ -15,9 +15,6 @@ from prometheus_client import REGISTRY, make_asgi_app
 import featuregate as fg
 from featuregate.health import asgi_app
 from featuregate_metrics.prometheus import FeatureCollector
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 features = fg.Discoverer(os.environ.get("KAFKA", "localhost:9092"), interval=60)
 REGISTRY.register(FeatureCollector(features))

@@ -6,16 +6,13 @@ spark-submit --py-files featuregate.zip guarded_functions.py --bootstrap localho
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pandas as pd
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
 from featuregate_spark import FeatureSession
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def old_path(number: int) -> str:

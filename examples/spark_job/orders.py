@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,8 +17,6 @@ from pyspark.sql.functions import col, udf
 from featuregate_spark import FeatureSession, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql.streaming import StreamingQuery
 
 

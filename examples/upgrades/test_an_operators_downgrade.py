@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import featuregate as fg
 from featuregate.testing.simulator import KRaft, Lag, Roll, Tick, downgrade, upgrade
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from featuregate.testing.plugin import MakeSimulatedCluster

@@ -11,8 +11,9 @@ KIP-1022.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from featuregate.admin.update_rules import NodeLevels, RequestedUpdate, RuleProblem
 from featuregate.catalog import (
@@ -24,10 +25,6 @@ from featuregate.catalog import (
     level_name,
     metadata_levels,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 CONTROLLERS_REGISTER_FROM: Final = 15
 """``metadata.version`` 3.7-IV0 (KIP-919): from there on controllers register what they support."""

@@ -7,6 +7,7 @@ configuration after a restart.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,6 @@ from featuregate.kafka_errors import NONE, broker_error
 from featuregate.printable import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from featuregate.net.probe import BrokerList

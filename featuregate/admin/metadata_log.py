@@ -7,10 +7,8 @@ time, and for no change of a level. So do plans and the readiness of a fleet go 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Final
 
 WHAT_TO_DO: Final = (
     "wait until every node has written a snapshot since then (__cluster_metadata-0/*.checkpoint; by "

@@ -7,6 +7,7 @@ is from real nodes of each release (``api_ranges.json``).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import (
@@ -19,8 +20,6 @@ from featuregate.catalog import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from featuregate.admin.updates import Update
 
 

@@ -5,14 +5,13 @@ Pure: it does no I/O and reads no clock.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from featuregate.kafka_errors import may_be_done
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate.admin.updates import Update
     from featuregate.errors import BrokerError
     from featuregate.view.answers import BrokerAnswer

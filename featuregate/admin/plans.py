@@ -6,6 +6,7 @@ controller itself, and needs ALTER on the cluster.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,8 +20,6 @@ from featuregate.gating.decisions import evaluate
 from featuregate.requirements import ConfigHas, Requirement, conditions_in, features_in, parse, presets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from featuregate.admin.registrations import Quorum
     from featuregate.gating.latches import LatchState
     from featuregate.view.cluster_view import View

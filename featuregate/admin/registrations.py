@@ -10,12 +10,11 @@ KIP-919, KIP-1312.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from featuregate.admin.kraft_rules import ReleaseNumber
     from featuregate.view.answers import BrokerAnswer
 

@@ -5,10 +5,8 @@ Controllers of both kinds go by these: :mod:`featuregate.admin.kraft_rules`, :mo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
 
 class RequestedUpdate(NamedTuple):

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -21,8 +22,6 @@ from featuregate.catalog import (
 from featuregate.errors import InvalidUpdate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from featuregate.view.cluster_view import View
 
 UpgradeType = Literal["upgrade", "safe_downgrade", "unsafe_downgrade"]

@@ -9,14 +9,11 @@ UpdateFeatures v0, whose flag allows a downgrade.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from featuregate.admin.update_rules import NodeLevels, RequestedUpdate, RuleProblem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 _CANNOT: Final = "Could not apply finalized feature update because"
 _NEVER: Final = (0, -1)

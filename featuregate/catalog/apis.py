@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from featuregate.catalog.api_names import API_NAMES, FORMER_API_NAMES
 from featuregate.errors import UnknownApi
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 
 def api_name(key: int) -> str:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from featuregate.catalog.load import load
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 LIBRDKAFKA: Final = "librdkafka"
 _BUNDLED: Final = re.compile(r"(?:^|-)(?:lib)?rdkafka-v?(\d[\w.]*)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from featuregate.cli.arguments.commands import COMMANDS
@@ -31,7 +32,6 @@ from featuregate.errors import (
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:

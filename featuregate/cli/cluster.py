@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from featuregate.blocking import run_blocking
@@ -15,8 +16,6 @@ from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.polling.discovery import DISCOVER_SECONDS, discover
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from featuregate.excluded_apis import ExcludedApis
     from featuregate.view.cluster_view import View
 

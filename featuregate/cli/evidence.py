@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.cluster import discover_view
@@ -11,7 +12,6 @@ from featuregate.printable import printable
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
 
     from featuregate.admin.updates import Update
     from featuregate.cli.plugin_protocols import EvidenceVerdict

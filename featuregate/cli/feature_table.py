@@ -6,13 +6,12 @@ Source: ``FeatureCommand.handleDescribe`` of Apache Kafka 4.3.1 and of 4.2.0
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import METADATA_VERSION, level_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from featuregate.view.cluster_view import View
 
 FIRST_NAMED_METADATA_VERSION: Final = 7

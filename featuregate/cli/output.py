@@ -7,12 +7,10 @@ import os
 import re
 import select
 import sys
-from typing import TYPE_CHECKING, Final, TextIO
+from collections.abc import Sequence
+from typing import Final, TextIO
 
 from featuregate.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PROGRAM: Final = "featuregate"
 OUTPUT_ERRORS: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})

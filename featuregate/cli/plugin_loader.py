@@ -5,6 +5,7 @@ Nothing is loaded for a built-in command, unless it is asked for evidence or for
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Final
@@ -13,8 +14,6 @@ from featuregate.cli.exit_codes import USAGE, CommandError
 from featuregate.cli.output import print_message
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
     from featuregate.cli.plugin_protocols import Announcer, Diagnosis, EvidenceCheck, Plugin
 
 GROUP: Final = "featuregate.commands"

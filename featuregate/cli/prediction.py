@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from featuregate.admin.plans import Plan, UnreadLatch, plan
@@ -13,7 +14,6 @@ from featuregate.errors import ConfigError, FeatureGateError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
 
     from featuregate.admin.registrations import Quorum
     from featuregate.cli.commands.change import ChangeRequest

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from featuregate.catalog.clients import client_rows
 from featuregate.clients.fit import Client
 from featuregate.clients.neighbours import neighbours
 from featuregate.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 PYTHON: Final = ("confluent-kafka", "kafka-python", "aiokafka", "pyspark")
 """The packages of PyPI that are clients of Kafka, or bring one."""

@@ -6,6 +6,7 @@ any other case it is unknown.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -16,8 +17,6 @@ from featuregate.clients.neighbours import neighbours
 from featuregate.clients.pins import lowest_pin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from featuregate.requirements.presets import Preset
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from featuregate.clients.declared import PYTHON, python_packages
@@ -12,8 +13,6 @@ from featuregate.clients.releases import releases_of
 from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from featuregate.requirements.presets import Preset
     from featuregate.view.cluster_view import View
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from featuregate.catalog.clients import ClientRow, version_numbers
 from featuregate.catalog.releases import release_of
 from featuregate.clients.neighbours import neighbours
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 def lowest_pin(rows: Sequence[ClientRow], release: str) -> str | None:

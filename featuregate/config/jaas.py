@@ -8,12 +8,10 @@ It reads fewer values without quotes than this parser: only those of letters, di
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 from featuregate.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 KERBEROS_MODULE: Final = "Krb5LoginModule"
 _FLAGS: Final = ("required", "requisite", "sufficient", "optional")

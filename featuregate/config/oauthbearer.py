@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,6 @@ from featuregate.errors import ConfigError
 from featuregate.files import local_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from featuregate.config.jaas import Login
     from featuregate.config.properties import Properties
 

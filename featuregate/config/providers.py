@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 from featuregate.config.properties_file import read_properties
 from featuregate.config.secrets import is_path
 from featuregate.errors import ConfigError
 from featuregate.files import read_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _PROVIDERS: Final = "config.providers"
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -15,7 +16,6 @@ from featuregate.roles import BrokerListSource, Role
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Mapping
 
     from featuregate.config.allowed_hosts import AllowedHosts
     from featuregate.config.sasl import Sasl

@@ -10,10 +10,8 @@ import base64
 import hashlib
 import hmac
 import textwrap
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 MAGIC: Final = b"\xfe\xed\xfe\xed"
 _VERSIONS: Final = (1, 2)

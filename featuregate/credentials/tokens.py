@@ -7,6 +7,7 @@ import base64
 import inspect
 import json
 import threading
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,8 +31,6 @@ from featuregate.json_values import JsonError, parse_json
 from featuregate.printable import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     import requests
 
     from featuregate.abortable import AbortableAdapter

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable
+from typing import ClassVar
 
 from featuregate.errors.base import FeatureGateError
 from featuregate.printable import some
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class NetError(FeatureGateError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import METADATA_VERSION, api_name, level_name, needed_for
@@ -9,8 +10,6 @@ from featuregate.gating.verdicts import RANK, GateVerdict, Reason, silence
 from featuregate.requirements import MAX_LEVEL, ApiAtLeast, ApiBetween, Condition, Release
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from featuregate.excluded_apis import ExcludedApis
     from featuregate.view.answers import ApiRange, BrokerAnswer
     from featuregate.view.cluster_view import View

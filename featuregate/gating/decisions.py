@@ -6,8 +6,9 @@ There are three verdicts, combined by Kleene's logic: of ``a & b`` the worst cou
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, assert_never
+from typing import Any, Final, NamedTuple, assert_never
 
 from featuregate.catalog import api_name
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis, excluded_apis
@@ -31,10 +32,6 @@ from featuregate.requirements import (
     kind_of,
 )
 from featuregate.view.cluster_view import View
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
 
 __all__ = [
     "BURN_IN",

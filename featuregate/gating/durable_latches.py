@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError
@@ -10,8 +11,6 @@ from featuregate.gating.latch_store import LatchStore, StartingLatchStore
 from featuregate.gating.latches import LatchState, advance, join
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from featuregate.view.cluster_view import View
 
 logger = logging.getLogger("featuregate")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,8 +12,6 @@ from featuregate.gating.latches import LatchState, Waits, decide, decide_unseen
 from featuregate.view.emulation import emulated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from featuregate.catalog import CapturedRelease
     from featuregate.gating.gates import Gate
     from featuregate.gating.verdicts import GateVerdict

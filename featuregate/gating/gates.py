@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Never, ParamSpec, Protocol, TypeVar, cast, overload
 
@@ -15,8 +16,6 @@ from featuregate.errors import GateClosed, NotPicklable
 from featuregate.gating.decisions import Decision
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from featuregate.gating.latches import Policy
     from featuregate.requirements import Requirement
 

@@ -5,13 +5,11 @@ A hold keeps a gate from opening until the hold is taken away. It never closes a
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from featuregate.catalog import close_to
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 ALL_GATES: Final = "*"
 

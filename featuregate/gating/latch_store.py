@@ -7,6 +7,7 @@ a new one with what is there. :class:`FileLatchStore` is a folder of small JSON 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -19,7 +20,6 @@ from featuregate.requirements import parse
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
     from pathlib import Path
 
 

@@ -6,6 +6,7 @@ states of several processes, restarts and machines can be joined in any order, a
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -24,8 +25,6 @@ from featuregate.gating.decisions import (
 from featuregate.requirements import Requirement, conditions_in, features_in, subject_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from featuregate.view.cluster_view import View
 
 Policy = Literal["sticky", "live"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,6 @@ from featuregate.catalog import close_to, features
 from featuregate.requirements import features_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from featuregate.gating.gates import Gate
     from featuregate.view.cluster_view import View
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from featuregate.gating.burn_in import Count, count_poll, why_waiting
@@ -10,8 +11,6 @@ from featuregate.gating.holds import NO_HOLDS, Holds
 from featuregate.gating.latches import BurnIn, LatchedGate, LatchKey, LatchState, Waits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
     from featuregate.gating.evaluator import Verdicts
     from featuregate.gating.gates import Gate
     from featuregate.gating.verdicts import GateVerdict

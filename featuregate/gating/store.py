@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,8 +30,6 @@ from featuregate.requirements import Requirement, configs_in
 from featuregate.view.changes import differences
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
     from featuregate.catalog import CapturedRelease
     from featuregate.gating.gates import Gate, Pin
     from featuregate.gating.latch_store import LatchStore

@@ -15,19 +15,17 @@ import json
 import re
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from random import SystemRandom
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from featuregate.errors import ConfigError, LatchStoreError
 from featuregate.gating.latch_store import SCHEMA_VERSION, latch_document, latch_state_from
 from featuregate.gating.latches import LatchState, join
 from featuregate.json_values import JsonError, check_schema, parse_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 T = TypeVar("T")
 

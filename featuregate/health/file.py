@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.errors import ConfigError
@@ -11,7 +12,6 @@ from featuregate.files import local_path, read_file, replace_file
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
 
     from featuregate.polling.discoverer import Discoverer
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
     from featuregate.polling.discoverer import Discoverer

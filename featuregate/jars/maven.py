@@ -12,10 +12,11 @@ import logging
 import os
 import shutil
 import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from filelock import FileLock, Timeout
@@ -23,9 +24,6 @@ from filelock import FileLock, Timeout
 from featuregate.errors import LocalKafkaError
 from featuregate.files import local_path
 from featuregate.jars.progress import ProgressLine
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 FETCH_TIMEOUT = 900.0
 """Seconds to wait for another process that downloads."""

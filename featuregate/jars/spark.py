@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import LocalKafkaError
@@ -11,7 +12,6 @@ from featuregate.jars.maven import Download, cache_folder, fetched
 from featuregate.jars.spark_lines import connector_names, delta_names, line_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 FOLDER: Final = "FEATUREGATE_JARS"

@@ -10,13 +10,12 @@ for some minutes only.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.wire.session import NEWEST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from featuregate.config import Address
 
 OLDER: Final = (3, 0)

@@ -6,6 +6,7 @@ fails here does not make the broker silent: the values are unknown, and the reas
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import FeatureGateError, NetError, RemoteWireError
@@ -14,8 +15,6 @@ from featuregate.net.connections import authenticate
 from featuregate.printable import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from featuregate.config import Settings
     from featuregate.net.connection import Connection
     from featuregate.wire.configs import DescribeConfigsResult

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from featuregate.forks import follow_forks
 from featuregate.wire.events import Disconnected, SessionEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from featuregate.wire.session import Session
 
 

@@ -6,6 +6,7 @@ The request is DescribeCluster where the node supports it (2.8 and newer, KIP-70
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -30,8 +31,6 @@ from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterReques
 from featuregate.wire.events import ExpectedNode, Negotiated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from featuregate.net.connection import Connection
     from featuregate.roles import BrokerListSource
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from featuregate.errors import ConnectionLost, NetError, TimedOut, TlsFailed
@@ -15,7 +16,6 @@ from featuregate.wire.events import Disconnected, ExpectedNode, Negotiated, Refu
 from featuregate.wire.session import NEWEST, Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import TracebackType
 
     from featuregate.config import Address, Settings

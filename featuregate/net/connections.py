@@ -7,6 +7,7 @@ answers ApiVersions on a connection that lives as it would on a new one, at a fr
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
@@ -17,8 +18,6 @@ from featuregate.net.connection import Connection
 from featuregate.net.race import race
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
     from featuregate.config import Address, Settings
     from featuregate.wire.events import ExpectedNode, Negotiated
 

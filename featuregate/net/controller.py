@@ -8,6 +8,7 @@ the caller gets `AnswerLost` and decides.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from featuregate.errors import FeatureGateError, NetError, RemoteWireError, TimedOut
@@ -15,8 +16,6 @@ from featuregate.kafka_errors import NOT_CONTROLLER, broker_error
 from featuregate.net.cluster_metadata import BrokerList, connect_to_node, fetch_broker_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from featuregate.config import Settings
     from featuregate.wire.cluster import Node
     from featuregate.wire.message import Request, Response

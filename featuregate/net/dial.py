@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import ssl
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,8 +24,6 @@ from featuregate.net.race import race
 from featuregate.net.tls_errors import explain, is_mismatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from featuregate.config import Address, Settings
     from featuregate.net.carrier import Carrier
 

@@ -6,6 +6,7 @@ A node that fails is data: a `ProbeResult` with a failure.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
@@ -28,8 +29,6 @@ from featuregate.net.shared_addresses import without_shared
 from featuregate.wire.api_versions import IDENTITY_FROM, ApiVersionsResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Mapping
-
     from featuregate.config import Address, Settings
     from featuregate.wire.cluster import Node
     from featuregate.wire.events import Negotiated

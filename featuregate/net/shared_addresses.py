@@ -7,6 +7,7 @@ not compare ids.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -16,8 +17,6 @@ from featuregate.net.cluster_metadata import BrokerList, address_of, expected_no
 from featuregate.wire.api_versions import IDENTITY_FROM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from featuregate.net.probe import ProbeResult
     from featuregate.wire.cluster import Node
 

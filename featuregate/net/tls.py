@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 import threading
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +18,6 @@ from featuregate.errors import ConfigError
 from featuregate.net.tls_errors import reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
-
     from featuregate.config import Secret
     from featuregate.config.tls import Material, Tls
 

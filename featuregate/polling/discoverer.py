@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from random import SystemRandom
@@ -28,7 +29,6 @@ from featuregate.sources.source import ConfigSource, Source
 from featuregate.view.emulation import release_to_emulate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
     from types import TracebackType
 

@@ -6,13 +6,13 @@ configurations are imported at the first call.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from featuregate.blocking import run_blocking
 from featuregate.sources.brokers import BrokerSource
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from featuregate.roles import BrokerListSource

@@ -6,6 +6,7 @@ No method does I/O. The waits block; the others return at once.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from featuregate.gating.gates import Gate, Pin
 from featuregate.requirements import Requirement, as_requirement, latch_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from featuregate.gating.decisions import Decision
     from featuregate.gating.events import MetricsHook, OnChange
     from featuregate.gating.latches import Policy

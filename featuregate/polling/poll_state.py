@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,8 +14,6 @@ from featuregate.printable import some
 from featuregate.view.answers import BrokerAnswer, unlisted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
     from featuregate.view.cluster_view import View
 
 STALE_INTERVALS: Final = 3

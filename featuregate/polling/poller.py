@@ -6,6 +6,7 @@ Features for tests take in their views here, too, without a poll.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from random import SystemRandom
@@ -17,8 +18,6 @@ from featuregate.polling.schedule import least_delay, next_delay
 from featuregate.sources.source import BrokerAnswers, ConfigSource, MergedView, NotifyingSource, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
-
     from featuregate.gating.store import Store
     from featuregate.polling.poll_state import PollState
     from featuregate.view.cluster_view import View

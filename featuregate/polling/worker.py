@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -18,7 +19,6 @@ from featuregate.sources.source import HoldingSource
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Coroutine
 
     from featuregate.polling.poller import Poller
     from featuregate.usage.reporting import Reporting

@@ -7,6 +7,7 @@ is kept as bytes, so a reader can continue with the next record, as coordinators
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -17,8 +18,6 @@ from featuregate.wire.readers import ClassicReader, FlexibleReader
 from featuregate.wire.writers import ClassicWriter, FlexibleWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from featuregate.records.key_value import Key, Value
     from featuregate.wire.schema import Structure
 

@@ -6,6 +6,7 @@ from a partition of an internal topic.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.errors import RemoteWireError
@@ -14,8 +15,6 @@ from featuregate.records.releases import CoordinatorRelease, Loss, coordinator_r
 from featuregate.records.tagged import tagged_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from featuregate.records.coordinator_topic import CoordinatorRecord, CoordinatorTopic
 
 __all__ = ["RecordLoss", "find_losses"]

@@ -10,13 +10,11 @@ Transaction coordinators skip such values from 4.3 on.
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from featuregate.catalog.load import load
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 _ONLY_CONSUMER_PROTOCOL: Final = (4, 0)
 """The first release whose only group coordinator is the one of KIP-848."""

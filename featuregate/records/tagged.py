@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from featuregate.wire.schema import Flexible, Tag
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
     from featuregate.records.key_value import Value
 
     V = TypeVar("V", bound=Value)

@@ -6,6 +6,7 @@ KIP-35 expects each client to hold "a map of feature to supported ApiVersions", 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,6 @@ from featuregate.requirements.language import And, ApiBetween, Named, Requiremen
 from featuregate.toml_values import parse_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 

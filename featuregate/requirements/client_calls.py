@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from importlib import metadata
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from featuregate.catalog.clients import ClientRow, OnBroker, client_rows, measured_clients
 from featuregate.errors import ConfigError
 from featuregate.requirements.language import And, ApiBetween, Requirement
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 CORE_STEPS: Final = ("produce", "consume", "commit", "offsets", "rebalance")
 """What every client does, sooner or later."""

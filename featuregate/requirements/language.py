@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NoReturn, assert_never
+from typing import Final, NoReturn, assert_never
 
 from featuregate.catalog import api_name, captured_releases, features, release_of
 from featuregate.errors import RequirementError
@@ -15,9 +16,6 @@ from featuregate.requirements.checks import (
     checked_name,
     checked_number,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 MAX_DEPTH: Final = 50
 """The most parentheses that the text of a requirement may nest."""

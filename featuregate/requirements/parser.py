@@ -16,16 +16,14 @@ unknown name is an error, because a misspelt feature would keep a gate closed fo
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 from featuregate.catalog import API_NAMES, METADATA_VERSION, api_key, close_to, features
 from featuregate.errors import RequirementError, UnknownApi
 from featuregate.requirements import presets
 from featuregate.requirements.handles import Api, Config, Feature
 from featuregate.requirements.language import MAX_DEPTH, And, Or, Release, Requirement
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 T = TypeVar("T")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -23,8 +24,6 @@ from featuregate.view.answers import (
 from featuregate.view.texts import with_printable_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-
     from featuregate.config import Settings
     from featuregate.net.asked_versions import AskedVersions
     from featuregate.net.connections import KeptConnections

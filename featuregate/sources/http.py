@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -16,7 +17,6 @@ from featuregate.sources.relay_connection import Identity, KnownView, RelayConne
 from featuregate.sources.source import BrokerAnswers, MergedView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from featuregate.sources.brokers import BrokerSource

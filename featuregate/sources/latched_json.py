@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from featuregate.errors import ViewJsonError
 from featuregate.gating.holds import Holds, explained_holds
 from featuregate.gating.latches import LatchKey
 from featuregate.json_values import JsonError, JsonValue, parse_json
 from featuregate.printable import shown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
 
 R = TypeVar("R")
 T = TypeVar("T")

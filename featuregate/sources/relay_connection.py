@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
@@ -26,8 +27,6 @@ from featuregate.view.cluster_view import View
 from featuregate.view.texts import with_printable_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     import requests
 
     from featuregate.config.secrets import Secret

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -11,8 +12,6 @@ from featuregate.json_values import JsonError, parse_json
 from featuregate.printable import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import requests
 
     from featuregate.view.cluster_view import View

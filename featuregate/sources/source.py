@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from featuregate.view.merging import merge
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from featuregate.gating.holds import Holds
     from featuregate.gating.latches import LatchKey
     from featuregate.roles import BrokerListSource, Role

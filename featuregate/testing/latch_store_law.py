@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import permutations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.gating.latches import BurnIn, LatchedGate, LatchState, join
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from featuregate.gating.latch_store import LatchStore
 
 CLUSTER: Final = "law-of-latch-stores"

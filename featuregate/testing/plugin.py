@@ -6,6 +6,7 @@ imports its names when they are first used.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,8 +15,6 @@ import pytest
 from featuregate import testing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from featuregate.testing.fakes.cluster import FakeCluster
     from featuregate.testing.local_kafka.cluster import LocalKafka
     from featuregate.testing.simulator.cluster import ClusterSpec

@@ -6,6 +6,7 @@ same.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -23,8 +24,6 @@ from featuregate.view.merging import merge
 from featuregate.wire.api_versions import ApiVersionsRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-
     from featuregate.excluded_apis import ExcludedApis
     from featuregate.gating.gates import Gate
 

@@ -6,6 +6,7 @@ It is a record of the usage topic with the key :data:`KEY`. Apps that report the
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -16,8 +17,6 @@ from featuregate.json_values import JsonError, check_schema, parse_json
 from featuregate.usage.report import LATEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from featuregate.gating.gates import Gate
     from featuregate.view.cluster_view import View
 

@@ -5,6 +5,7 @@ The schema is documented in docs/reference/usage-reports.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -15,8 +16,6 @@ from featuregate.json_values import JsonError, JsonValue, check_schema, parse_js
 from featuregate.requirements import features_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from featuregate.gating.gates import Gate
     from featuregate.view.cluster_view import View
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
@@ -11,8 +12,6 @@ from featuregate.usage.report import LONGEST_NAME, Reporter
 from featuregate.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from featuregate.usage.announcement import Announcement
 
 SHORTEST_INTERVAL: Final = 60.0

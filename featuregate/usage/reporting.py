@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
@@ -18,8 +19,6 @@ from featuregate.usage.report import make_report
 from featuregate.usage.reporter import AnnouncementReader, UsageReporter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from featuregate.gating.store import Store
 
 logger = logging.getLogger("featuregate")

@@ -5,14 +5,13 @@ An epoch that merely moved is no difference (invariant 4).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from featuregate.catalog import METADATA_VERSION, api_name, level_name
 from featuregate.view.cluster_view import View, broker_content, lagging, lagging_min
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from featuregate.view.answers import BrokerAnswer
 
 K = TypeVar("K")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -10,8 +11,6 @@ from featuregate.view.answers import ApiRange, BrokerAnswer, FrozenMap, Supporte
 from featuregate.view.json_text import ViewFields, fields_from_json, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate.roles import BrokerListSource, Role
 
 

@@ -6,6 +6,7 @@ A capped view never proves more than the view itself. Configs stay as they are, 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +15,6 @@ from featuregate.errors import ConfigError
 from featuregate.view.answers import ApiRange, BrokerAnswer, FrozenMap, SupportedRange
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate.view.cluster_view import View
 
 _VERSION: Final = re.compile(r"\d+(\.\d+)+")

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypedDict
 
 from featuregate.budgets import MOST_APIS, MOST_NODES
 from featuregate.catalog import api_name
 from featuregate.errors import ViewJsonError
 from featuregate.json_values import JsonError, JsonValue, check_schema, parse_json
 from featuregate.view.answers import ApiRange, BrokerAnswer, BrokerConfig, Failure, FrozenMap, SupportedRange
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
 
 SCHEMA_VERSION: Final = 1
 _KEY: Final = re.compile(r"0|-?[1-9][0-9]{0,4}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -9,8 +10,6 @@ from featuregate.catalog import api_name, level_name
 from featuregate.view.names import members
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,8 +10,6 @@ from featuregate.view.answers import ApiRange, BrokerAnswer, FrozenMap, Supporte
 from featuregate.view.cluster_view import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from featuregate.roles import BrokerListSource, Role
 
 K = TypeVar("K")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -9,8 +10,6 @@ from featuregate.printable import printable
 from featuregate.view.answers import BrokerAnswer, BrokerConfig, Failure, FrozenMap
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate.view.cluster_view import View
 
 V = TypeVar("V")

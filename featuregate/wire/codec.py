@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
+from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_args, get_origin
 
@@ -26,8 +27,6 @@ from featuregate.wire.schema import (
 from featuregate.wire.writers import FlexibleWriter, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     _SetField = Callable[[Structure, Any], None]
 
 

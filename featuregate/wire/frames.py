@@ -8,6 +8,7 @@ can read it. Responses have header v0 or v1, again without and with tagged field
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -17,8 +18,6 @@ from featuregate.wire.readers import ClassicReader, FlexibleReader, Reader
 from featuregate.wire.writers import ClassicWriter, FlexibleWriter, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from featuregate.wire.message import Request, Response
 
 _LENGTH: Final = struct.Struct(">i")

@@ -13,13 +13,11 @@ from __future__ import annotations
 import struct
 from abc import ABC, abstractmethod
 from binascii import b2a_base64
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Mapping
+from typing import Final, TypeVar
 
 from featuregate.budgets import MOST_ELEMENTS, MOST_TAGS
 from featuregate.errors import RemoteWireError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 T = TypeVar("T")
 

@@ -24,6 +24,7 @@ stream cannot be trusted; the caller can only close the connection.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -47,8 +48,6 @@ from featuregate.wire.frames import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate.wire.message import Request
 
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 import struct
 from abc import ABC, abstractmethod
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Mapping
+from typing import Final, TypeVar
 
 from featuregate.errors import LocalWireError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 T = TypeVar("T")
 

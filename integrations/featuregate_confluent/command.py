@@ -8,6 +8,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,8 +33,6 @@ from featuregate.requirements.presets import kip447
 from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
     from featuregate_confluent.client.committed import CommittedOffset
     from featuregate_confluent.client.group import GroupReader
     from featuregate_confluent.client.latch_topic import LatchTopic

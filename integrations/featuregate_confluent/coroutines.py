@@ -10,6 +10,7 @@ import asyncio
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
@@ -20,8 +21,6 @@ from featuregate_confluent.errors import Aborted, TransformFailed
 from featuregate_confluent.transform import AsyncTransform, gathered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Sequence
-
     from confluent_kafka import Message
 
     from featuregate_confluent.producing.rounds import Rounds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -11,8 +12,6 @@ from featuregate_confluent.message_names import position_of
 from featuregate_confluent.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from confluent_kafka import Message
 
     from featuregate_confluent.producing.transaction import Data

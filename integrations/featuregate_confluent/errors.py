@@ -23,14 +23,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from featuregate.errors import ConfigError, FeatureGateError
 from featuregate_confluent.message_names import positions_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from confluent_kafka import Message
 
     from featuregate_confluent.models import Model

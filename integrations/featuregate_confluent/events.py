@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from featuregate_confluent.models import Model
 
 logger = logging.getLogger("featuregate.confluent")

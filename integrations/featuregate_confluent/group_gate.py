@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
@@ -28,7 +29,6 @@ from featuregate_confluent.latch.group_agreement import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
     from types import TracebackType
 
     from featuregate import Discoverer

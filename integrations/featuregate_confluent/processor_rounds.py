@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -15,8 +16,6 @@ from featuregate_confluent.events import Rejoining
 from featuregate_confluent.producing.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from featuregate_confluent.coroutines import AppLoop
     from featuregate_confluent.producing.transaction import Transaction
     from featuregate_confluent.records import RecordLike

@@ -6,6 +6,7 @@ It is used by one thread, that of the loop, but for :meth:`ProducerSwitch.health
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
@@ -33,8 +34,6 @@ from featuregate_confluent.producing.producers import Producers
 from featuregate_confluent.producing.rounds import Limits, Rounds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from confluent_kafka import Consumer, Message
 
     from featuregate_confluent.producing.transaction import Transaction

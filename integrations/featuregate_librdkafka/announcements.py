@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
@@ -14,9 +15,6 @@ from featuregate.config import Settings
 from featuregate.errors import FeatureGateError, UsageReportError
 from featuregate.usage.announcement import KEY, Announcement
 from featuregate_librdkafka.core_settings import librdkafka_properties
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _logger = logging.getLogger("featuregate.usage")
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from featuregate_librdkafka.calls import NotReturned, Within, call_within
 from featuregate_librdkafka.error_actions import ErrorAction, explain, may_arrive_later
 from featuregate_librdkafka.error_table import ErrorRow
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 GRACE_SECONDS: Final = 2.0
 """An answer may come later than librdkafka's own bound by this much."""

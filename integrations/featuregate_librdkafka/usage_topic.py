@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,8 +16,6 @@ from featuregate_librdkafka.announcements import Announcements
 from featuregate_librdkafka.core_settings import librdkafka_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from featuregate.usage.announcement import Announcement
 
 

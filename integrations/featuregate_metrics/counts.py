@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, assert_never
+from collections.abc import Mapping
+from typing import assert_never
 
 from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class EventCounts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
@@ -18,8 +19,6 @@ except ModuleNotFoundError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from opentelemetry._logs import LoggerProvider
     from opentelemetry.metrics import MeterProvider
 

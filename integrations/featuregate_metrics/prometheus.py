@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from featuregate_metrics.counts import EventCounts
@@ -17,8 +18,6 @@ except ModuleNotFoundError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from prometheus_client.core import Metric
 
     from featuregate import Discoverer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,8 +22,6 @@ from featuregate.errors import ClosedError, ConfigError
 from featuregate.flags import NO_FLAGS, PREFIXES, Flag, gate_flag, view_flags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from openfeature.evaluation_context import EvaluationContext
 
     from featuregate import Discoverer, Gate, View

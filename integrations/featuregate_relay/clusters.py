@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +17,6 @@ from featuregate_relay.timeline.timeline import Timeline
 from featuregate_relay.waiting import NextChange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
     from pathlib import Path
 
     from featuregate import Discoverer, Gate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable, Mapping
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -27,7 +28,6 @@ from featuregate.requirements import Requirement, presets
 from featuregate_relay.config.addresses import ListenAddress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from socket import socket
 
     from featuregate_relay.config.relay import RelayConfig

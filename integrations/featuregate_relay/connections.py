@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import resource
 import sys
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Final
 
 from uvloop.loop import SSLProtocol  # type: ignore[attr-defined]  # missing in its stubs
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Hashable
 
 _FOR_POLLS: Final = 4
 """One in this many descriptors is for polls and files: polls keep a connection to each broker."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from asyncio import CancelledError
+from collections.abc import Callable
 from http import HTTPStatus
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +22,6 @@ from featuregate_relay.waiting import end_waits
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
 
 
 RECEIVE_SECONDS: Final = 10.0

@@ -5,6 +5,7 @@ Nothing is labelled with a client: ten thousand of them would be ten thousand ti
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -14,8 +15,6 @@ from prometheus_client.registry import Collector
 from featuregate.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from featuregate import View
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST

@@ -6,6 +6,7 @@ import gc
 import resource
 import signal
 import socket
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -17,8 +18,6 @@ from featuregate_relay.connections import Connections, most_connections
 from featuregate_relay.limits import LimitedProtocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from featuregate_relay.access.authentication import Access
     from featuregate_relay.access.certificates import Certificates
 

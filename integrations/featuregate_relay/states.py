@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from featuregate import Discoverer, Gate, View
     from featuregate.view.answers import BrokerAnswer
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from featuregate.cli.plugin import USAGE, CommandError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def diagnose() -> tuple[Sequence[str], Sequence[str]]:

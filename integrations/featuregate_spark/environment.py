@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
@@ -14,8 +15,6 @@ from featuregate_spark.failures import cause_of, connector_advice, workers_advic
 from featuregate_spark.session_kind import is_classic, python_of_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     import pyarrow as pa
     from pyspark.sql import SparkSession
 

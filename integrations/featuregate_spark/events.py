@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate.gating.events import Event
 
 logger = logging.getLogger("featuregate.spark")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import logging
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -21,10 +22,6 @@ from pyspark.sql.streaming.listener import (
 from featuregate.errors import ClosedError
 from featuregate_spark.events import EventEmitter, StreamEnded, StreamProgressed
 from featuregate_spark.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 logger = logging.getLogger("featuregate.spark")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
 
@@ -17,7 +18,6 @@ from featuregate_spark.snapshot import Snapshot
 from featuregate_spark.watch import Watch, usage_reporter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     from pyspark import Broadcast

@@ -7,6 +7,7 @@ broadcast, or as the pin of a micro-batch.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
@@ -18,8 +19,6 @@ from featuregate.view.answers import ApiRange, FrozenMap
 from featuregate_spark.errors import PinCorrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from featuregate.gating.verdicts import GateVerdict
 
 P = ParamSpec("P")

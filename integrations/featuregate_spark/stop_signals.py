@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import logging
 import signal
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from featuregate_spark.session_kind import is_classic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger("featuregate.spark")

@@ -6,6 +6,7 @@ That process gets a copy that holds only the settings, and starts a discoverer o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,8 +15,6 @@ from featuregate.errors import ClosedError, ConfigError
 from featuregate.requirements import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from pyspark.sql import SparkSession
 
     from featuregate.gating.latch_store import LatchStore

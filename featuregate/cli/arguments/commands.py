@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.cli.arguments.options import add_gates, local_path_argument, positive_seconds
@@ -9,7 +10,6 @@ from featuregate.cli.arguments.sandbox_options import add_sandbox_options
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
 
 
 _USAGE_TOPIC: Final = "featuregate-usage"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -14,8 +15,6 @@ from featuregate.cli.exit_codes import CommandError, usage_error
 from featuregate.cli.output import PROGRAM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from featuregate.cli.plugin_protocols import Plugin
 
 

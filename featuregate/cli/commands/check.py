@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +18,6 @@ from featuregate.requirements import Requirement, configs_in, parse
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
 
 
 RETRY_SECONDS: Final = 1.0

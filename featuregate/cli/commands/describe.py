@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from featuregate.catalog import level_name, newest_level
@@ -14,7 +15,6 @@ from featuregate.view.support import outside_support, reports_no_levels
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
 
     from featuregate.view.cluster_view import View
 

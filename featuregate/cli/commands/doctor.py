@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,7 +29,6 @@ from featuregate.sources.brokers import BrokerSource
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
 
     from featuregate.config import Settings
 

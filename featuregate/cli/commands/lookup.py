@@ -7,6 +7,7 @@ Source: ``FeatureCommand.handleVersionMapping`` and ``handleFeatureDependencies`
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.catalog import METADATA_VERSION, feature_level, features, metadata_levels, tool_table
@@ -15,7 +16,6 @@ from featuregate.cli.level_names import levels_at, name_and_level
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
 
 
 class Dependencies(NamedTuple):

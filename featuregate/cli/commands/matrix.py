@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count, product
 from string import ascii_uppercase
@@ -18,7 +19,6 @@ from featuregate.view.names import failures, named
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator
 
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View

@@ -5,6 +5,7 @@ Beside it: which setting of theirs would break them, and for which preset, which
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from featuregate.catalog.clients import version_numbers
@@ -15,8 +16,6 @@ from featuregate.gating.decisions import evaluate
 from featuregate.requirements import presets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from featuregate.view.cluster_view import View
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from featuregate.admin.updates import moving, upgrade
@@ -15,8 +16,6 @@ from featuregate.view.names import failures, named
 from featuregate.view.support import outside_support, reports_no_levels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from featuregate.view.answers import BrokerAnswer, Failure
     from featuregate.view.cluster_view import View
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.diagnosis.findings import DoctorFinding
@@ -9,8 +10,6 @@ from featuregate.gating.decisions import Reason, evaluate
 from featuregate.requirements import ConfigHas, conditions_in, configs_in, presets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from featuregate.requirements.presets import Preset
     from featuregate.view.cluster_view import View
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
@@ -11,8 +12,6 @@ from featuregate.config.keys import misspelt
 from featuregate.config.missing import in_words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from featuregate.config import Address, Settings
     from featuregate.errors import ConfigError
 

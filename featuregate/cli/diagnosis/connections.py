@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -31,8 +32,6 @@ from featuregate.wire.sasl import SaslHandshakeRequest
 from featuregate.wire.session import NEWEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from featuregate.config import Address, Settings
 
 _UNSUPPORTED_MECHANISM: Final = 33

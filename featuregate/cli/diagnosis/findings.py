@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+from typing import Final, Literal
 
 Severity = Literal["error", "warning", "note"]
 _ORDER: Final[Mapping[Severity, int]] = {"error": 0, "warning": 1, "note": 2}

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
 from featuregate.cli.exit_codes import FAILED, CommandError
 from featuregate.cli.output import print_stderr
@@ -24,9 +25,6 @@ from featuregate.errors import (
     UnsupportedVersion,
 )
 from featuregate.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 API_SECONDS: Final = 60.0
 """``default.api.timeout.ms`` of Kafka's client."""

@@ -8,15 +8,13 @@ Apache Kafka 4.3.1 (``org.apache.kafka.tools``).
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from featuregate.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, OK, CommandError
 from featuregate.cli.kafka_features.argparse4j import COMMANDS, TOOL, HelpRequested, Parsed, UsageError, parse
 from featuregate.cli.output import OUTPUT_ERRORS, discard_output, hide_userinfo, print_stderr
 from featuregate.errors import FeatureGateError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _NO_CLUSTER: Final = "You must specify either --bootstrap-controller or --bootstrap-server."
 

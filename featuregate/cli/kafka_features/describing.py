@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from featuregate.catalog import tool_table
 from featuregate.cli.exit_codes import FAILED, CommandError
@@ -22,9 +23,6 @@ from featuregate.config import Settings
 from featuregate.errors import FeatureGateError
 from featuregate.sources.brokers import BrokerSource
 from featuregate.sources.one_node import NoSuchNode, OneNodeSource
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def describe(values: Mapping[str, Any]) -> str:

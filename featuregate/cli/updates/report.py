@@ -5,14 +5,13 @@ Source: ``FeatureCommand.update`` of Apache Kafka 4.3.1 (``org.apache.kafka.tool
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import close_to, features, level_name
 from featuregate.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from featuregate.admin.outcomes import Outcome
     from featuregate.admin.updates import LeftOut, Update
     from featuregate.cli.updates.requested import Verb

@@ -6,17 +6,14 @@ Source: ``FeatureCommand.handleUpgradeOrDowngrade`` and ``handleDisable`` of Apa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Final, Literal, NamedTuple
 
 from featuregate.admin.updates import Update, UpgradeType, checked
 from featuregate.catalog import METADATA_VERSION
 from featuregate.cli.exit_codes import FAILED, CommandError
 from featuregate.cli.level_names import levels_at, name_and_level
 from featuregate.errors import InvalidUpdate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 Verb = Literal["upgrade", "downgrade", "disable"]
 

@@ -8,6 +8,7 @@ brokers.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -34,8 +35,6 @@ from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from featuregate.wire.update_features import UpdateFeaturesRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate.roles import Role
     from featuregate.wire.message import Request, Response
 

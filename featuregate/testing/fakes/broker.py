@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -14,7 +15,6 @@ from featuregate.wire.cluster import Node
 if TYPE_CHECKING:
     import ssl
     import threading
-    from collections.abc import Mapping
 
     from featuregate.roles import Role
     from featuregate.testing.fakes.session import Controller, ServerSession

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self
@@ -23,7 +24,6 @@ from featuregate.testing.fakes.services import service_named
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Mapping, Sequence
 
     from featuregate.roles import Role
     from featuregate.testing.fakes.session import Controller

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from featuregate.testing.fakes.answers import APIS, fail
 from featuregate.testing.fakes.listener import Transmission
 from featuregate.wire.frames import RequestHeader, write_response
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

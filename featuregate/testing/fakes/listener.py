@@ -6,6 +6,7 @@ import asyncio
 import socket
 import struct
 import threading
+from collections.abc import Coroutine, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
@@ -15,7 +16,6 @@ from featuregate.wire.frames import FrameReader
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Coroutine, Iterable
 
 HOST = "127.0.0.1"
 _BACKLOG = 128

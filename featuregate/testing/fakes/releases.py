@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -10,8 +11,6 @@ from featuregate.catalog.load import load
 from featuregate.catalog.releases import CapturedRelease, captured
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate.roles import Role
 
 _KRAFT_VERSION: Final = "kraft.version"

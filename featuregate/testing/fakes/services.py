@@ -6,15 +6,13 @@ not in the table, and a service changes when its operator updates it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from featuregate.testing.fakes.releases import ReleaseFacts, release_facts
 from featuregate.wire.api_versions import ApiVersionsRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _API_VERSIONS: Final = ApiVersionsRequest.API_KEY
 _UP_TO_3: Final = 3

@@ -5,6 +5,7 @@ Source: ``SaslServerAuthenticator`` of Apache Kafka 4.4.0.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from featuregate.testing.fakes.answers import (
@@ -33,8 +34,6 @@ from featuregate.wire.sasl import (
 from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     Controller = Callable[[UpdateFeaturesRequest, int], UpdateFeaturesResponse | None]
     """Answers UpdateFeatures of a version; ``None``: it cannot answer now, for example without a quorum."""
 

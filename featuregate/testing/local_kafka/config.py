@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,6 @@ from featuregate.errors import ConfigError, LocalKafkaError
 from featuregate.testing.local_kafka.processes import HOST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from featuregate.roles import Role

@@ -6,15 +6,12 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from featuregate.errors import LocalKafkaError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 OLDEST_JAVA = 17
 """Kafka 4 needs Java 17 (KIP-1013), and every older release starts with it too."""

@@ -6,6 +6,7 @@ import shutil
 import ssl
 import subprocess
 import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,7 +22,6 @@ from featuregate.testing.local_kafka.releases import recipe_for
 from featuregate.testing.local_kafka.zookeeper import ZooKeeperProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from featuregate.roles import Role

@@ -11,14 +11,12 @@ import sys
 import tempfile
 import time
 import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from featuregate.errors import LocalKafkaError
 from featuregate.testing.local_kafka import watchdog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 HOST = "127.0.0.1"
 """The address of every listener: no name to resolve, and one address family."""

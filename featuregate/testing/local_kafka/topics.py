@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from featuregate.errors import LocalKafkaError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _SECONDS: Final = 60.0
 _REPLICAS: Final = 3

@@ -6,6 +6,7 @@ new connection for each probe.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -38,8 +39,6 @@ from featuregate.wire.sasl import (
 from featuregate.wire.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate.testing.simulator.cluster import Cluster
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self
 
@@ -19,8 +20,6 @@ from featuregate.testing.simulator.events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate.testing.simulator.builds import Build
     from featuregate.testing.simulator.nodes import NodeStatus, SimulatedNode
 

@@ -5,15 +5,12 @@ A script is a tuple of events. Events are values: they compare, pickle, and prin
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from featuregate.testing.simulator.values import CodeValue
 from featuregate.wire.update_features import UpgradeType
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 TICK_SECONDS: Final = 0.5
 """The length of one tick: ``metadata.max.idle.interval.ms``, after which an idle KRaft cluster writes a record."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,6 @@ from featuregate.testing.simulator.cluster import Cluster, ClusterSpec, apply, u
 if TYPE_CHECKING:
     import asyncio
     import ssl
-    from collections.abc import Coroutine, Mapping
 
     from featuregate.roles import Role
     from featuregate.testing.fakes.session import Controller

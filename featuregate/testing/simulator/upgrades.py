@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from featuregate.testing.simulator.cluster import ClusterSpec, apply
 from featuregate.testing.simulator.events import (
@@ -37,9 +38,6 @@ except ImportError as error:
     raise ImportError(
         "featuregate.testing.upgrades needs hypothesis: pip install '.[testing]' in a checkout"
     ) from error
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 
 _WEIGHTS: Final = {

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 
 from featuregate_librdkafka.connection import connection_properties
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _logger = logging.getLogger("featuregate.confluent.client")
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from confluent_kafka import Consumer, KafkaException, Producer
 
 from featuregate_confluent.client.pending import GroupUnreadable, ask_until_answered
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def read_cluster_id(client: Consumer | Producer, topics: Iterable[str], timeout: float) -> str | None:

@@ -6,9 +6,10 @@ that hold one (R1). :meth:`GroupReader.peek` waits for nothing, and is for all i
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # not re-exported
@@ -25,9 +26,6 @@ from featuregate_confluent.client.pending import (
 )
 from featuregate_confluent.latch.protocol import Member, Partition
 from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 T = TypeVar("T")
 

@@ -11,9 +11,10 @@ One key for each model makes a set that only grows: a late writer of a lower mod
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message
@@ -24,9 +25,6 @@ from featuregate_confluent.errors import UnknownMark
 from featuregate_confluent.latch import marks
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.models import Model
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _BY_LABEL: Final = {model.label: model for model in Model}
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from confluent_kafka import Consumer, KafkaException
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 
 logger = logging.getLogger("featuregate.confluent")
 

@@ -5,12 +5,11 @@ Brokers do not report when an offset was committed, so that it takes two looks a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate_confluent.latch.protocol import Partition
 
 

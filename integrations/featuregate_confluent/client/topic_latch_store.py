@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,8 +24,6 @@ from featuregate_confluent.latch.latch_records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from featuregate_confluent.latch.group_agreement import GroupLatch, GroupLatchState
 
 LATCH_TOPIC: Final = "featuregate-latches"

@@ -8,6 +8,7 @@ otherwise, or that another of its properties excludes.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
@@ -19,8 +20,6 @@ from featuregate_confluent.config.properties import Config, given, last, number,
 from featuregate_librdkafka.advice import Advice, AdviceState, apply_advice, require_role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from featuregate.polling.discoverer import Discoverer
     from featuregate.view.cluster_view import View
 

@@ -8,6 +8,7 @@ refuses by itself, and in words that help, is left to it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.errors import ConfigError
@@ -16,8 +17,6 @@ from featuregate_confluent.errors import SettingsContradict
 from featuregate_confluent.latch.tags import tagged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from featuregate_confluent.models import Model
 
 _CONSUMER_DEFAULTS: Final = {

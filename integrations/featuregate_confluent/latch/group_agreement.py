@@ -13,14 +13,12 @@ it reads what others have written. So one of the two sees the other, and no memb
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from featuregate.gating.decisions import Decision, Reason, as_closed
 from featuregate.printable import some
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 Stage = Literal["waits", "ready", "stopped"]
 """How far a member is: its gate is closed, its gate is open, or it has stopped the old behaviour as well."""

@@ -19,16 +19,14 @@ Only a member that has gone, and a group that has opened, need no stages any mor
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 from urllib.parse import quote, unquote
 
 from featuregate.errors import LatchStoreError
 from featuregate.gating.latches import BurnIn, LatchedGate, LatchState, join
 from featuregate.json_values import JsonValue, parse_json
 from featuregate_confluent.latch.group_agreement import STAGES, GroupLatch, GroupLatchState
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
 
 _FORMAT: Final = "fg1"
 _OPENED: Final = "opened"

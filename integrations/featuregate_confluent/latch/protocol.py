@@ -5,6 +5,7 @@ Everything here is pure. The rules that are named (R1 to R12) stand in ``docs/ex
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -13,8 +14,6 @@ from featuregate_confluent.latch import tags
 from featuregate_confluent.models import Model, PinnedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from featuregate import Decision
     from featuregate_confluent.latch.marks import Mark
 

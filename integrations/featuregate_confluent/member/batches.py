@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,6 @@ from featuregate_confluent.models import Model
 from featuregate_confluent.producing.transaction import Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from confluent_kafka import Consumer, Message
 
     from featuregate_confluent.client.latch_topic import LatchTopic

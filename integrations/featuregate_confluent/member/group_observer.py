@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -15,8 +16,6 @@ from featuregate_confluent.models import Model, PinnedModel
 from featuregate_confluent.producing.offsets import uncontradicted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
     from confluent_kafka import Consumer
 
     from featuregate import Decision, Gate

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,6 @@ from featuregate_confluent.latch.protocol import LATCHED, Member, ModelChoice, O
 from featuregate_confluent.models import Model, PinnedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from featuregate import Decision
 
 

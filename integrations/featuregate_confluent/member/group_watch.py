@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -17,8 +18,6 @@ from featuregate_confluent.events import PartitionsStalled, SwitchEvent
 from featuregate_confluent.member.state import MemberState, StalledPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from featuregate_confluent.client.committed import CommittedOffset
     from featuregate_confluent.client.group import GroupDescription, GroupReader, PendingEnds
     from featuregate_confluent.latch.protocol import Partition

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
@@ -17,8 +18,6 @@ from featuregate_confluent.producing.offsets import read_group_metadata
 from featuregate_librdkafka.error_actions import ErrorAction, action_for, explain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from featuregate_confluent.latch.protocol import Partition
     from featuregate_confluent.member.group_observer import GroupObserver
     from featuregate_confluent.member.group_watch import GroupWatch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -20,8 +21,6 @@ from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack,
 from featuregate_librdkafka.calls import Callers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from featuregate_confluent.member.state import MemberState
     from featuregate_confluent.producing.producers import Producers
     from featuregate_confluent.producing.rounds import Rounds

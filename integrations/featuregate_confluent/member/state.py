@@ -5,6 +5,7 @@ Only the thread of the loop changes it. Other threads may read single fields, wh
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,6 @@ from featuregate_confluent.member.group_state import GroupState, events_between
 from featuregate_confluent.producing.owner import Assignment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from confluent_kafka import Message, TopicPartition
 
     from featuregate_confluent.client.committed import CommittedOffset

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from featuregate_confluent.client.committed import CommittedOffset, named, stable_read
@@ -16,8 +17,6 @@ from featuregate_confluent.member.positions import move
 from featuregate_librdkafka.error_actions import ErrorAction, action_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from confluent_kafka import Consumer
 
     from featuregate_confluent.member.group_observer import GroupObserver

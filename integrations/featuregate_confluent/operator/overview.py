@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,8 +12,6 @@ from featuregate_confluent.latch.protocol import Member, Partition, latch
 from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from featuregate import Decision
     from featuregate_confluent.client.committed import CommittedOffset
     from featuregate_confluent.client.group import GroupDescription

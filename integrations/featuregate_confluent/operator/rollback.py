@@ -8,6 +8,7 @@ so this looks for open transactions itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -28,8 +29,6 @@ from featuregate_confluent.latch.marks import Mark
 from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from confluent_kafka.admin import AdminClient
 
     from featuregate_confluent.client.latch_topic import LatchTopic

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
@@ -20,9 +21,6 @@ from featuregate_confluent.producing.outcome import (
 from featuregate_librdkafka.calls import Call, NotReturned
 from featuregate_librdkafka.error_table import ErrorAction
 from featuregate_librdkafka.transaction_calls import STOOD_STILL, CallFailed, TransactionalProducer
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 END_SECONDS: Final = 60.0
 

@@ -7,6 +7,7 @@ given any.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -21,8 +22,6 @@ from featuregate_librdkafka.error_table import ErrorAction
 from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from featuregate import Decision, Gate
     from featuregate_confluent.latch.marks import Mark
 

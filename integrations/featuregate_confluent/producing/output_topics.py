@@ -7,13 +7,10 @@ reports neither the topic nor the record.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Callable
+from typing import Any, Final, Protocol
 
 from confluent_kafka import KafkaError, KafkaException
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 ABSENT_SECONDS: Final = 5.0
 """For which a topic may be unknown: a new one takes a moment to be everywhere."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,8 +17,6 @@ from featuregate_librdkafka.error_table import ErrorAction
 from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer, close_producer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-
     from featuregate_confluent.latch.protocol import Partition
 
 logger = logging.getLogger("featuregate.confluent.producer")

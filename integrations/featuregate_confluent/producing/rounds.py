@@ -12,6 +12,7 @@ A round begins when ``consume()`` returns and ends when ``consume()`` is called 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -20,8 +21,6 @@ from featuregate_confluent.events import RoundExceededLimit, RoundResized, Switc
 from featuregate_confluent.producing.pace import MARGIN, Pace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from confluent_kafka import Message
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from featuregate_confluent.producing.outcome import Lost, RolledBack, lost_by, rolled_back_by
@@ -10,8 +11,6 @@ from featuregate_librdkafka.error_table import ErrorAction
 from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from confluent_kafka import KafkaError, Message, Producer
 
 Delivery: TypeAlias = "Callable[[KafkaError | None, Message], None]"

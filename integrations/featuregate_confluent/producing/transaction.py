@@ -6,6 +6,7 @@ A transaction never spans a poll of the consumer, so that no rebalance callback 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -21,7 +22,6 @@ from featuregate_confluent.producing.sending import Delivery, logging_errors, re
 from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from featuregate_confluent.client.latch_topic import LatchRecord

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -36,7 +37,6 @@ from featuregate_fleet.tables.reader import read_evidence
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from featuregate.view.cluster_view import View

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from itertools import islice
@@ -34,7 +35,6 @@ from featuregate_fleet.stream.unread_files import why_missing
 from featuregate_fleet.tables.locks import alone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 _NOT_UNDERSTOOD: Final = frozenset({UNKNOWN_LAYOUT, WRONG_FIELDS})

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,7 +33,6 @@ from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
 
     from featuregate_fleet.files.look import Look
 

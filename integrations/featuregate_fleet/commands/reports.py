@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,6 @@ from featuregate_fleet.readiness.rows import Verdict
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 

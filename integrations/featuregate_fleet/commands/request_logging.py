@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from featuregate.admin.loggers import LEVELS, BrokerLogLevel, LogLevels
 from featuregate.cli.plugin import (
@@ -21,10 +22,6 @@ from featuregate.cli.plugin import (
 )
 from featuregate.errors import BrokerError
 from featuregate_fleet.commands.stop_signals import stop_signals
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
 
 DESCRIPTION: Final = """\
 Set the level of the logger kafka.request.logger on each broker, one after another, while it runs. At debug a broker

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,6 @@ from featuregate_fleet.tables.locks import one_writer
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 

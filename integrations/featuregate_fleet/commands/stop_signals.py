@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
 
 
 class StopSignal:

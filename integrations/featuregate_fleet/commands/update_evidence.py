@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -17,8 +18,6 @@ from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from featuregate.admin.updates import Update
     from featuregate_fleet.readiness.evidence import Evidence
 

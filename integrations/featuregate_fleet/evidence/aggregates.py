@@ -7,6 +7,7 @@ counts of the lines. Where a file is, and so its broker, is up to the reader.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,8 +17,6 @@ from featuregate_fleet.evidence.columns import EVIDENCE_FILES, PARSED, PARSED_US
 from featuregate_fleet.evidence.sums import summed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from featuregate_fleet.evidence.paths import LogFile
 
 BEGINNING: Final = '{"featuregate-fleet-counts":'

@@ -8,8 +8,9 @@ keeps the last, because compaction does the same; a group commits offsets much m
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,10 +27,6 @@ from featuregate.records import (
 )
 from featuregate.records.transactions import TransactionState
 from featuregate_fleet.evidence.columns import COORDINATOR_RECORDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
 
 TOPICS: Final = {log.topic: log for log in (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)}
 """The topics of coordinators, and what decodes their records."""

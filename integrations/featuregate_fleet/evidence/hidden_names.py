@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -10,8 +11,6 @@ import pyarrow.compute as pc
 from featuregate_fleet.evidence.reasons import OF_FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import pyarrow as pa
 
 from featuregate_fleet.evidence.columns import KEYS, PARSED_USAGE, parsed_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _USAGE: Final = "api_usage"
 _MOST: Final = 100_000

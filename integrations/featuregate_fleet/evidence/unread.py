@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from featuregate_fleet.evidence.paths import broker_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 CHANGED: Final = "changed"
 """The file has another size than when it was read: a log may have grown, or another one has got its name."""

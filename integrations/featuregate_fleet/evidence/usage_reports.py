@@ -6,6 +6,7 @@ Each record is counted once: it is a report, with a row for each gate, or an ope
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -17,7 +18,6 @@ from featuregate_fleet.evidence.columns import FEATURE_USAGE, QUARANTINE
 from featuregate_fleet.evidence.reasons import MALFORMED_REPORT, NEWER_REPORT, OTHER_CLUSTER, PARSER, RAW_LENGTH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
 
 RECORDS: Final = pa.schema(

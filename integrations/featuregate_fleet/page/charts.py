@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from html import escape
 from typing import TYPE_CHECKING, Final
@@ -15,8 +16,6 @@ from featuregate_fleet.readiness.api_ranges import ServedApis, is_internal
 from featuregate_fleet.readiness.hours import lost_hours
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from featuregate_fleet.readiness.evidence import Evidence, Usage
 
 _LABEL: Final = 168

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -20,8 +21,6 @@ from featuregate_fleet.readiness.moves import Deprecate, Finalize
 from featuregate_fleet.readiness.rows import APP_GATES, Row, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from featuregate_fleet.readiness.api_ranges import Served, ServedApis
     from featuregate_fleet.readiness.evidence import UsageAt
     from featuregate_fleet.readiness.report import Report

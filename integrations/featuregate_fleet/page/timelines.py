@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from html import escape
 from operator import attrgetter
@@ -15,8 +16,6 @@ from featuregate_fleet.readiness.api_ranges import ServedApis, is_internal
 from featuregate_fleet.readiness.moves import Deprecate, Finalize, Move
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from featuregate_fleet.readiness.evidence import Evidence, LevelAt, UsageAt
 
 _ROWS: Final = RowsOverTime(label=200, width=560)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from featuregate.catalog import METADATA_VERSION, feature_level
@@ -11,8 +12,6 @@ from featuregate.requirements import parse
 from featuregate_fleet.readiness.checks.views import view_after, view_before
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from featuregate_fleet.readiness.evidence import Evidence, GateUse
     from featuregate_fleet.readiness.moves import Finalize
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from featuregate_fleet.readiness.rows import MOST_HOSTS, Row, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
 
 _FEW: Final = 20
 """Clients of one pattern that keep rows of their own: each may be somebody's."""

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate_fleet.readiness.api_ranges import is_internal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
     from featuregate_fleet.readiness.evidence import Evidence, Usage
 
 _SHAPES: Final = {

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from featuregate.catalog import CapturedRelease, api_name
 from featuregate.requirements import ApiAtLeast, FeatureAtLeast, conditions_in, presets
 from featuregate_fleet.readiness.api_ranges import ReleaseApis, ServedApis, WithoutOldVersions
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -19,8 +20,6 @@ from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, F
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from featuregate.view.cluster_view import View
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.readiness.known_checks import CHECKS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import datetime
 
 APP_GATES: Final = "app-gates"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,6 @@ from featuregate_fleet.evidence.level_rows import level_rows
 from featuregate_fleet.tables.folder import BatchId, Tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pyspark.sql import SparkSession
 
     from featuregate.admin.loggers import BrokerLogLevel

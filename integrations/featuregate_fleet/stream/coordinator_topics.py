@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -19,10 +20,6 @@ from featuregate_fleet.stream.internal_topics import TopicEnds, has_records, jav
 from featuregate_fleet.tables.failures import one_line_failures
 from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_spark.reused_worker import ReusedWorkerTask
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
 
 _RECORDS: Final = "coordinator_records"
 _IN_A_BATCH: Final = 2_000_000

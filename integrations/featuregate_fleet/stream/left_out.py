@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from featuregate_fleet.evidence.unread import LINKED, UNDECODED, UNLISTED
 from featuregate_fleet.files.segments import PROGRESS
 from featuregate_fleet.files.storage import is_local, listing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 
 def left_out(logs: Path, encoding: str) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,8 +23,6 @@ from featuregate_fleet.stream.parsed import write_parsed
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from featuregate_fleet.evidence.unread import MissingRequests
     from featuregate_fleet.tables.folder import BatchId, Tables
 

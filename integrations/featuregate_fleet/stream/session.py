@@ -9,10 +9,11 @@ import signal
 import sys
 import threading
 import warnings
+from collections.abc import Iterator, Mapping
 from contextlib import chdir, contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from featuregate.jars.progress import shown_on_a_terminal
 from featuregate.jars.spark import class_path
@@ -31,8 +32,6 @@ try:
 except ImportError as error:
     raise WrongSpark("the fleet pipeline needs PySpark: pip install '.[fleet]' in a checkout") from error
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _SESSION_SETTINGS: Final = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from featuregate.printable import printable
@@ -19,7 +20,6 @@ from featuregate_fleet.evidence.unread import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from featuregate_fleet.stream.read_files import ReadFiles

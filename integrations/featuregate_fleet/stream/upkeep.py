@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import reduce
 from hashlib import sha256
@@ -20,7 +21,6 @@ from featuregate_fleet.stream.shortening import gone_files, old_parts
 from featuregate_fleet.tables.failures import one_line_failures
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from featuregate_fleet.tables.folder import Tables

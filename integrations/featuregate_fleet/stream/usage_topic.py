@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -17,8 +18,6 @@ from featuregate_fleet.stream.internal_topics import TopicEnds, java_properties,
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate_fleet.tables.folder import BatchId, Tables
 
 _TOPICS: Final = "usage_topics"

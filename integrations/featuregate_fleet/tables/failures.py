@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from featuregate_fleet.errors import TablesBroken
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _CAUSE: Final = re.compile(r"^(?:Caused by: )?(?:[\w$]+\.)*\w+(?:Error|Exception): (\S.*)$", re.MULTILINE)
 """The stack traces of Java and Python name the innermost error last."""

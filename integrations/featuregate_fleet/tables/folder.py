@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
@@ -20,8 +22,6 @@ from featuregate_fleet.tables.table_names import InFolder, TableNames, in_catalo
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-    from collections.abc import Set as AbstractSet
     from datetime import datetime
     from pathlib import Path
 

@@ -8,6 +8,7 @@ clocks are compared: a process that waits watches whether the object changes.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from secrets import token_hex
 from time import monotonic
@@ -17,7 +18,6 @@ from featuregate_fleet.errors import StorageFailed, TablesBusy
 from featuregate_fleet.files.storage import OF_HADOOP, make_folder, read_now, rename_over_none, spark_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 SECONDS: Final = 30.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,6 @@ from featuregate_fleet.files.storage import is_local, on_s3, spark_path
 from featuregate_fleet.tables.leases import lease
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 _ALL: Final = "all clusters"

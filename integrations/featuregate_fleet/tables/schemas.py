@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as f
@@ -10,8 +11,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.evidence import columns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pyarrow as pa
     from pyspark.sql import DataFrame
 

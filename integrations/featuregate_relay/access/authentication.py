@@ -6,6 +6,7 @@ import base64
 import math
 import secrets
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -20,8 +21,6 @@ from featuregate_relay.access.tokens import InvalidToken, Tokens
 from featuregate_relay.refusals import RequestRefused, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 _OPEN_PATHS: Final = {"/healthz", "/readyz"}

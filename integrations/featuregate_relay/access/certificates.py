@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import ssl
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from featuregate.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 logger = logging.getLogger("featuregate")

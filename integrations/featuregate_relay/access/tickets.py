@@ -10,13 +10,11 @@ import hashlib
 import hmac
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from featuregate_relay.access.clients import RelayClient
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _BUCKET_SECONDS: Final = 3600
 """Tickets of one hour are equal, so that a response with a ticket stays the same; they end with the next hour."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import jwt
@@ -16,7 +17,6 @@ from featuregate.printable import shown
 from featuregate_relay.access.fetching import FetchError, fetch_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 _LEEWAY_SECONDS: Final = 30

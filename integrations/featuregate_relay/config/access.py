@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import ssl
 import time
+from collections.abc import Collection, Mapping
 from pathlib import Path  # noqa: TC003 - as in tables
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -16,9 +17,6 @@ from featuregate_relay.access.clients import ApiKeys, RelayClient
 from featuregate_relay.access.fetching import is_trusted_url
 from featuregate_relay.access.tokens import Tokens
 from featuregate_relay.config.tables import FilePath, Name, Table, checked_url
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 _ALL = "*"
 _LIST = Field(strict=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path  # noqa: TC003 - pydantic reads annotations
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -23,8 +24,6 @@ from featuregate_relay.config.addresses import ListenAddress
 from featuregate_relay.config.tables import FilePath, Name, Seconds, Table, line_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate_relay.access.certificates import Certificates
 
 

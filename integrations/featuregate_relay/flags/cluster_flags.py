@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from operator import is_not
@@ -13,8 +14,6 @@ from featuregate_relay.flags.flag_tags import FlagTag, content_of
 from featuregate_relay.seen import cluster_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from featuregate import Decision, View
     from featuregate_relay.clusters import ServedCluster
 

@@ -8,14 +8,13 @@ epoch on the flags are as they are. A client can only change the answers that it
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from featuregate_relay.seen import DIGITS, FLOOR_SECONDS, digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from featuregate.flags import Flag
 
 _NO_STREAM: Final = "0" * DIGITS

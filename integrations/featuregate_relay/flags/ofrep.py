@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -24,8 +25,6 @@ from featuregate_relay.views.event_stream import ClientEvents, OpenStreams, even
 from featuregate_relay.views.floors import problem_after
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from featuregate_relay.clusters import ServedCluster

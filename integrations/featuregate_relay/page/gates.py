@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.view.names import members
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from featuregate import Decision, Gate, View
 
 _MOST: Final = 8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +15,6 @@ from featuregate_relay.page.rendering import LATCHED, Renderer, Shown
 from featuregate_relay.refusals import RequestRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from starlette.requests import Request
 
     from featuregate_relay.clusters import ServedCluster

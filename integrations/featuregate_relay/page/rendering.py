@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
@@ -18,8 +19,6 @@ from featuregate_relay.page.rollback import rollback_of
 from featuregate_relay.page.software import Software, lacks, roll_of, software_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from featuregate import View
     from featuregate_relay.clusters import ServedCluster
     from featuregate_relay.states import ServedState

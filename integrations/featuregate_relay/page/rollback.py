@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 from featuregate import Gate, View, evaluate
 from featuregate.admin.no_return import oldest_release
@@ -10,10 +11,6 @@ from featuregate.catalog import captured, captured_releases
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
 from featuregate.view.merging import merge
 from featuregate_relay.timeline.releases import release_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
 
 _MOST_RELEASES: Final = 15
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,6 @@ from featuregate.catalog import captured_releases
 from featuregate_relay.timeline.releases import release_of, release_title
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from featuregate import View
     from featuregate.view.matrix import Group, Matrix
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
@@ -11,8 +12,6 @@ from featuregate.view.names import runs
 from featuregate_relay.timeline.releases import release_of, release_title
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from featuregate import Gate, View
     from featuregate.view.answers import BrokerAnswer
 

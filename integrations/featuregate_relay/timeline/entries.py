@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from featuregate.json_values import JsonValue, check_schema, parse_json
 from featuregate_relay.timeline.changes import KINDS, Change, Moment, changes, moved
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 MOST_ENTRIES: Final = 500
 """Older ones are forgotten."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from featuregate import Release, View, evaluate
 from featuregate.catalog import captured_releases
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _CACHED: Final = 256
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, assert_never
 
@@ -14,7 +15,6 @@ from featuregate_relay.timeline.changes import Moment, changes, moment_of
 from featuregate_relay.timeline.entries import Entry, History, history_from_json, history_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from featuregate import Gate, View

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final
@@ -16,8 +17,6 @@ from featuregate_relay.refusals import RequestRefused
 from featuregate_relay.views.floors import problem_after
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import SystemRandom
 from typing import TYPE_CHECKING, Final, Self
@@ -20,8 +21,6 @@ from featuregate_relay.views.view_body import RawHeaders, ViewBody, accepts_gzip
 from featuregate_relay.waiting import ClientGone, ends_with_connection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 

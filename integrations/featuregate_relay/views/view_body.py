@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,8 +14,6 @@ from featuregate_relay.entity_tags import weak_tag
 from featuregate_relay.states import revision_of, size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate import View
     from featuregate.gating.latches import LatchKey
 

@@ -8,7 +8,8 @@ warns of options that Spark rejects or ignores, before a task fails.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Protocol, get_args
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol, get_args
 
 from featuregate import Decision, Gate, Requirement, View, evaluate
 from featuregate_librdkafka.advice import Advice, AdviceState, apply_advice, require_role
@@ -19,10 +20,6 @@ from featuregate_spark.options.connector import (
     UnusableOption,
     UsableOption,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
 
 __all__ = ["GateMaker", "SparkRole", "kafka_options", "with_kafka_options"]
 

@@ -5,13 +5,10 @@ The sources are Spark's Structured Streaming + Kafka integration guide, ``KafkaS
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from collections.abc import Callable
+from typing import Final, Literal, NamedTuple
 
 from featuregate import Api, Requirement, presets
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 SparkRole = Literal["reader", "writer"]
 """``reader``: Spark's Kafka source; ``writer``: its Kafka sink. Both for batches and streams."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,8 +15,6 @@ from featuregate_spark.failures import cause_of
 from featuregate_spark.pins.pin import BatchPin, next_pin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import DataFrame, SparkSession
 
     from featuregate_spark.pins.write_once import WriteOnceFiles

@@ -6,6 +6,7 @@ It reaches local disks, HDFS, and object stores through their connectors. It nee
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,8 +15,6 @@ from py4j.protocol import Py4JJavaError
 from featuregate_spark.errors import PinError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import SparkSession
 
 _NOT_FOUND: Final = "java.io.FileNotFoundException"

@@ -7,6 +7,7 @@ be found, and no second file can disagree with it (P5).
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -21,8 +22,6 @@ from featuregate_spark.snapshot import Snapshot, snapshot_from
 from featuregate_spark.snapshot import document_of as snapshot_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from featuregate import Decision, Gate, View
 
 ABOUT: Final = (

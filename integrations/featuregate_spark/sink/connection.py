@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pyspark import cloudpickle
 
@@ -11,9 +12,6 @@ from featuregate.config import Settings
 from featuregate.config.providers import without_placeholders
 from featuregate.errors import ConfigError
 from featuregate_librdkafka.core_settings import librdkafka_properties
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _CLIENT_ID: Final = "client.id"
 """Of the session's polls. Quotas and request logs know the sink by its own, which the app gives it or librdkafka."""

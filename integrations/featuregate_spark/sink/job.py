@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,8 +18,6 @@ from featuregate_spark.sink.shard_attempt import CommittedShard
 from featuregate_spark.sink.shard_task import RESULT_SCHEMA, EmptyShardTask, ShardTask
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import pyarrow as pa
 
     from featuregate_spark.sink.shards import Batch

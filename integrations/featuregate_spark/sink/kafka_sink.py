@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,8 +29,6 @@ from featuregate_spark.sink.startup import sharding_at_start
 from featuregate_spark.sink.writers import WRITERS, QueryName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import DataFrame, SparkSession
 
     from featuregate_spark.sink.options import SinkOptions

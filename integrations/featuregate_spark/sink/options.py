@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from featuregate.errors import ConfigError
 from featuregate_librdkafka.connection import connection_properties
 from featuregate_spark.sink.shards import MAX_METADATA, Batch, Sharding
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _OWN: Final = ("transactional.id", "enable.idempotence", "acks", "request.required.acks")
 """Properties that the sink sets itself."""

@@ -7,14 +7,11 @@ replay divides the rows as the first run did, whatever the query asks for by the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from featuregate_spark.errors import NotReplayable, ProgressLost
 from featuregate_spark.sink.shards import Sharding, checkpoint_in
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)

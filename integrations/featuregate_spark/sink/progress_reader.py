@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -13,8 +14,6 @@ from featuregate_spark.errors import WriteFailed
 from featuregate_spark.sink.progress import ShardProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from featuregate_spark.sink.shards import Batch
 
 _log = logging.getLogger("featuregate.spark.sink")

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
 _EXPRESSIONS: Final = "org.apache.spark.sql.catalyst.expressions."
 _STABLE: Final = ("CurrentBatchTimestamp", "CurrentRow$")

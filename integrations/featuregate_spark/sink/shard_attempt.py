@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,8 +21,6 @@ from featuregate_spark.sink.progress_reader import POLL_SECONDS, QUICK_READ_SECO
 from featuregate_spark.sink.shard_producer import ProducerFenced, ShardProducer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
 
     from featuregate_spark.sink.kept_clients import KeptClients

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from operator import methodcaller
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,10 +16,6 @@ from featuregate_spark.errors import NotReplayable
 from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.shard_attempt import CommittedShard, ShardAttempt
 from featuregate_spark.sink.shards import Batch, Shard
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
 
 RESULT_SCHEMA: Final = StructType(
     [

@@ -6,12 +6,10 @@ The rows of a batch are divided among shards, and each shard is written in one t
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MAX_METADATA: Final = 4000
 """Bytes that the metadata of an offset may take: brokers keep 4,096 (``offset.metadata.max.bytes``)."""

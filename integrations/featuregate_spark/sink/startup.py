@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from featuregate_spark.errors import WriteFailed
 from featuregate_spark.sink.progress import PreviousBatchIncomplete, ShardProgress, sharding_of_batch
@@ -20,10 +21,6 @@ from featuregate_spark.sink.progress_reader import (
 )
 from featuregate_spark.sink.shard_producer import ProducerFenced, ShardProducer
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 _log = logging.getLogger("featuregate.spark.sink")
 

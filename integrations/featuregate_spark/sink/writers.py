@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate_spark.errors import WrittenBefore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from featuregate_spark.sink.plans import Run
 
 

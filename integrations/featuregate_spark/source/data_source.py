@@ -7,6 +7,7 @@ Executors get the answers as a value, so that a task that is retried gives the s
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,8 +21,6 @@ from featuregate_spark.source.reader_options import ReaderOptions
 from featuregate_spark.source.rows import SCHEMA, FeatureRow, pushed, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from pyspark.sql.types import StructType
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from featuregate.polling.poller import Poller
 from featuregate_spark.source.feature_state import Ages, FeatureState, next_state, reports_levels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from featuregate import View
     from featuregate.sources.source import Source
     from featuregate_spark.source.reader_options import ReaderOptions

@@ -6,6 +6,7 @@ replay from Spark's offset log and a task that is retried give the same rows.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -17,8 +18,6 @@ from featuregate.view.merging import merge
 from featuregate_spark.errors import OffsetCorrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from featuregate import View
     from featuregate.roles import Role
 

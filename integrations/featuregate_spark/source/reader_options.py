@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from featuregate.errors import ConfigError
 from featuregate_spark.source.feature_state import FeatureState, Levels, latched_levels, seen_levels
 from featuregate_spark.source.rows import KINDS, Only
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
 
 _KAFKA: Final = "kafka."
 _BOOTSTRAP: Final = ("kafka.bootstrap.servers", "kafka.bootstrap.controllers")

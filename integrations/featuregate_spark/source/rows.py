@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -10,8 +11,6 @@ from featuregate.catalog import api_name, level_name
 from featuregate_spark.source.feature_state import FeatureState, Levels, seen_levels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from featuregate import View
     from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
 

@@ -72,7 +72,7 @@ def test_what_changes_is_read_and_what_stays_is_left_out(tmp_path: Path) -> None
         append(
             "feature_levels", [{name: row.get(name) for name in FEATURE_LEVELS.names} for row in seen], FEATURE_LEVELS
         )
-        short = DeltaTables(spark, tmp_path, "short")
+        short = Tables(spark, tmp_path, "short")
         of_hours = [used(TEN + number * HOUR, 16, "kgo", "app") for number in range(2)]
         rows = [{name: row.get(name) for name in API_USAGE.names} for row in of_hours]
         short.append("api_usage", spark.createDataFrame(rows, from_arrow_schema(API_USAGE)), BatchId("short", 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,8 +16,6 @@ from featuregate.testing.simulator.nodes import SimulatedNode
 from featuregate.testing.simulator.values import CodeValue
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate.roles import Role
 
 FIRST_CONTROLLER: Final = 3000

@@ -6,6 +6,7 @@ Sources: ``FeatureControlManager.updateFeatures``, ``QuorumController.updateFeat
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.admin.kraft_rules import (
@@ -26,8 +27,6 @@ from featuregate.wire.update_features import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from featuregate.testing.simulator.kraft.cluster import KRaftCluster
 
 _REGISTRATIONS_FROM: Final = (3, 7)

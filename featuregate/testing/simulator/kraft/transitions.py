@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +15,6 @@ from featuregate.testing.simulator.nodes import NodeStatus, SimulatedNode
 from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate.roles import Role
 
 _SESSION_TICKS: Final = 18

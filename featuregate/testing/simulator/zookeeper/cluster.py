@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
@@ -13,8 +14,6 @@ from featuregate.testing.simulator.nodes import NodeStatus, SimulatedNode
 from featuregate.testing.simulator.values import CodeValue
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate.roles import Role
 
 

@@ -5,6 +5,7 @@ Source: ``KafkaApis.handleUpdateFeatures`` and ``KafkaController.processFeatureU
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.admin.update_rules import NodeLevels, RequestedUpdate
@@ -19,8 +20,6 @@ from featuregate.wire.update_features import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate.testing.simulator.zookeeper.cluster import ZooKeeperCluster
 
     Range = tuple[int, int]

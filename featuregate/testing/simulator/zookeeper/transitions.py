@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -22,8 +23,6 @@ from featuregate.testing.simulator.zookeeper.cluster import FeaturesNode, ZooKee
 from featuregate.testing.simulator.zookeeper.controller import DISABLED, WRONG_CONTROLLER, answer_update, as_failed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 _SESSION_TICKS: Final = 36

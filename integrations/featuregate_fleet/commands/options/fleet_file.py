@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from featuregate.cli.plugin import CommandError, add_cluster_options, print_message
 from featuregate.files import read_file
@@ -12,9 +13,6 @@ from featuregate.toml_values import parse_toml
 from featuregate_fleet.commands.options.evidence import add_evidence_options
 from featuregate_fleet.commands.options.tables import add_tables_folder, cluster_name
 from featuregate_fleet.files.storage import is_local, storage_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _CLUSTERS: Final = "clusters"
 _REPEATED: Final = frozenset({"layout", "time-zone"})

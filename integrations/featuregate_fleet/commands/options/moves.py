@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.readiness import move_texts as texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from featuregate_fleet.readiness.moves import Move
 
 _OPTIONS: Final[dict[str, tuple[str, Callable[[str], Move], str]]] = {

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from featuregate.cli.plugin import OK, CommandError
@@ -14,7 +15,6 @@ from featuregate_fleet.tables.locks import no_other_writer
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
     from pathlib import Path
 
     from featuregate_fleet.stream.upkeep import Removal

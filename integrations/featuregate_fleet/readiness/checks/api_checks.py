@@ -5,6 +5,7 @@ A block stands on requests that were seen, and an ok on the absence of others: s
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,8 +17,6 @@ from featuregate_fleet.readiness.evidence import Evidence, RefusedVersion, Usage
 from featuregate_fleet.readiness.rows import MOST_HOSTS, Row, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from featuregate.view.cluster_view import View
 
 _END_TXN: Final = 26

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -12,8 +13,6 @@ from featuregate_fleet.readiness.checks.newest_served import NewestServed
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from featuregate_fleet.readiness.evidence import Evidence
 
 _WHOLE_LINES: Final = (

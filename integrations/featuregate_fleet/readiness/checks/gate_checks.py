@@ -5,6 +5,7 @@ A latched gate stays open whatever the cluster does: after a downgrade its app g
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -18,8 +19,6 @@ from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, 
 from featuregate_fleet.readiness.rows import APP_GATES, Row, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from featuregate.view.cluster_view import View
     from featuregate_fleet.readiness.evidence import AppUsage, Evidence, GateUse
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -13,8 +14,6 @@ from featuregate.view.emulation import emulated, release_to_emulate
 from featuregate_fleet.readiness.checks.views import view_after, view_before
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from featuregate.view.cluster_view import View
     from featuregate_fleet.readiness.evidence import Evidence, GateUse
     from featuregate_fleet.readiness.moves import Move

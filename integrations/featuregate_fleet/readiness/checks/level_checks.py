@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -16,8 +17,6 @@ from featuregate_fleet.readiness.checks.record_checks import gaps_in_records, me
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from featuregate.view.cluster_view import View
     from featuregate_fleet.readiness.evidence import Evidence, LevelAt
     from featuregate_fleet.readiness.moves import Deprecate, Finalize

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from featuregate_fleet.readiness.api_ranges import API_VERSIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from featuregate_fleet.readiness.evidence import Usage
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -10,8 +11,6 @@ from featuregate.catalog import captured
 from featuregate_fleet.readiness.api_ranges import ServedApis, WithoutOldVersions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from featuregate_fleet.readiness.evidence import Evidence, Usage
 
 

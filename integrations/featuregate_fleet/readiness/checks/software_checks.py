@@ -6,6 +6,7 @@ of a rebalance or of an admin: so a client that ran steadily may stop after the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -18,8 +19,6 @@ from featuregate_fleet.readiness.checks.api_checks import client_name, grouped, 
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from featuregate.view.cluster_view import View
     from featuregate_fleet.readiness.api_ranges import ReleaseApis
     from featuregate_fleet.readiness.evidence import Evidence, Usage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -11,8 +12,6 @@ from featuregate.view.cluster_view import View
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from featuregate.catalog import CapturedRelease
     from featuregate_fleet.readiness.evidence import GateUse
 
