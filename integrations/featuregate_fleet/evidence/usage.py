@@ -8,14 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from featuregate_fleet.evidence.columns import PARSED_USAGE, parsed_rows
-from featuregate_fleet.evidence.lines.fast_path import FIELDS
+from featuregate_fleet.evidence.lines.fast_path import FIELDS, FastLines
 from featuregate_fleet.evidence.sums import summed
 from featuregate_fleet.evidence.wall_times import placed, to_utc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from featuregate_fleet.evidence.lines.fast_path import FastLines
 
 COMPLETED: Final = "completed"
 REFUSED: Final = "refused"
