@@ -1,7 +1,5 @@
 """One request to one node, over the connection that featuregate itself makes."""
 
-from __future__ import annotations
-
 import asyncio
 
 from featuregate.config import Settings

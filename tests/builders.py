@@ -1,7 +1,5 @@
 """Short ways to say what brokers answered, for the tests of every room above the network."""
 
-from __future__ import annotations
-
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure
 from featuregate.view.cluster_view import View
 from featuregate.view.merging import merge

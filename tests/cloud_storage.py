@@ -1,7 +1,5 @@
 """A server with the API of Google Cloud Storage, and what Python and Spark need for it, which `make proof` installs."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Iterator

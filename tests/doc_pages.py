@@ -1,7 +1,5 @@
 """The pages whose Python blocks are run by tests, and how they are parsed."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A client of server-sent events, as browsers have one: fields of a block become an event, comments are dropped."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Clients of brokers whose evidence is read: members of groups, producers, and one that only speaks old versions."""
 
-from __future__ import annotations
-
 import socket
 import struct
 from contextlib import ExitStack

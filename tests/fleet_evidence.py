@@ -1,7 +1,5 @@
 """Evidence of the fleet, made up: what brokers answered, requests, records of coordinators, and gates of apps."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Made-up lines of request logs."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

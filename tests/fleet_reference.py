@@ -1,7 +1,5 @@
 """What a program without Spark says of evidence: lines by the standard library, records by librdkafka alone."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter, defaultdict

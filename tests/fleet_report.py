@@ -1,7 +1,5 @@
 """The report of a made-up fleet, of any size: some clients are old, and some brokers have no evidence."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from fleet_evidence import UPGRADED, usage

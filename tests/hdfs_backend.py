@@ -1,7 +1,5 @@
 """The backend of ``hdfs://`` without libraries of Hadoop, which `make proof` installs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

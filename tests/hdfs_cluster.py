@@ -1,7 +1,5 @@
 """A name node and a data node of HDFS, as Hadoop's own tests start them."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from contextlib import contextmanager

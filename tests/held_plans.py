@@ -1,7 +1,5 @@
 """Requests, comparable answers, and the comparison of a plan with a controller's answer."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from featuregate.admin import update_messages

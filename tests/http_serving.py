@@ -1,7 +1,5 @@
 """A small HTTP server in a thread of this process, for as long as a block runs."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

@@ -1,7 +1,5 @@
 """The properties of Java clients, and their JKS stores: made by keytool, or byte by byte where keytool makes none."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 from collections.abc import Mapping, Sequence

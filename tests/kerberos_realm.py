@@ -1,7 +1,5 @@
 """A real Kerberos realm for tests: the KDC of MIT Kerberos on the loopback interface."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """Doors that do what no door may."""
 
-from __future__ import annotations
-
 from threading import Event
 
 from fuzzing.door import Door

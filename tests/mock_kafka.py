@@ -3,8 +3,6 @@
 confluent-kafka has no names for it, and its librdkafka has; see ``rdkafka_mock.h`` of librdkafka.
 """
 
-from __future__ import annotations
-
 import ctypes
 import time
 from collections.abc import Iterable

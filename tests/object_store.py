@@ -1,7 +1,5 @@
 """A server with the API of S3, of this process, for the tests of storages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

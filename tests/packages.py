@@ -1,7 +1,5 @@
 """Packages that bring something for featuregate, as another project would install them."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The tags and the text of a page."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 

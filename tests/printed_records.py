@@ -1,7 +1,5 @@
 """What Kafka's own formatters print of records, and decoded records in the same form."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A client that sends exactly the requests of a test, in the given version, and returns the answers."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import struct

@@ -3,8 +3,6 @@
 Each client has a client id of its own, so that a line of the log says whose it is.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import warnings

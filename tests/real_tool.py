@@ -3,8 +3,6 @@
 Starting a JVM takes a second or two; the code that runs is the released tool's either way.
 """
 
-from __future__ import annotations
-
 import subprocess
 from base64 import b64decode, b64encode
 from collections.abc import Sequence

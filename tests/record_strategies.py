@@ -1,7 +1,5 @@
 """Hypothesis strategies for the records of coordinators, made from how the records are declared."""
 
-from __future__ import annotations
-
 import dataclasses
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator

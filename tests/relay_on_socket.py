@@ -1,7 +1,5 @@
 """A relay on a socket, in a thread of this process."""
 
-from __future__ import annotations
-
 import ssl
 import threading
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Replicas of a relay and their clients over a cluster that a test moves: no network, no threads, one true clock."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Self

@@ -1,7 +1,5 @@
 """Ports in a row for a process that a test starts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Random schedules: each step names a method of a world, and its arguments."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Final, TypeVar
 

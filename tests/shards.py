@@ -1,7 +1,5 @@
 """Batches, rows and progress of the Spark sink, for tests of its shards without Spark."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from typing import Any

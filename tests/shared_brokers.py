@@ -4,8 +4,6 @@ A test in another process has a proxy (`multiprocessing.managers`): its attribut
 `LocalKafka`, and run in the owner.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Short ways to move a simulated cluster, for the tests of the simulator."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from featuregate.testing.simulator import apply

@@ -1,7 +1,5 @@
 """Hypothesis strategies for what brokers may say, lies included, shared by the tests of the pure rooms."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A TCP load balancer: one address, and behind it the ports of several brokers."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress

@@ -1,7 +1,5 @@
 """Topics of a cluster of tests, what they hold, and what a broker keeps of them on its disk."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from pathlib import Path

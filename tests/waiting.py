@@ -1,7 +1,5 @@
 """Waiting until something holds: the one loop for it, with a bound that fits a busy machine."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import threading

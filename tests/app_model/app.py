@@ -1,7 +1,5 @@
 """An app over a simulated cluster: the production discoverer and its gates, without a network, threads or a clock."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self

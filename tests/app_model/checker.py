@@ -3,8 +3,6 @@
 The checker compares the app with what the cluster is, not with what the app has made of the brokers' answers.
 """
 
-from __future__ import annotations
-
 import pickle
 import threading
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ The model works with what brokers report. It takes nothing from the app's own me
 an app over simulated clusters, and for a discoverer over fake brokers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

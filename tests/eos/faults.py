@@ -1,7 +1,5 @@
 """Harm that is done to members and brokers under load: chosen by a seed, written down, and survived before the next."""
 
-from __future__ import annotations
-
 import logging
 import random
 import time

@@ -1,7 +1,5 @@
 """App processes that are killed, stopped, resumed and started again, and what they tell of themselves."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

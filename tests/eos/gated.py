@@ -1,7 +1,5 @@
 """One member on featuregate's switch, step by step like the naive one: it can stall anywhere in a transaction."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Mapping

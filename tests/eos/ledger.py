@@ -1,7 +1,5 @@
 """The ledger: what went into a pipe, what came out of it for readers of committed data, and whether that balances."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

@@ -3,8 +3,6 @@
 Exits with 0 where no mutant failed, else with 1. Mutants that failed are in the folder of outputs.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

@@ -1,7 +1,5 @@
 """The doors of the package at which bytes of a peer come in."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """Mutants: a seed, a door and a number make the same bytes each time. Pure."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """A door under watch: its child is killed where one mutant takes too long or too much, and another one goes on."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

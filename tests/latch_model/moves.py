@@ -1,7 +1,5 @@
 """What can happen next: each move as a sentence, and the world after it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from latch_model.rebalance import rebalances

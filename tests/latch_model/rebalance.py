@@ -1,7 +1,5 @@
 """A new generation: its members, and what each owns. A process that runs and is no member is a zombie."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import combinations, permutations
 

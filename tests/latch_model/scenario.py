@@ -1,7 +1,5 @@
 """Which world is explored, what its members leave out, and what may never happen."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from typing import Any

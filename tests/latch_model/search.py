@@ -1,7 +1,5 @@
 """The search: every state that can be reached, breadth first, and the shortest way to a violation."""
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Foreign members are written by hand: an id for each partition, no metadata, no tag, no stable read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Transactions: what producers, coordinators and brokers make of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from featuregate_confluent.latch.marks import Mark, write

@@ -5,8 +5,6 @@ member belongs to the present one (``Slot.live``). So the states are finite with
 or time.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Real brokers that tests share: one of each release, see :mod:`shared_brokers`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Updates on a real cluster of three in the middle of a roll, and by users who may and who may not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Plans beside what real controllers say, and updates that really change levels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

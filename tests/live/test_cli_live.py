@@ -1,7 +1,5 @@
 """The command line against real Kafka, beside the real kafka-features on the same cluster."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A sample of the table of clients is measured again."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

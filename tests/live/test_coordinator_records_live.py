@@ -1,7 +1,5 @@
 """Records that real coordinators wrote: all of them are read, and they say what the admin clients say."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

@@ -1,7 +1,5 @@
 """What the table says that coordinators make of newer records, beside what real ones make of them."""
 
-from __future__ import annotations
-
 import re
 import time
 from typing import Any

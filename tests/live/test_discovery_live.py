@@ -1,7 +1,5 @@
 """Discovery against real clusters, old and new, beside what Kafka's own tools say of the same brokers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

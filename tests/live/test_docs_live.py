@@ -1,7 +1,5 @@
 """Pages that consume and produce run as they stand, against real brokers in place of ``localhost:9092``."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

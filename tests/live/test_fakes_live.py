@@ -1,7 +1,5 @@
 """Fake brokers of a release report what a new cluster of this release reports."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Each command of README and of the first page runs as it is printed, in order, in a new checkout and a new venv."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -3,8 +3,6 @@
 The client shares no code with featuregate. It speaks through a small program, which is built where the machine has Go.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

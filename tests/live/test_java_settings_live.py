@@ -1,7 +1,5 @@
 """Settings as Kafka's own classes read them: JAAS texts, placeholders of config.providers, passwords and PEM."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -6,8 +6,6 @@ output, the exit code and standard error; of the last, two quirks of upstream ar
 argument list is printed there without a newline, and through a format.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import shlex

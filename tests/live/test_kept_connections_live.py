@@ -1,7 +1,5 @@
 """Connections that a discoverer keeps, against real brokers that end them in every way."""
 
-from __future__ import annotations
-
 import time
 
 import psutil

@@ -1,7 +1,5 @@
 """The tables of levels are what the classes of released jars say."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

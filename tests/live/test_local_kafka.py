@@ -1,7 +1,5 @@
 """LocalKafka runs real Kafka, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """An update whose record waits for a real quorum: what the controller answers then is no refusal."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

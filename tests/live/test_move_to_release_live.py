@@ -1,7 +1,5 @@
 """A real cluster with static voters is moved to a release and back, where kafka-features fails or writes too much."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Both apply :mod:`featuregate.admin.kraft_rules`; here real controllers decide. T
 which stands in the header of the run (``--hypothesis-seed``) and in the name of a failure.
 """
 
-from __future__ import annotations
-
 import functools
 import random
 from collections.abc import Callable, Mapping

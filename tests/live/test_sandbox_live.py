@@ -1,7 +1,5 @@
 """The sandbox of real Kafka, as a process."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import signal

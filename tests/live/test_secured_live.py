@@ -1,7 +1,5 @@
 """One broker that wants everything: TLS with a client certificate, and SASL. Each way that leads to it."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

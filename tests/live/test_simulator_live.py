@@ -1,7 +1,5 @@
 """The simulated controller answers as a real one, and Kafka's own tool works with a simulated cluster."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Callable

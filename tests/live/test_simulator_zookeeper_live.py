@@ -1,7 +1,5 @@
 """The simulated controller with ZooKeeper answers as a real one of 2.8, which has no feature to finalize."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import replace

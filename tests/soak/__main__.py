@@ -3,8 +3,6 @@
 Exits with 0 where all runs passed, 1 where one failed, 130 when interrupted.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import signal

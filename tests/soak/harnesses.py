@@ -1,7 +1,5 @@
 """The fault harnesses that a soak runs: each is one live test, made longer by its environment."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

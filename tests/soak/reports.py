@@ -1,7 +1,5 @@
 """What a fault harness reports to a soak while it runs: lines of JSON in the file that ``SOAK_REPORTS`` names."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import asdict, dataclass, field

@@ -1,7 +1,5 @@
 """One run of one harness: a pytest process with a seed, watched until it ends, after which nothing of it is left."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

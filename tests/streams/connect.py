@@ -1,7 +1,5 @@
 """A Spark Connect server for a test, in a JVM of this process; and its client."""
 
-from __future__ import annotations
-
 import os
 import sys
 import warnings

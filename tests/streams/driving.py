@@ -1,7 +1,5 @@
 """A job that is started, harmed, and started again."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A Spark cluster on several hosts: loopback addresses of this machine, which Spark takes for hosts."""
 
-from __future__ import annotations
-
 import re
 import time
 from pathlib import Path

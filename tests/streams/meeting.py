@@ -1,7 +1,5 @@
 """Lets tasks in other processes wait until the test has changed something."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A Spark session for a test, with the test's settings and a JVM of its own."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

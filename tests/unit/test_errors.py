@@ -1,7 +1,5 @@
 """The exception tree: what each error says, and that it survives a process border."""
 
-from __future__ import annotations
-
 import pickle
 import re
 

@@ -1,7 +1,5 @@
 """The worked examples of tests with a simulated cluster are tests themselves: here they run."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Versions of APIs that a configuration excludes for a client (KIP-35, item 6)."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Paths of files, and files that are replaced as a whole."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which flags a view has, in an app as over a relay."""
 
-from __future__ import annotations
-
 import pytest
 
 from featuregate import presets

@@ -1,7 +1,5 @@
 """The contract that reads from a docstring that a module is pure; the other contracts are the library's own."""
 
-from __future__ import annotations
-
 import pytest
 
 grimp = pytest.importorskip("grimp", reason="needs import-linter")

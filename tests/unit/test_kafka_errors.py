@@ -1,7 +1,5 @@
 """Kafka's table of error codes."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Kept connections through a TCP load balancer, which may end at another broker than the client expects."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Texts of peers at every door to a terminal, a log or a page: nothing in them is obeyed, and no line is forged."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """The table that the proof of the lines of Spark writes into the page on compatibility."""
 
-from __future__ import annotations
-
 from spark_lines.table import BEGIN, END, with_column
 
 

@@ -1,7 +1,5 @@
 """TOML of limited size: the standard library takes the square of the parts of a key, in time and memory."""
 
-from __future__ import annotations
-
 import pytest
 
 from featuregate.budgets import MOST_KEY_PARTS, MOST_TOML_CHARACTERS

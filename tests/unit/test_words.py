@@ -1,7 +1,5 @@
 """The words of public names: each is on the page of words, and none of those that were replaced comes back."""
 
-from __future__ import annotations
-
 import argparse
 import ast
 import re

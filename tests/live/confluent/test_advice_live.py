@@ -1,7 +1,5 @@
 """Advice on real clusters, old and new: advised settings work, and the others would not."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterator

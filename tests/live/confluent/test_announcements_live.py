@@ -1,7 +1,5 @@
 """What an operator announces, in a topic of real brokers."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import KafkaException
 from topics import create_topics

@@ -1,7 +1,5 @@
 """A real broker that serves the classic group protocol alone: its ApiVersions say otherwise, its config does not."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """``featuregate group`` on real brokers: what it shows, what it refuses, and what a rollback does."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

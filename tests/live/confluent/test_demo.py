@@ -1,7 +1,5 @@
 """The demo shows the danger, and fails where there is none."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Aborts right behind a commit, on real brokers: the producer goes on."""
 
-from __future__ import annotations
-
 from uuid import uuid4
 
 import pytest

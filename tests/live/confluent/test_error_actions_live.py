@@ -1,7 +1,5 @@
 """The errors of librdkafka after which a producer cannot be used, and what the switch does."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import KafkaException, Producer
 from eos.faults import until

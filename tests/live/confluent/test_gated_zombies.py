@@ -1,7 +1,5 @@
 """The zombies of hand-written apps, on the switch: each input has one output."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The gate of a group, with members of a real consumer group."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

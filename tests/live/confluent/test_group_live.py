@@ -1,7 +1,5 @@
 """Reading a group on real brokers, old and new."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The latch topic on real brokers."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -3,8 +3,6 @@
 The requests are bytes of the test's own, in an order that a client's have only where the network delays one.
 """
 
-from __future__ import annotations
-
 import socket
 import struct
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The danger is real: what brokers do with a zombie of a hand-written app, without featuregate."""
 
-from __future__ import annotations
-
 import pytest
 from eos.ledger import Balance, Ledger
 from eos.naive import COMMITTED, PATIENT, Model, NaiveApp, Outcome, Stall

@@ -1,7 +1,5 @@
 """The processor on a real broker: how it stops, what it does with poison, and what rebalances do to it."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

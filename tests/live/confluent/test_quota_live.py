@@ -1,7 +1,5 @@
 """The pace of rounds on a real broker: under a quota of the producer, and with a transform of fixed seconds."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import threading

@@ -1,7 +1,5 @@
 """The records that a transform may return, and how they arrive."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Records that a real broker refuses: each leads to a dead letter, or ends run() with the name of its message."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Missing rights: what brokers answer, and that an empty answer is not trusted."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

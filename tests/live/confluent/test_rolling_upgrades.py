@@ -6,8 +6,6 @@ seed of the faults is that of the test run, which its first lines tell; ``--log-
 out.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Slow work on a real broker: an unbounded round never commits, and a bounded one does in every model."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Real brokers that take no records for a while, and what a member says of itself meanwhile."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Iterator

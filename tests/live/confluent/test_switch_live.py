@@ -1,7 +1,5 @@
 """The switch in apps that own their loop, on real brokers: pinned models, unknown marks, refusals, and leaving."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

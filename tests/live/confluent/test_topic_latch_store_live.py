@@ -1,7 +1,5 @@
 """The latch store in a topic, on real brokers."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The example of share groups: it reads what was there, by the kind of group that the cluster has."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from runpy import run_path

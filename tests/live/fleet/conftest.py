@@ -1,7 +1,5 @@
 """Logs of a real broker, and a JVM for Spark that ends with the tests."""
 
-from __future__ import annotations
-
 import gc
 import shutil
 import signal

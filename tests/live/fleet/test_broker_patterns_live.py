@@ -1,7 +1,5 @@
 """One broker that writes its request log in three patterns at once, and what a run counts of each."""
 
-from __future__ import annotations
-
 import json
 import struct
 from collections import Counter

@@ -1,7 +1,5 @@
 """A client that runs steadily is blocked by what its software calls, and stops after the upgrade as the report says."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Several clusters of one file, side by side in one Spark."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

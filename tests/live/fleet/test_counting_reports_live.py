@@ -1,7 +1,5 @@
 """Which usage reports count, read from tables by Spark: no clock of an app hides a report."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta

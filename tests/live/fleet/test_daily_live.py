@@ -1,7 +1,5 @@
 """Hourly rows become daily ones, and verdicts stay the same."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

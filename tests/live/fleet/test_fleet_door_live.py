@@ -1,7 +1,5 @@
 """The pipeline in a program that has a Spark: logs of a real broker, a cluster, and DataFrames of the tables."""
 
-from __future__ import annotations
-
 import importlib
 import shutil
 from pathlib import Path

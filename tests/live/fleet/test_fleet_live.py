@@ -1,7 +1,5 @@
 """From the log of a real broker to verdicts, by the command line and through Spark."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """What a client of a broker before 2.8 can write into its log, and what comes of it."""
 
-from __future__ import annotations
-
 import shutil
 import struct
 from datetime import UTC, datetime, timedelta

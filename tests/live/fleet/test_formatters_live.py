@@ -3,8 +3,6 @@
 ``FLEET_PROOFS=1`` runs them. `test_coordinator_topics_live` holds 3.9, 4.2 and 4.3 against them in each run.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import threading

@@ -3,8 +3,6 @@
 ``FLEET_PROOFS=1`` runs it, where the user may mount a file system in memory.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

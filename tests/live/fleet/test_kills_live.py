@@ -3,8 +3,6 @@
 ``FLEET_KILLS=10`` kills ten runs, ``FLEET_SEED`` repeats a run. Without it, nothing is killed, and the test is skipped.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

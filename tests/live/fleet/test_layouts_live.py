@@ -1,7 +1,5 @@
 """A log in a layout that is not read is named by the run, and a client whose lines were cut is not hidden."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

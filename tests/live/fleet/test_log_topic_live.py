@@ -1,7 +1,5 @@
 """Request logs in a topic of a real cluster, to which a shipper writes them line by line."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ The brokers are rolled one by one, and the clients work on beside each of them. 
 libraries, come by before and after each move.
 """
 
-from __future__ import annotations
-
 import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack

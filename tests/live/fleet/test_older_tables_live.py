@@ -1,7 +1,5 @@
 """Tables of an older release are read, and get the columns that they lack."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 

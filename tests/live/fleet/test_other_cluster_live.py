@@ -1,7 +1,5 @@
 """A run that asks the brokers of another cluster than the one before."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

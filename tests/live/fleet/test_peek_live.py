@@ -1,7 +1,5 @@
 """A look at a log says of its clients what the pipeline says."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A report is of the tables at one moment, while a stream goes on to write them."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 

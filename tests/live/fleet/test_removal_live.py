@@ -1,7 +1,5 @@
 """What is removed from real tables, and what stays."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """``featuregate fleet logging`` on a real broker."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Logs that are rotated by numbers: each line is read once, whatever the name of its file."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

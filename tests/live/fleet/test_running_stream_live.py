@@ -1,7 +1,5 @@
 """``fleet run`` without ``--once``, on the log of a real broker and a real Spark."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The session of the fleet pipeline, in a program that has one already."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

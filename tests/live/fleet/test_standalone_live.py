@@ -1,7 +1,5 @@
 """The pipeline on a standalone cluster with two workers, of which one is killed, or the driver, or that come and go."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

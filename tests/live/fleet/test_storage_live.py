@@ -1,7 +1,5 @@
 """The pipeline with logs, tables and checkpoints on object stores and on HDFS, and with tables in a catalog."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

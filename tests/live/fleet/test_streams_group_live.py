@@ -1,7 +1,5 @@
 """A Kafka Streams app in a streams group (KIP-1071): its records in tables, and what a verdict says of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The pipeline as ``spark-submit`` runs it, on a master with an executor that is a process of its own."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The tutorial of the fleet runs as it stands, against a real broker with a client that the move breaks."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import struct

@@ -1,7 +1,5 @@
 """No line is lost in silence: each file is read, or the run names it and the verdict knows."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """``make demo-fleet``: an upgrade that drops API versions breaks the client that readiness named, and no other."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

@@ -1,7 +1,5 @@
 """One cluster is compacted, retained and forgotten while a run of another one writes the same tables."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

@@ -1,7 +1,5 @@
 """Two apps that report their gates to a real broker, and the verdicts that name them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

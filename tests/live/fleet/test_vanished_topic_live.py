@@ -1,7 +1,5 @@
 """Topics of logs and of usage reports that vanish while a stream reads them, and that are created again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ A run of the test suite takes ten seconds, and one of ``make soak`` ten minutes.
 hour, with ``-o faulthandler_timeout=5000``: pytest ends a test after 50 minutes otherwise.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import random

@@ -5,8 +5,6 @@ gate opened. Clients with a floor, of flags with an entity tag, and of events wi
 revision fall; beside them the same clients without these do. ``RELAY_CLIENTS=200`` is a fleet of them.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The page of a relay in Chromium, over a real cluster that is rolled to another release."""
 
-from __future__ import annotations
-
 import pytest
 from chromium import chromium
 from relay_on_socket import serving

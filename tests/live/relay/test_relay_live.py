@@ -1,7 +1,5 @@
 """A relay over a real broker, in a process of its own, and a discoverer that has only its URL."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

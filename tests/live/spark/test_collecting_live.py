@@ -1,7 +1,5 @@
 """What a driver whose results Spark limits collects of a batch that follows a small one."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 

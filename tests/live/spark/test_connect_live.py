@@ -1,7 +1,5 @@
 """Spark Connect: no JVM, and the functions of batches in another process."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

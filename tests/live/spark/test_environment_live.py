@@ -1,7 +1,5 @@
 """What a real Spark runs with, and workers whose Python has nothing."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

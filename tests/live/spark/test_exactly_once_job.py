@@ -1,7 +1,5 @@
 """The example of an exactly-once Spark job, run as an operator runs it."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import sys

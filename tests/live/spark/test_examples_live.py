@@ -1,7 +1,5 @@
 """The examples of Spark jobs, as users run them: a script, ``spark-submit``, and featuregate in a wheel."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """What the sink sees of expressions whose values another execution of a batch would not give again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Two attempts at one shard, and what a dead driver leaves behind, with real Kafka."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time

@@ -1,7 +1,5 @@
 """The Kafka sink on Spark Connect: its function runs in a process of the server."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@
 harm three times. On other days there are a few, chosen by the seed of the test run, which its first lines tell.
 """
 
-from __future__ import annotations
-
 import itertools
 import logging
 import os

@@ -1,7 +1,5 @@
 """The Kafka sink with real Spark and Kafka: columns, shards, replays and errors."""
 
-from __future__ import annotations
-
 import gc
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The Kafka sink on a cluster that wants TLS and SASL, of which the session knows what Spark's options say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """``make demo-spark``: drivers are killed, a broker is rolled, and one sink alone loses and doubles nothing."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

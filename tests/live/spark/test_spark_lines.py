@@ -1,7 +1,5 @@
 """Each line of Spark in a virtual environment of its own: what works with it, and the table that says so."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

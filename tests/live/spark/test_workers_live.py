@@ -1,7 +1,5 @@
 """Decisions in workers, without a snapshot and with one; with workers reused, and not."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """Updates of finalized levels: where the admin sends them, what it returns, and what it never sends twice."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Which levels cannot be lowered again, beside the simulated controller."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hypothesis import given
@@ -13,9 +11,10 @@ from featuregate.admin.updates import moving, to_release, upgrade
 from featuregate.catalog import METADATA_VERSION, captured, features, metadata_levels
 from featuregate.testing import release_view
 from featuregate.testing import simulator as sim
+from featuregate.testing.simulator.kraft.cluster import KRaftCluster
 
 
-def accepts(cluster: sim.KRaftCluster, update: sim.ClusterEvent) -> bool:
+def accepts(cluster: KRaftCluster, update: sim.ClusterEvent) -> bool:
     """Whether the simulated controller takes an update."""
     answer = sim.apply(cluster, update).response
     assert answer is not None

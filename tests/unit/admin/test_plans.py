@@ -1,7 +1,5 @@
 """Plans: the judgement, the gates that open and close, and the gates that are affected."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

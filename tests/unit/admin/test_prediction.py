@@ -3,8 +3,6 @@
 The texts are those that real controllers sent; tests/live/test_admin_live.py asks some again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Controllers whose registration a level has to suit: those that were not asked, and those that have gone."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Which updates can be sent, and the messages of Kafka's Admin client for the others."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What is known about Kafka: names, levels and releases."""
 
-from __future__ import annotations
-
 import pytest
 from kio.schema.index import api_key_map
 

@@ -1,7 +1,5 @@
 """The table of clients: its form, its size, and when it is loaded."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

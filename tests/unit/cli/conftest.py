@@ -1,7 +1,5 @@
 """Fixtures that run the command line in this process, or as a process of its own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

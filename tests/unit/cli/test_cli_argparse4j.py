@@ -1,7 +1,5 @@
 """The argument lists of kafka-features. The live tests compare many of them with the real tool."""
 
-from __future__ import annotations
-
 import shlex
 
 import pytest

@@ -1,7 +1,5 @@
 """Argument lists."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

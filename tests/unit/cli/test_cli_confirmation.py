@@ -1,7 +1,5 @@
 """Confirmation, on a terminal, of downgrades and of upgrades that cannot be taken back."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

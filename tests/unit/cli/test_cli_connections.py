@@ -1,7 +1,5 @@
 """Findings about the connection to each bootstrap address, from hand-made probes."""
 
-from __future__ import annotations
-
 import pytest
 
 from featuregate.cli.diagnosis.connections import BootstrapProbe, ProbedListener, connection_findings

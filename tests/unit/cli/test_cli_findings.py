@@ -1,7 +1,5 @@
 """Findings about a cluster, from hand-made views."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """``matrix``: its rows, its columns and its output."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from builders import broker, deaf, view

@@ -1,7 +1,5 @@
 """The sandbox, with fake brokers."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

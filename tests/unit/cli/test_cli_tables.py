@@ -1,7 +1,5 @@
 """Aligned text."""
 
-from __future__ import annotations
-
 from featuregate.cli.output import aligned
 
 

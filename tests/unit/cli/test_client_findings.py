@@ -1,7 +1,5 @@
 """``doctor`` names what installed clients cannot do with a cluster."""
 
-from __future__ import annotations
-
 import pytest
 from fleet_evidence import view
 

@@ -1,7 +1,5 @@
 """``featuregate fit``: a line for each client, and an exit code for the worst."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

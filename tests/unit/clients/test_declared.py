@@ -1,7 +1,5 @@
 """Clients are read from what declares them, as text."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """What was measured of a client decides, and nothing else does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

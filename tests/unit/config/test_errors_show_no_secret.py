@@ -1,7 +1,5 @@
 """No error about the configuration repeats a value, because a wrong value may contain a password."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Kerberos, in the spelling of each client, and delegation tokens."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The keyword arguments of kafka-python and aiokafka."""
 
-from __future__ import annotations
-
 import ssl
 from typing import Any
 

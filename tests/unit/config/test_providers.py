@@ -1,7 +1,5 @@
 """Placeholders of ``config.providers``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

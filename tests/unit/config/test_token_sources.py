@@ -1,7 +1,5 @@
 """Tokens where a file is the configuration: functions by name, and files with a token."""
 
-from __future__ import annotations
-
 import asyncio
 import pickle
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A cluster in this process, for the clients of the switch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """How a thread waits for transforms in an event loop: in turn, while those that follow are awaited already."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import time

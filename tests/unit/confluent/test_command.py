@@ -1,7 +1,5 @@
 """The parts of ``featuregate group`` that need no broker."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Dead letters: what they carry, and what is left out where the whole message is too large."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import Message
 

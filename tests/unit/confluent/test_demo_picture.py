@@ -1,7 +1,5 @@
 """The demo's picture is valid, and readable."""
 
-from __future__ import annotations
-
 import importlib
 from itertools import combinations
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the demo counts, and when it fails."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A transform of a coroutine function for one message."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """The events of the switch: a log line and a call of the hook for each."""
 
-from __future__ import annotations
-
 import logging
 import shlex
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """The front door of the integration: what it exports, and what importing it costs."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import subprocess

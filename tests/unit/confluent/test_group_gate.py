@@ -1,7 +1,5 @@
 """The gate of a group: whatever happens in which order, no two members are on two sides."""
 
-from __future__ import annotations
-
 import os
 import weakref
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Latches of an app and of its groups as records of a compacted topic: facts that only grow, in any order."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

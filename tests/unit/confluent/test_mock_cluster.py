@@ -1,7 +1,5 @@
 """librdkafka's mock cluster, which many tests of Python apps use, as a cluster like any other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

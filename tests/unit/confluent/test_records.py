@@ -1,7 +1,5 @@
 """What is a record, and what no client or broker would take for one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """How the transform is called, and what happens to messages that it cannot transform."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

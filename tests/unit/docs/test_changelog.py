@@ -1,7 +1,5 @@
 """The fragments of the changelog."""
 
-from __future__ import annotations
-
 import tomllib
 
 from doc_pages import ROOT

@@ -1,7 +1,5 @@
 """The commands of the pages: each one parses, and those that a newcomer types run and print what the page shows."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What stands in several places stands in all of them, and the lists of these places name files that are there."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The steps of the Dockerfiles, in a venv in place of an image."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

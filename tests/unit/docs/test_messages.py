@@ -1,7 +1,5 @@
 """What users read of the code, help, errors and logs, is written as Kafka's and Python's own documentation is."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

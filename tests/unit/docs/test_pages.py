@@ -1,7 +1,5 @@
 """The pages as text: code that fits on a screen, imports in each snippet, and every page in the menu."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

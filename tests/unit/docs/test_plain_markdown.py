@@ -1,7 +1,5 @@
 """A page is whole as plain Markdown, as a code host shows it: no role and no directive stands for a part of it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from urllib.parse import unquote

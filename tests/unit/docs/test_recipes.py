@@ -1,7 +1,5 @@
 """What the pages say in YAML: manifests of Kubernetes, rules of Prometheus, commands of Airflow."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The Python blocks of README and docs run as they stand, against a fake cluster in place of ``localhost:9092``."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The functions for clouds on the page about connections, with stand-ins for the clouds' own libraries."""
 
-from __future__ import annotations
-
 import base64
 import json
 import sys

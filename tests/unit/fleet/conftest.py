@@ -1,7 +1,5 @@
 """The logs of real brokers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Counts that a collector hands in: those of the full log, and nothing of its requests."""
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Bad input is counted, not lost: garbage among real lines, huge lines, and a full disk."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """From batches of lines to rows of tables: every line is counted once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise

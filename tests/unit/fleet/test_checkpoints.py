@@ -1,7 +1,5 @@
 """Checkpoints of which files are lost."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

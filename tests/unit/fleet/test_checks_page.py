@@ -1,7 +1,5 @@
 """Each check is on the page, and has a test in which it gives its worst verdict, and one in which it passes."""
 
-from __future__ import annotations
-
 import ast
 import re
 from importlib import import_module

@@ -1,7 +1,5 @@
 """A client is judged by all that its software calls, and not by the calls of a steady hour alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

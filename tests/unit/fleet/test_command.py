@@ -1,7 +1,5 @@
 """``featuregate fleet``: what it refuses before it starts Spark."""
 
-from __future__ import annotations
-
 import argparse
 from datetime import UTC, datetime
 from pathlib import Path

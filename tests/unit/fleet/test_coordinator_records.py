@@ -1,7 +1,5 @@
 """Records of coordinators become rows: what a row says, and what becomes of unknown bytes."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the stream of coordinators' records does not take for granted."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("pyspark")

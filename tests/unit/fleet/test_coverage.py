@@ -1,7 +1,5 @@
 """Which broker logged at which level in which hour, and what is lost of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Stack traces of Spark in one line."""
 
-from __future__ import annotations
-
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException

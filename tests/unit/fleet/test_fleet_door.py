@@ -1,7 +1,5 @@
 """The pipeline from Python: what it refuses before it reads anything, and what a report does."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from datetime import timedelta

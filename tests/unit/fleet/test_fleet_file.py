@@ -1,7 +1,5 @@
 """The file of ``--config``: its keys are the options of ``fleet run``, and each mistake has its place."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

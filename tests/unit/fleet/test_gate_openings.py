@@ -1,7 +1,5 @@
 """Which gates a move opens, at once and later, and in which order a downgrade goes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Client ids that are generated: one finding for all of them, after each has its verdict."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Hashes in place of principals and addresses, and the key that makes them."""
 
-from __future__ import annotations
-
 import argparse
 import pickle
 from pathlib import Path

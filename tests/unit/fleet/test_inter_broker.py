@@ -1,7 +1,5 @@
 """Requests of brokers and controllers are told apart from those of clients, and no client hides behind a name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

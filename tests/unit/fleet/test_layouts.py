@@ -1,7 +1,5 @@
 """Layouts and envelopes of request logs: each request is read, whatever a pattern or a shipper puts around it."""
 
-from __future__ import annotations
-
 import json
 import os
 from datetime import UTC, datetime, timedelta

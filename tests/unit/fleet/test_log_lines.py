@@ -1,7 +1,5 @@
 """A row for each line, if lines are kept."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Records of a topic to which a shipper writes request logs: each line of a broker that is known counts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any

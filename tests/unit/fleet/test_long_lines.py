@@ -1,7 +1,5 @@
 """Long lines that a client or a shipper may have made: their cost grows as they do, not with the square."""
 
-from __future__ import annotations
-
 import json
 import time
 import tracemalloc

@@ -1,7 +1,5 @@
 """The generator of request logs for benchmarks: its lines are those of real brokers."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from itertools import islice, pairwise

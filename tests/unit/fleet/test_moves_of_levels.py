@@ -1,7 +1,5 @@
 """Moves of levels and releases, judged by finalized levels and the records of coordinators."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 

@@ -1,7 +1,5 @@
 """``featuregate fleet peek``: a look at one log, without Spark."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

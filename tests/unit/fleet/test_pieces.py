@@ -1,7 +1,5 @@
 """Reading files of logs: every line once, whatever is damaged."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma
@@ -22,7 +20,7 @@ pa = pytest.importorskip("pyarrow")
 
 from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
 
-from featuregate_fleet.evidence.paths import log_file  # noqa: E402 - likewise
+from featuregate_fleet.evidence.paths import LogFile, log_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.text import Unreadable  # noqa: E402 - likewise
 from featuregate_fleet.files import pieces as module  # noqa: E402 - likewise
 from featuregate_fleet.files.opening import is_behind_link  # noqa: E402 - likewise
@@ -32,7 +30,7 @@ from featuregate_fleet.files.pieces import Piece, begins_with, pieces_of, read_p
 LINE = line_of(document())
 
 
-def file_of(path: Path, size: int | None = None) -> module.LogFile:
+def file_of(path: Path, size: int | None = None) -> LogFile:
     """Return a file as the stream lists it."""
     return log_file(str(path.parent.parent), path.as_uri(), path.stat().st_size if size is None else size)
 

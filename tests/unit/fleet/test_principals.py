@@ -1,7 +1,5 @@
 """The name of a principal in a line is found as a whole."""
 
-from __future__ import annotations
-
 import json
 import re
 

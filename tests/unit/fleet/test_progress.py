@@ -1,7 +1,5 @@
 """What ``fleet run`` prints while it goes on."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Sequence

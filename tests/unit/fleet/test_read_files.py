@@ -1,7 +1,5 @@
 """What a run knows of the files that it has read, without asking the tables or Spark's whole list each time."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Verdicts: each check has evidence on which it blocks, and evidence on which it passes."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

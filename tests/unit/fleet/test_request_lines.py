@@ -1,7 +1,5 @@
 """One line of the request log, and many at once: both ways of reading give the same answer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """``featuregate fleet logging``: what it asks of which broker, and what it takes back."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

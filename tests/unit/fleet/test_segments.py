@@ -1,7 +1,5 @@
 """Collecting from a live log: each line in one segment, whatever happens to the log and to the process."""
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import json

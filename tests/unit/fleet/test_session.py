@@ -1,7 +1,5 @@
 """With which settings Spark starts."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A command is asked to end by a signal, wherever the main thread is just then."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from types import FrameType

@@ -1,7 +1,5 @@
 """Paths and URIs of logs and tables, and what replaces renames and locks on a storage."""
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import threading

@@ -1,7 +1,5 @@
 """The verdicts on several clusters: the worst first, on a terminal, as JSON and as one page."""
 
-from __future__ import annotations
-
 import json
 
 from fleet_report import NOW, TARGET, fleet

@@ -1,7 +1,5 @@
 """Usage that is added up before it leaves a task: nothing is lost, and little is held back."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How Spark names a table, in a folder and in a catalog."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The reference of the tables has each column of each table, in order."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Requests that brokers before 2.8 logged as text, in which a client can write lines of another one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a run says of the files that it leaves unread, and what it keeps for verdicts."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the tables say of updates that ``featuregate upgrade`` and its sisters would send."""
 
-from __future__ import annotations
-
 import tomllib
 from contextlib import nullcontext
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Usage reports of apps: from records of a topic to rows, and from rows to verdicts that name apps."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """``featuregate fleet readiness`` with each move: its exit code, and the fields of its JSON."""
 
-from __future__ import annotations
-
 import json
 from contextlib import nullcontext
 from dataclasses import replace

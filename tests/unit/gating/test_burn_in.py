@@ -1,7 +1,5 @@
 """Burn-in: a gate with ``open_after`` opens only after its requirement has held for that time."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Conditions on configs of brokers: every known broker must tell the value, and have it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

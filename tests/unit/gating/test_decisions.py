@@ -1,7 +1,5 @@
 """Decisions: invariant 3, Kleene's logic, and reasons that name the broker."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 

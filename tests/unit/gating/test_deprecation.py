@@ -1,7 +1,5 @@
 """Levels that a cluster has deprecated by raising the lowest finalized one (KIP-584), from answers to decisions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """An app that emulates an older release: its gates see less, and what has latched stays open."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

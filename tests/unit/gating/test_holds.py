@@ -1,7 +1,5 @@
 """Holds: a gate that has not latched stays closed as long as an operator holds it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Starting from latches: what counts before the first answer, and what a broker of another cluster takes back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The one mutable box: what it takes in, what it refuses, and who is told."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import logging

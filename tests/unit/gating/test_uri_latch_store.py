@@ -1,7 +1,5 @@
 """The latch store in an object store, with a server that has the API of S3."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

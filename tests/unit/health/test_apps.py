@@ -1,7 +1,5 @@
 """The health of a discoverer over ASGI and WSGI, mounted and alone."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from io import BytesIO

@@ -1,7 +1,5 @@
 """The examples of services and workers with health: each runs over a fake cluster."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The file by which a process without HTTP shows its health, and the command that reads it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The line that says what a command waits for."""
 
-from __future__ import annotations
-
 import io
 import sys
 

@@ -1,7 +1,5 @@
 """The class path of a local Spark: jars that are at hand, and what to do where none can be had."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

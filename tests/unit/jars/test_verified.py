@@ -1,7 +1,5 @@
 """Downloads of jars: what a mirror may serve, and what is refused."""
 
-from __future__ import annotations
-
 import hashlib
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path

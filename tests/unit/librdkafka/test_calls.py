@@ -1,7 +1,5 @@
 """Calls that may stand still."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import threading

@@ -1,7 +1,5 @@
 """How a producer is closed, and its transaction aborted."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Connections in librdkafka's spelling."""
 
-from __future__ import annotations
-
 import pickle
 import ssl
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The action for each error."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import product
 

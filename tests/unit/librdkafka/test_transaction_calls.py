@@ -1,7 +1,5 @@
 """The calls of a transactional producer, with a client that fails, stands still, or has a full queue."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Any

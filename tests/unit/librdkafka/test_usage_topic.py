@@ -1,7 +1,5 @@
 """Usage reports on their way to a topic: each is delivered, or its loss is an error."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What OpenTelemetry gets of a discoverer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What Prometheus reads of a discoverer."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Configs of brokers: who is asked for them, when, and what a refusal means."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

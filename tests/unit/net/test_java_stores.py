@@ -1,7 +1,5 @@
 """Java key stores of type JKS: those that keytool wrote, and damaged ones."""
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """PEM text in every form that Java reads (KIP-651)."""
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 from typing import Any

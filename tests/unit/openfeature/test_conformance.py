@@ -4,8 +4,6 @@ The scenarios are those of the appendix in words and flags of our own: its flag 
 define flags, and ours follow from a cluster. The table of the page about OpenFeature says which test proves what.
 """
 
-from __future__ import annotations
-
 import queue
 import re
 import time

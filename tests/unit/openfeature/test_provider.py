@@ -1,7 +1,5 @@
 """The provider behind the SDK: the scenarios of the specification for providers, over fake brokers."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Iterator

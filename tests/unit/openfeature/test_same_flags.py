@@ -1,7 +1,5 @@
 """The flags of a cluster are the same by both doors: the provider in an app, and a relay's remote evaluation."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The discoverer against brokers that speak the real protocol: polling, waiting, closing, forking, pickling."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

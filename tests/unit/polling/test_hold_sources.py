@@ -1,7 +1,5 @@
 """Where holds come from, and what a discoverer does with them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

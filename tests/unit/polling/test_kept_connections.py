@@ -1,7 +1,5 @@
 """A discoverer that keeps its connections between polls."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 

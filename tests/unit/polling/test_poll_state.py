@@ -1,7 +1,5 @@
 """What the polls have shown about themselves."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """One poll: what a failure says to hooks and to the log, and when the next poll is due."""
 
-from __future__ import annotations
-
 import logging
 from itertools import count
 

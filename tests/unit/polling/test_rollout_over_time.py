@@ -1,7 +1,5 @@
 """Rollout control over time and order: the production discoverer over a simulated cluster that is upgraded."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Records of coordinators: the rules of single record types."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Any record of a coordinator, whole, cut and mutated."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import pickle

@@ -1,7 +1,5 @@
 """Records as Kafka's own generated classes encode them, captured by ``scripts/capture_records.py``."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from base64 import b64encode

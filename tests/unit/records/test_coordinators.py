@@ -1,7 +1,5 @@
 """What coordinators of each release read, and what an older one loses (KIP-915)."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from record_strategies import LOGS, records

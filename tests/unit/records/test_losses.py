@@ -1,7 +1,5 @@
 """What an older coordinator does not read of a newer one's records, in the cases of KIP-915."""
 
-from __future__ import annotations
-
 from itertools import cycle
 
 import pytest

@@ -1,7 +1,5 @@
 """Who may read what: API keys, certificates, rights for each cluster, and requests in a second."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

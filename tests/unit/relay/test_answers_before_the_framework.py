@@ -1,7 +1,5 @@
 """What a relay answers before the framework finds a route is what the routes answer, byte for byte."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace

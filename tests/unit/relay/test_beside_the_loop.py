@@ -1,7 +1,5 @@
 """What grows with a cluster is made beside the event loop, which serves the clients of all clusters."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

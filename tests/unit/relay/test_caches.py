@@ -1,7 +1,5 @@
 """What caches between a client and a relay may keep, and where a relay sends a client."""
 
-from __future__ import annotations
-
 import pytest
 import requests
 from relay_on_socket import serving

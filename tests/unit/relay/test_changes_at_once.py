@@ -1,7 +1,5 @@
 """A client behind a relay learns of a change at once, whatever its interval is: between polls a request waits."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a client may ask about in one check, and that no other request waits for the decision."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from typing import Any

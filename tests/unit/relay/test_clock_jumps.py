@@ -1,7 +1,5 @@
 """The clock of the relay's machine jumps: no view becomes old or young by that, and no client is refused."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

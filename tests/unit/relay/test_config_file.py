@@ -1,7 +1,5 @@
 """The TOML file of a relay: several clusters, and one line for each mistake."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -1,7 +1,5 @@
 """Silent sockets cannot take the descriptors that polls need: the oldest one makes room for a new connection."""
 
-from __future__ import annotations
-
 import resource
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """The files on the page about running a relay: a systemd unit, a manifest, and a proxy that ends TLS."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Streams of events: what a client hears of a cluster, from the connect to the end of the stream."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The stream of OFREP: clients learn where it is, with a ticket, and when to fetch all flags again."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from collections.abc import Iterator

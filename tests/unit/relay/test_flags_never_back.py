@@ -1,7 +1,5 @@
 """No replica takes a client of flags back: over random schedules of replicas, polls, restarts and requests."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The floor of a request: no view below it is sent, and a request waits a while for a newer one."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Checks, pages and events have the floor of a view: no answer of any replica takes a client back."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What a relay has latched, its clients latch too: a set that only grows, whichever replica they meet first."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import pytest

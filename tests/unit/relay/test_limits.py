@@ -1,7 +1,5 @@
 """Clients that send nothing, too slowly or too much, or that do not read: their connections end."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import socket

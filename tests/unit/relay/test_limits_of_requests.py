@@ -1,7 +1,5 @@
 """Whatever a client sends, and however it is cut into segments: a connection holds little, and ends."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

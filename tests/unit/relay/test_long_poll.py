@@ -1,7 +1,5 @@
 """Long polls and encodings of a view: when a request is answered, and in how many bytes."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 from dataclasses import replace

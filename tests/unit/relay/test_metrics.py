@@ -1,7 +1,5 @@
 """What monitoring reads of a relay: metrics, and a readiness that looks at the age of answers."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

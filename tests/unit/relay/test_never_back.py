@@ -1,7 +1,5 @@
 """No answer of any relay takes a client back: over random schedules of replicas, clients and their cluster."""
 
-from __future__ import annotations
-
 from typing import ClassVar, NamedTuple
 
 import hypothesis.strategies as st

@@ -3,8 +3,6 @@
 Each replica reaches other brokers of it, at other times, and restarts without what it has seen.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Requests that schemathesis makes up from the protocol's description: each answer is one that OFREP 0.3.0 allows."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from pathlib import Path

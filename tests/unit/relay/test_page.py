@@ -1,7 +1,5 @@
 """The page of a relay as HTML, without a browser."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

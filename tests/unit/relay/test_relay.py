@@ -1,7 +1,5 @@
 """A relay on a socket, its discoverer on fake brokers, and a discoverer of an app behind it."""
 
-from __future__ import annotations
-
 import re
 import threading
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A relay that is killed, whose disk is full, or to which all clients come back at once."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import subprocess

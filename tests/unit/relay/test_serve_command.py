@@ -1,7 +1,5 @@
 """``featuregate serve``: a process that serves until it is told to stop."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Texts of brokers, issuers, receivers and files at every door of a relay: one line, and nothing that is obeyed."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import replace

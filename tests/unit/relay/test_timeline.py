@@ -1,7 +1,5 @@
 """The timeline of a cluster: what it says, and that it survives restarts, damaged files and full disks."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """Tokens of an OpenID Connect provider: which are valid, and what a refused one costs."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -1,7 +1,5 @@
 """Capabilities as maps of API versions (KIP-35), in code and in TOML, and the example of the KIP."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The requirement that brokers serve what a client calls."""
 
-from __future__ import annotations
-
 import pytest
 
 import featuregate as fg

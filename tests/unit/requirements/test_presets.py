@@ -1,7 +1,5 @@
 """Presets: what each requires, and which claims it does not make."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

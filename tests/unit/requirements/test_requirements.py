@@ -1,7 +1,5 @@
 """Requirements in Python: how they are written, and which mistakes they refuse."""
 
-from __future__ import annotations
-
 import enum
 import operator
 import pickle

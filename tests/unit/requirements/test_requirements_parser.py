@@ -1,7 +1,5 @@
 """Requirements as text: what the parser accepts, and the position of each error."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import time

@@ -1,7 +1,5 @@
 """The recorder of clients passes bytes on, and keeps what a client requested."""
 
-from __future__ import annotations
-
 import gc
 import socket
 from contextlib import contextmanager

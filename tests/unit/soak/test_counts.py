@@ -1,7 +1,5 @@
 """What the harnesses report to a soak."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

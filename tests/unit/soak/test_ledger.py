@@ -1,7 +1,5 @@
 """How the ledger counts what a reader sees."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from confluent_kafka import KafkaError

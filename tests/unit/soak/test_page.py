@@ -1,7 +1,5 @@
 """The ledger of a soak, and the page that is made from it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

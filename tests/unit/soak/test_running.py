@@ -1,7 +1,5 @@
 """One run of a harness: a real pytest process on a small test."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """Bodies of relays that expand, do not end, or are not what they say."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import tracemalloc

@@ -1,7 +1,5 @@
 """A source that fetches views from a relay: what it makes of each answer."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from contextlib import suppress

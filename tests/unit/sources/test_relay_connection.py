@@ -1,7 +1,5 @@
 """The connection to a relay: kept between polls, closed when polling ends, and not trusted when it has been idle."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import os

@@ -1,7 +1,5 @@
 """Discoverers take any source, and treat a view that was merged elsewhere as their own polls."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from pathlib import Path

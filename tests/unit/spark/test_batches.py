@@ -1,7 +1,5 @@
 """Pinned micro-batches without Spark: what is written before a batch runs, and what a replay reads."""
 
-from __future__ import annotations
-
 import logging
 import pickle
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """What a Spark runs with, and whether it fits, with a stand-in for the JVM."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

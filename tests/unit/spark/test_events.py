@@ -1,7 +1,5 @@
 """The events of the PySpark side: in the log, to the hook, and as pins for the listener."""
 
-from __future__ import annotations
-
 import logging
 import pickle
 import threading

@@ -1,7 +1,5 @@
 """The front door of the PySpark side: what it exports, and what importing it costs an executor."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The listener: what it reports beside Spark's progress, and that it raises nothing into Spark."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from inspect import signature

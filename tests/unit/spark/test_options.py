@@ -1,7 +1,5 @@
 """What a cluster allows of Spark's Kafka source and sink, and what has no effect there."""
 
-from __future__ import annotations
-
 import logging
 import pickle
 from collections.abc import Mapping

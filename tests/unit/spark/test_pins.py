@@ -1,7 +1,5 @@
 """The pin of a micro-batch: how it is decided, and what stays latched over the batches of a query."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from itertools import count

@@ -1,7 +1,5 @@
 """What a reused worker is spared, with archives of the test's own."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import pickle

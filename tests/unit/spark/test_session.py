@@ -1,7 +1,5 @@
 """The session on the driver, with a stand-in for Spark."""
 
-from __future__ import annotations
-
 import pickle
 from types import SimpleNamespace
 from typing import Any

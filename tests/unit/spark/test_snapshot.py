@@ -1,7 +1,5 @@
 """A snapshot: the decisions of gates at one moment, as a value that travels."""
 
-from __future__ import annotations
-
 import json
 import pickle
 

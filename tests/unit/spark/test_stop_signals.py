@@ -1,7 +1,5 @@
 """Signals that ask a job to stop, at the Python driver and at a stand-in for the JVM."""
 
-from __future__ import annotations
-
 import signal
 from types import SimpleNamespace
 

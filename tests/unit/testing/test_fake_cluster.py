@@ -1,7 +1,5 @@
 """The fake cluster, as a client sees it through a socket."""
 
-from __future__ import annotations
-
 import resource
 import socket
 import ssl

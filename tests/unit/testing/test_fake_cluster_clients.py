@@ -1,7 +1,5 @@
 """Other clients work with a fake cluster. They share no code with it."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from typing import Any

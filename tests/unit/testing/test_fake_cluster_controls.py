@@ -1,7 +1,5 @@
 """The controls of a running fake cluster, as a client sees them."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 

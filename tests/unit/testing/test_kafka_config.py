@@ -1,7 +1,5 @@
 """The properties of nodes and clients."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """How to run each release of Kafka."""
 
-from __future__ import annotations
-
 import pytest
 
 from featuregate.errors import LocalKafkaError

@@ -1,7 +1,5 @@
 """What LocalKafka reads and writes: command lines, answers of old protocols, Java's version, the cache."""
 
-from __future__ import annotations
-
 import os
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The check of latch stores: those of featuregate pass, and each way to lose a latch fails."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

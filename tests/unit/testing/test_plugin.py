@@ -1,7 +1,5 @@
 """The fixtures of the pytest plugin, and the cost of loading it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A child process is paused when none of its threads runs any more."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

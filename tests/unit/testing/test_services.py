@@ -1,7 +1,5 @@
 """Fake clusters of other services than Apache Kafka, as this package and its commands see them."""
 
-from __future__ import annotations
-
 import pytest
 
 import featuregate as fg

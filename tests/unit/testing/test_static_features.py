@@ -1,7 +1,5 @@
 """Both branches of an app can be tested without a network, with the production code for decisions."""
 
-from __future__ import annotations
-
 import threading
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Announcements: what an operator is about to do, and what apps that report show of it."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Sequence

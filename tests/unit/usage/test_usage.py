@@ -1,7 +1,5 @@
 """Usage reports: what they say, that they survive the way to a topic, and that sending them costs the app nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

@@ -1,7 +1,5 @@
 """One broker's answer: the translation, what a lie means, and what processes share."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

@@ -1,7 +1,5 @@
 """What differs between two views, in words and values."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What brokers answered, side by side."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """What texts say of a view, and what peers may put into them."""
 
-from __future__ import annotations
-
 import pytest
 
 from featuregate.view.answers import BrokerAnswer, BrokerConfig, Failure, SupportedRange

@@ -1,7 +1,5 @@
 """The merge: invariants 1 and 3, intersections, and what a view tells."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

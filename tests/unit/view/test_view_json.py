@@ -1,7 +1,5 @@
 """A view as JSON, both ways, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import re
 

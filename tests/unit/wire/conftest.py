@@ -1,7 +1,5 @@
 """Strategies for every message, and the golden frames."""
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Callable

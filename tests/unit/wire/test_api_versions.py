@@ -1,7 +1,5 @@
 """ApiVersions."""
 
-from __future__ import annotations
-
 import re
 import struct
 

@@ -1,7 +1,5 @@
 """Metadata and DescribeCluster."""
 
-from __future__ import annotations
-
 import pytest
 
 from featuregate.errors import LocalWireError, RemoteWireError

@@ -1,7 +1,5 @@
 """Frames: lengths, headers, correlation ids, and peers that are not Kafka listeners."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import pytest

@@ -1,7 +1,5 @@
 """Frames that real brokers sent: decoded, encoded again, cut and mutated."""
 
-from __future__ import annotations
-
 import contextlib
 import tracemalloc
 from typing import Protocol

@@ -1,7 +1,5 @@
 """kio, which is generated from Kafka's schemas, writes the same bytes and reads the same values."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import datetime as dt

@@ -1,7 +1,5 @@
 """The rules of every message, in every version that featuregate supports."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import pickle

@@ -1,7 +1,5 @@
 """Readers of primitive types: each keeps one contract, and none trusts a length."""
 
-from __future__ import annotations
-
 import contextlib
 import struct
 import tracemalloc

@@ -1,7 +1,5 @@
 """SaslHandshake and SaslAuthenticate."""
 
-from __future__ import annotations
-
 import pytest
 
 from featuregate.errors import RemoteWireError

@@ -1,7 +1,5 @@
 """UpdateFeatures."""
 
-from __future__ import annotations
-
 import pytest
 
 from featuregate.errors import LocalWireError

@@ -1,7 +1,5 @@
 """The session: it negotiates, retries once, sends requests, and ends on an error or a closed connection."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Writers of primitive types: each refuses a value that Kafka cannot encode, before it is sent."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """The parts of reading a group that need no broker."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The records of the latch topic. Live tests prove how they are read."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

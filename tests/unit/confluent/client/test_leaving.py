@@ -1,7 +1,5 @@
 """How a member leaves its group, with fake consumers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

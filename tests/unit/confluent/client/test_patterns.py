@@ -1,7 +1,5 @@
 """Which topics a subscription means."""
 
-from __future__ import annotations
-
 import pytest
 
 from featuregate_confluent.client.patterns import matcher

@@ -1,7 +1,5 @@
 """What a cluster allows a client to switch on."""
 
-from __future__ import annotations
-
 import logging
 import pickle
 from collections.abc import Mapping

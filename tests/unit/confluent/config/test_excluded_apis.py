@@ -1,7 +1,5 @@
 """The switch of a client that must not use certain API versions."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from typing import Any
 

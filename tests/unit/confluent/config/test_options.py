@@ -1,7 +1,5 @@
 """The options of switch and processor: one source of names and defaults, and what is refused."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

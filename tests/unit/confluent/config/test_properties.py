@@ -1,7 +1,5 @@
 """Properties in librdkafka's spellings."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """How the app's properties are completed, and which of them are refused."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 

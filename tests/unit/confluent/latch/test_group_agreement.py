@@ -1,7 +1,5 @@
 """What a member of a group does next, whole: its side, what it writes, and what it says to people."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

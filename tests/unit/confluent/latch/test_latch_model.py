@@ -8,8 +8,6 @@ the way there is printed (``pytest -rP``). What a search explores is bounded by 
 by crashes, rebalances, stalls or time.
 """
 
-from __future__ import annotations
-
 import pytest
 from latch_model.scenario import Scenario
 from latch_model.search import search

@@ -1,7 +1,5 @@
 """The latch protocol's decisions, one by one; ``test_latch_model.py`` proves them together."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """How the messages of a round are divided into transactions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The errors that a consumer returns in place of a message."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import KafkaError
 

@@ -1,7 +1,5 @@
 """How a member looks at its group between transactions, with a fake group."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from fake_group import LEGACY, V2, A, B, FakeGroup, FakeMember, member

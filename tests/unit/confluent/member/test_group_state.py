@@ -1,7 +1,5 @@
 """What a member knows of its group, as a value: no group is asked here."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """How a member sees that partitions of its group stand still, with a fake group."""
 
-from __future__ import annotations
-
 from confluent_kafka import KafkaError
 from fake_group import LEGACY, A, B, FakeGroup, FakeMember, member
 

@@ -1,7 +1,5 @@
 """How a member polls its consumer, with a fake group."""
 
-from __future__ import annotations
-
 import time
 from types import SimpleNamespace
 from typing import Any

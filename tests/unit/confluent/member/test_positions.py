@@ -1,7 +1,5 @@
 """Offsets to commit, to begin at, and to which a consumer is moved."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The stable name of a process among its siblings."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

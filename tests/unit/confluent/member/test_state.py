@@ -1,7 +1,5 @@
 """The partitions of a member, how far each is processed, and the round in hand."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import Message, TopicPartition
 

@@ -1,7 +1,5 @@
 """How a member takes over its partitions, with a fake group."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from fake_group import LEGACY, NOTHING, V2, A, B, FakeGroup, FakeMember

@@ -1,7 +1,5 @@
 """A rollback of a fake group."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from types import SimpleNamespace

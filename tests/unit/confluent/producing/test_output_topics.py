@@ -1,7 +1,5 @@
 """Whether the topics exist that an app writes to."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

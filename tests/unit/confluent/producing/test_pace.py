@@ -1,7 +1,5 @@
 """How many messages a round may have, decided from measured seconds."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Commits side by side."""
 
-from __future__ import annotations
-
 import pytest
 
 from featuregate_confluent import Aborted, MustRejoin, Pipeline, RecordRefused, SwitchFatal, TransformFailed

@@ -1,7 +1,5 @@
 """The rounds of a member: measured with a clock that the test moves."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import Message
 from hypothesis import given

@@ -1,7 +1,5 @@
 """A record that the client does not take at once."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 

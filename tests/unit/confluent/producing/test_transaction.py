@@ -1,7 +1,5 @@
 """How a transaction ends, with fake clients, and with signals at the worst moment."""
 
-from __future__ import annotations
-
 import gc
 import re
 import threading

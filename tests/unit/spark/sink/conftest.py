@@ -1,7 +1,5 @@
 """A mock cluster with a topic, and a batch that is written to it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """How the clients of the sink reach Kafka: the session's connection, and what the app says instead."""
 
-from __future__ import annotations
-
 import ssl
 import threading
 from pathlib import Path

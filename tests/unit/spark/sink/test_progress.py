@@ -1,7 +1,5 @@
 """The progress of shards, and the sharding that follows from it for a batch."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

@@ -1,7 +1,5 @@
 """Which expressions of a plan are seen to change, in Spark's JSON of plans and in its text."""
 
-from __future__ import annotations
-
 import json
 from datetime import date
 from typing import Any

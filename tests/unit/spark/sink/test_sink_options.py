@@ -1,7 +1,5 @@
 """The options of the Kafka sink: what is refused, and the batch that follows from them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

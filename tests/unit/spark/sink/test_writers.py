@@ -1,7 +1,5 @@
 """Which calls of two sinks with one name are refused."""
 
-from __future__ import annotations
-
 import gc
 from contextlib import suppress
 

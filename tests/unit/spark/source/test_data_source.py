@@ -1,7 +1,5 @@
 """The data source without Spark's JVM: its options, its reader and the offsets of its stream, with fake brokers."""
 
-from __future__ import annotations
-
 import json
 import logging
 import pickle

@@ -1,7 +1,5 @@
 """How the state of a stream ages: the rows say what a live gate of a discoverer says, also over restarts."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The state of a stream of features: what counts as a change, what stays latched, and what its offset holds."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

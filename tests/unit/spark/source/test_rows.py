@@ -1,7 +1,5 @@
 """A view as rows: what is known, missing or unknown, and the filters."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Events of a simulated cluster with KRaft, and what its nodes report afterwards."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A KRaft controller's answers to updates, check by check in Kafka's order and words (KIP-778, KIP-1022)."""
 
-from __future__ import annotations
-
 import pytest
 from simulated import after
 

@@ -5,8 +5,6 @@ what a view keeps of it, which possibilities that leaves, and in which order a c
 ``tests/live/test_prediction_live.py`` holds plan and simulator to real controllers.
 """
 
-from __future__ import annotations
-
 from held_plans import INVALID_UPDATE_VERSION, Said, answers_of, held_to, request_of
 from hypothesis import event, given
 from hypothesis import strategies as st

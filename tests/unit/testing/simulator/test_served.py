@@ -1,7 +1,5 @@
 """A simulated cluster over real sockets, with featuregate, librdkafka and kafka-python as clients."""
 
-from __future__ import annotations
-
 import asyncio
 import warnings
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Random upgrades, and the invariants of an app that lives through them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

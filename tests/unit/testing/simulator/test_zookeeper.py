@@ -1,7 +1,5 @@
 """Clusters with ZooKeeper, section by section of KIP-584."""
 
-from __future__ import annotations
-
 import pytest
 from app_model.app import App
 from simulated import after
