@@ -57,7 +57,7 @@ ROOMS: Final = {
     "admin": Room("featuregate/admin/", ("admin", "cli")),
     "readiness": Room("featuregate_fleet/readiness/", ("fleet",)),
     "latch": Room("featuregate_confluent/latch/", ("confluent",)),
-    "pins": Room("featuregate_spark/pins/", ("spark",), ("dataframes", "hadoop")),
+    "pins": Room("featuregate_spark/pins/", ("spark",), ("dataframes", "hadoop", "write_once")),
 }
 """The tests are those of the room, and of the rooms that its code is made for."""
 

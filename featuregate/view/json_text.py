@@ -15,7 +15,8 @@ from featuregate.view.answers import ApiRange, BrokerAnswer, BrokerConfig, Failu
 SCHEMA_VERSION: Final = 1
 _KEY: Final = re.compile(r"0|-?[1-9][0-9]{0,4}")
 
-_Pool = dict[tuple[str, object], Any]
+_Pool = dict[object, Any]
+"""Equal content is one object, as in a merged view."""
 
 
 class _Levels(TypedDict):
@@ -84,7 +85,10 @@ def _broker(broker: BrokerAnswer, known: dict[tuple[int, ...], str]) -> str:
         "supported": broker.supported,
         "api_ranges": broker.api_ranges,
     }
-    same = tuple(each if isinstance(each, int) else id(each) for each in said.values())
+    same = (
+        broker.epoch,
+        *(id(each) for each in (broker.finalized, broker.finalized_min, broker.supported, broker.api_ranges)),
+    )
     if same not in known:
         known[same] = _dumps(_levels(said))
     who = {
@@ -129,7 +133,7 @@ def _fields_from(whole: JsonValue) -> ViewFields:
 
 
 def _read_levels(at: JsonValue, pool: _Pool) -> _Levels:
-    """Read what views and answers have in common. Equal content becomes one object, as in a merged view."""
+    """Read what views and answers have in common."""
     finalized = FrozenMap(_integers(at.field("finalized")))
     # Documents of before have none.
     finalized_min = FrozenMap(_integers(at.field("finalized_min")) if "finalized_min" in at.fields() else {})
@@ -139,10 +143,10 @@ def _read_levels(at: JsonValue, pool: _Pool) -> _Levels:
     api_ranges = FrozenMap(dict(_read_api_range(*said) for said in _some_hundreds(at.field("api_ranges"))))
     return {
         "epoch": at.field("epoch").integer(),
-        "finalized": pool.setdefault(("finalized", finalized), finalized),
-        "finalized_min": pool.setdefault(("finalized", finalized_min), finalized_min),
-        "supported": pool.setdefault(("supported", supported), supported),
-        "api_ranges": pool.setdefault(("api_ranges", api_ranges), api_ranges),
+        "finalized": pool.setdefault(finalized, finalized),
+        "finalized_min": pool.setdefault(finalized_min, finalized_min),
+        "supported": pool.setdefault(supported, supported),
+        "api_ranges": pool.setdefault(api_ranges, api_ranges),
     }
 
 
@@ -191,7 +195,7 @@ def _read_configs(at: JsonValue, pool: _Pool) -> Mapping[str, BrokerConfig]:
     if "configs" not in at.fields():
         return FrozenMap()
     configs = FrozenMap((name, _read_config(said)) for name, said in at.field("configs").fields().items())
-    found: Mapping[str, BrokerConfig] = pool.setdefault(("configs", configs), configs)
+    found: Mapping[str, BrokerConfig] = pool.setdefault(configs, configs)
     return found
 
 

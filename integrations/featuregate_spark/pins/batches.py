@@ -138,7 +138,8 @@ class PinnedBatches:
 
     def _forget(self, batch_id: int) -> None:
         """Delete the pin that Spark's own retention has passed. The newest pin holds all latches of older ones."""
-        if batch_id < 0 or self._files is None:
+        assert self._files is not None
+        if batch_id < 0:
             return
         try:
             self._files.delete(_name(batch_id))

@@ -152,10 +152,4 @@ def _as_before(snapshot: Snapshot, gate: Gate) -> Decision:
 
 
 def _by_cluster(states: Iterable[LatchState]) -> FrozenMap[str, LatchState]:
-    return FrozenMap({_id(each): each for each in states})
-
-
-def _id(state: LatchState) -> str:
-    if state.cluster_id is None:
-        raise ValueError("a latch without a cluster id")
-    return state.cluster_id
+    return FrozenMap({each.cluster_id: each for each in states if each.cluster_id is not None})

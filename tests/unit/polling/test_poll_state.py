@@ -1,13 +1,17 @@
 """What the polls have shown about themselves."""
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from builders import broker, deaf, view
 
-from featuregate.errors import DiscoveryError
-from featuregate.gating.decisions import FRESH
+from featuregate.budgets import MOST_NODES
+from featuregate.errors import ConfigError, DiscoveryError
+from featuregate.gating.decisions import FRESH, Staleness
 from featuregate.polling.poll_state import PollState
+from featuregate.view.answers import unlisted
 from featuregate.view.cluster_view import View
 
 
@@ -20,42 +24,65 @@ def succeed(polls: PollState, seen: View, now: float, before: View | None = None
     return seen
 
 
-def health(polls: PollState, seen: View | None, now: float, *, troubles: tuple[str, ...] = ()) -> dict[str, object]:
+def health(polls: PollState, seen: View | None, now: float, *, troubles: tuple[str, ...] = ()) -> dict[str, Any]:
     found = polls.health(seen, now, troubles=troubles)
     json.dumps(found)
     return found
 
 
+NOTHING = {
+    "status": "ok",
+    "reasons": [],
+    "cluster_id": None,
+    "epoch": -1,
+    "epoch_advancing": None,
+    "age_seconds": None,
+    "brokers_known": 0,
+    "brokers_answered": 0,
+    "polls": 0,
+    "failures": 0,
+    "last_error": None,
+}
+
+
 def test_before_the_first_poll_it_is_starting() -> None:
     """The health is neither good nor bad."""
-    assert health(make(), None, 0)["status"] == "starting"
+    assert health(make(), None, 0) == {**NOTHING, "status": "starting"}
 
 
 def test_failures_before_the_first_view_are_failing() -> None:
     """The health has the text of the last error."""
     polls = make()
-    polls.fail(DiscoveryError([("b:9092", OSError("refused"))]))
-    found = health(polls, None, 0)
-    assert (found["status"], found["failures"]) == ("failing", 1)
-    assert "refused" in str(found["last_error"])
+    polls.fail(OSError("refused"))
+    polls.fail(OSError("no route"))
+    assert health(polls, None, 0) == {
+        **NOTHING,
+        "status": "failing",
+        "reasons": ["the last 2 polls failed: no route"],
+        "failures": 2,
+        "last_error": "no route",
+    }
 
 
 def test_all_answered_is_ok() -> None:
     """Counts, age, epoch and cluster id are there."""
     polls = make()
+    assert [polls.begin(), polls.begin()] == [1, 2]
+    polls.end(2)
     seen = succeed(polls, view(broker(1), broker(2)), 5)
-    found = health(polls, seen, 7)
-    assert (found["status"], found["reasons"]) == ("ok", [])
-    assert (found["cluster_id"], found["epoch"], found["age_seconds"]) == ("c", 10, 2)
-    assert (found["brokers_known"], found["brokers_answered"]) == (2, 2)
+    counts = {"polls": 2, "brokers_known": 2, "brokers_answered": 2}
+    assert health(polls, seen, 7) == {**NOTHING, **counts, "cluster_id": "c", "epoch": 10, "age_seconds": 2}
+    # The first view is not there yet while its latches are written.
+    assert health(polls, None, 7) == {**NOTHING, "polls": 2, "status": "starting"}
 
 
 def test_a_deaf_broker_degrades_and_is_named() -> None:
     """The health has its id and its address."""
     polls = make()
-    found = health(polls, succeed(polls, view(broker(1), deaf(2)), 0), 0)
-    assert found["status"] == "degraded"
-    assert "2 (b2:9092)" in str(found["reasons"])
+    bare = replace(deaf(3), node_id=None)
+    found = health(polls, succeed(polls, view(broker(1), deaf(2), bare), 0), 0)
+    assert (found["status"], found["brokers_known"], found["brokers_answered"]) == ("degraded", 3, 1)
+    assert found["reasons"] == ["2 of 3 brokers did not answer: 2 (b2:9092), b3:9092"]
 
 
 def test_a_failure_after_a_view_degrades_and_then_grows_stale() -> None:
@@ -63,9 +90,19 @@ def test_a_failure_after_a_view_degrades_and_then_grows_stale() -> None:
     polls = make()
     seen = succeed(polls, view(broker()), 0)
     polls.fail(DiscoveryError([]))
+    assert polls.fresh_for(20) == 10
     assert health(polls, seen, 20)["status"] == "degraded"
-    assert health(polls, seen, 31)["status"] == "stale"
-    assert polls.stale(31)
+    assert health(polls, seen, 30)["status"] == "degraded"
+    assert (polls.stale(30), polls.fresh_for(30), polls.staleness(30)) == (False, 0, FRESH)
+    found = health(polls, seen, 31)
+    assert (found["status"], found["reasons"][0]) == ("stale", "no broker has answered for 31 s (stale after 30 s)")
+    assert (polls.stale(31), polls.fresh_for(31)) == (True, None)
+    assert polls.staleness(31) == Staleness(view="no broker has answered for 31 s")
+
+
+def test_before_the_first_answer_nothing_is_stale() -> None:
+    """Nor is anything fresh."""
+    assert (make().age(99), make().stale(99), make().fresh_for(99), make().staleness(99)) == (None, False, None, FRESH)
 
 
 def test_a_success_ends_the_failures() -> None:
@@ -84,12 +121,36 @@ def test_a_shelf_error_degrades() -> None:
     assert health(polls, seen, 0, troubles=("disk full",))["reasons"] == ["disk full"]
 
 
+SECONDS = ("interval", "stale_after", "forget_after")
+
+
+@pytest.mark.parametrize("name", SECONDS)
+@pytest.mark.parametrize("value", [0, -1.0, True, "9", float("nan"), float("-inf")])
+def test_what_is_no_number_of_seconds_is_refused(name: str, value: object) -> None:
+    """The error names the parameter."""
+    given: dict[str, Any] = {"interval": 10, "stale_after": None, "forget_after": 100, name: value}
+    with pytest.raises(ConfigError) as raised:
+        PollState.checked(**given)
+    assert str(raised.value) == f"{name}: must be a number of seconds above 0, not {value!r}"
+
+
+def test_a_view_may_never_grow_stale() -> None:
+    """But there is a poll after each interval."""
+    endless = float("inf")
+    polls = PollState.checked(interval=0.5, stale_after=endless, forget_after=endless)
+    assert (polls.interval, polls.stale_after, polls.forget_after) == (0.5, endless, endless)
+    assert PollState.checked(interval=10, stale_after=None, forget_after=1).stale_after == 30
+    assert PollState.checked(interval=10, stale_after=7, forget_after=1).stale_after == 7
+    with pytest.raises(ConfigError, match=r"^interval: must be a number of seconds above 0, not inf$"):
+        PollState.checked(interval=endless, stale_after=None, forget_after=1)
+
+
 def test_closed_is_closed() -> None:
     """The state before does not matter."""
     polls = make()
     polls.closed = True
     assert health(polls, None, 0)["status"] == "closed"
-    assert polls.staleness(0).view == "this discoverer has been closed"
+    assert polls.staleness(0) == Staleness(view="this discoverer has been closed")
 
 
 def test_invariant_2_a_clock_that_jumps_back_gives_no_negative_age() -> None:
@@ -108,9 +169,12 @@ def test_invariant_4_an_epoch_that_used_to_run_and_stops_is_staleness() -> None:
     assert health(polls, seen, 10)["epoch_advancing"] is True
     for now in (20, 30, 41):
         seen = succeed(polls, view(broker(epoch=20)), now, seen)
+    assert health(polls, seen, 40)["epoch_advancing"] is True
     found = health(polls, seen, 41)
     assert (found["status"], found["epoch_advancing"]) == ("degraded", False)
-    assert "controller" in str(found["reasons"])
+    assert found["reasons"] == [
+        "the epoch has stopped rising: brokers answer, but hear nothing new from their controller"
+    ]
 
 
 def test_invariant_4_an_epoch_that_never_ran_is_no_staleness() -> None:
@@ -170,7 +234,24 @@ def test_invariant_3_a_broker_that_is_no_longer_listed_stays_known_and_deaf() ->
     after = view(broker(1), gone, previous=before)
     assert [missing.node_id for missing in after.missing] == [2]
     (still,) = polls.vanished(after, "c", {1}, now=99, registered=False)
-    assert still.node_id == 2
+    assert still == unlisted(broker(2), seconds=99)
+    assert polls.unlisted_since("c") == {2: 0}
+
+
+def test_those_that_vanished_last_are_kept_where_there_are_too_many() -> None:
+    """With those that are listed, there are at most as many as a cluster can have."""
+    polls = make()
+    before = view(broker(1), broker(2), broker(3))
+    polls.vanished(before, "c", {1, 3}, now=0, registered=False)
+    listed = {1, *range(4, MOST_NODES + 2)}
+    assert len(listed) == MOST_NODES - 1
+    assert [gone.node_id for gone in polls.vanished(before, "c", listed, now=5, registered=False)] == [3]
+    assert polls.vanished(before, "c", {*listed, 0, -1}, now=5, registered=False) == ()
+
+
+def test_a_broker_without_an_id_never_vanishes() -> None:
+    """The list of an app names it by its address."""
+    assert make().vanished(view(replace(broker(1), node_id=None)), "c", {2}, now=0, registered=False) == ()
 
 
 def test_a_broker_that_stays_away_is_forgotten() -> None:
@@ -211,7 +292,17 @@ def test_a_broker_that_the_full_list_does_not_name_is_gone() -> None:
     assert make().vanished(view(broker(1), broker(2)), "c", {1}, now=0, registered=True) == ()
 
 
-@pytest.mark.parametrize(("epoch", "says"), [(-1, "switched off"), (9, "restored, or rebuilt")])
+OFF = (
+    "no broker has reported finalized levels for 31 s (epoch -1): the feature system is switched off, or every broker "
+    "is older than Kafka 2.7"
+)
+BACK = (
+    "every broker has reported an epoch below 10 for 31 s (9 at the most): the cluster was restored, or rebuilt with "
+    "the same id"
+)
+
+
+@pytest.mark.parametrize(("epoch", "says"), [(-1, OFF), (9, BACK)], ids=["off", "back"])
 def test_invariant_9_levels_that_no_broker_reports_any_more_grow_old(epoch: int, says: str) -> None:
     """Brokers answer, and the feature system is off, or the epoch went back: health says which, and for how long."""
     polls = make()
@@ -221,11 +312,13 @@ def test_invariant_9_levels_that_no_broker_reports_any_more_grow_old(epoch: int,
         assert seen.epoch == 10
         assert polls.staleness(now).levels is None
     seen = succeed(polls, view(broker(epoch=epoch), previous=seen), 31, seen)
-    assert says in str(polls.staleness(31).levels)
-    assert polls.staleness(31).view is None
+    assert polls.staleness(31) == Staleness(levels=says)
     found = health(polls, seen, 31)
-    assert found["status"] == "degraded"
-    assert says in str(found["reasons"])
+    assert (found["status"], found["reasons"]) == ("degraded", [says])
+    assert polls.staleness(62) == Staleness(view="no broker has answered for 31 s", levels=says)
+    polls.closed = True
+    assert polls.staleness(31) == Staleness(view="this discoverer has been closed", levels=says)
+    polls.closed = False
     succeed(polls, view(broker(epoch=11), previous=seen), 32, seen)
     assert polls.staleness(32).levels is None
 
@@ -253,6 +346,7 @@ def test_a_restored_state_ages_from_the_times_of_the_process_before() -> None:
     polls.restore(seen, answered_at=-10, levels_at=-60, unlisted_since={2: -95})
     assert polls.age(0) == 10
     assert polls.staleness(0).levels
-    assert polls.unlisted_since("c") == {2: -95}
+    assert (polls.unlisted_since("c"), polls.unlisted_since("d")) == ({2: -95}, {})
+    assert polls.epoch_reported == polls.epoch == 10
     assert [gone.node_id for gone in polls.vanished(seen, "c", {1}, 0, registered=False)] == [2]
     assert polls.vanished(seen, "c", {1}, 6, registered=False) == ()

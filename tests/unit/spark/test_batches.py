@@ -10,6 +10,7 @@ import pytest
 from featuregate import View
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_spark import PinCorrupt, PinError, Snapshot, WrongCheckpoint, WrongPython
+from featuregate_spark.events import Pinned
 from featuregate_spark.pins.batches import PinnedBatches
 from featuregate_spark.pins.pin import BatchPin
 from featuregate_spark.watch import Watch, WatchedGates
@@ -22,7 +23,13 @@ NO_FEATURE = "ModuleNotFoundError: No module named 'featuregate'"
 class Files(dict[str, str]):
     """The files of a checkpoint, in memory."""
 
+    def __init__(self, names: dict[str, str]) -> None:
+        super().__init__(names)
+        self.looked_for: list[str] = []
+        self.deleted: list[str] = []
+
     def read(self, name: str) -> str | None:
+        self.looked_for.append(name)
         return self.get(name)
 
     def write(self, name: str, text: str) -> str:
@@ -35,6 +42,7 @@ class Files(dict[str, str]):
         return name in self
 
     def delete(self, name: str) -> None:
+        self.deleted.append(name)
         self.pop(name, None)
 
 
@@ -56,7 +64,7 @@ class Driver:
             self.process,
             checkpoint="/checkpoint",
             watch=watch,
-            open_files=lambda _spark, place: {"/checkpoint": files}[place],
+            open_files=lambda spark, place: {("query", "/checkpoint"): files}[spark.conf.appName, place],
             emit=self.events.append,
         )
 
@@ -76,7 +84,7 @@ class Driver:
 def frame(**of_session: object) -> Any:
     """Return the DataFrame of a batch, with the methods that the pins call."""
     context = SimpleNamespace(getLocalProperty={"sql.streaming.queryId": "query"}.get, pythonExec="python")
-    conf = SimpleNamespace(get={"spark.sql.streaming.minBatchesToRetain": "2"}.__getitem__)
+    conf = SimpleNamespace(appName="query", get={"spark.sql.streaming.minBatchesToRetain": "2"}.__getitem__)
     return SimpleNamespace(sparkSession=SimpleNamespace(conf=conf, **(of_session or {"sparkContext": context})))
 
 
@@ -118,13 +126,67 @@ def test_a_new_process_starts_with_the_latches_of_the_newest_pin() -> None:
     assert (pin["tv2"].open, pin.held) == (True, ("tv2",))
 
 
+def test_a_batch_reads_no_pin_but_the_newest() -> None:
+    """A read of an object store takes as long as a small batch."""
+    files = checkpoint(1, 2, 3)
+    Driver(files).run(1)
+    files.looked_for.clear()
+    driver = Driver(files)
+    for batch_id in (1, 2, 2, 3):
+        driver.run(batch_id)
+    assert files.looked_for == ["featuregate/pin-1"]
+
+
+def test_the_replay_of_an_older_batch_takes_no_latch_back() -> None:
+    """The batches after it go on from the newest pin, not from the one that was replayed."""
+    files = checkpoint(0, 1, 2)
+    Driver(files, LOW).run(0)
+    driver = Driver(files)
+    assert driver.run(1)["tv2"].open
+    assert not driver.run(0)["tv2"].open
+    assert driver.events[-1].replayed
+    driver.batches._watch.observe = Driver(files, LOW).batches._watch.observe  # type: ignore[method-assign]
+    assert driver.run(2).held == ("tv2",)
+
+
+def test_the_event_says_what_was_pinned() -> None:
+    """And how many seconds it took, by a monotonic clock, which may have run for days."""
+    files = checkpoint(0, 1)
+    Driver(files).run(0)
+    driver = Driver(files, LOW)
+    driver.run(1)
+    (event,) = driver.events
+    assert 0 <= event.seconds < 60
+    assert event == Pinned(
+        query_id="query",
+        batch_id=1,
+        replayed=False,
+        gates={"tv2": True},
+        held=("tv2",),
+        epoch=LOW.epoch,
+        seconds=event.seconds,
+    )
+
+
+def test_a_newest_pin_that_disappears_stops_the_batch() -> None:
+    """Its latches would be lost."""
+    files = checkpoint(4)
+    files.names = lambda _folder: ["pin-3"]  # type: ignore[method-assign]
+    with pytest.raises(PinError) as raised:
+        Driver(files).run(4)
+    assert str(raised.value) == (
+        "/checkpoint/featuregate/pin-3 has disappeared: does another query use this checkpoint?"
+    )
+
+
 def test_a_pin_is_deleted_when_spark_no_longer_retains_its_batch() -> None:
-    """The session keeps two batches."""
+    """The session keeps two batches, and before the third there is nothing to ask the file system for."""
     files = checkpoint(0, 1, 2)
     driver = Driver(files)
     for batch_id in range(3):
         driver.run(batch_id)
     assert files.names("featuregate") == ["pin-1", "pin-2"]
+    assert files.deleted == ["featuregate/pin-0"]
 
 
 def test_a_pin_that_cannot_be_deleted_is_logged(
@@ -143,8 +205,12 @@ def test_a_pin_that_cannot_be_deleted_is_logged(
 
 def test_another_folder_is_refused() -> None:
     """The offsets in the folder are not those of the running query."""
-    with pytest.raises(WrongCheckpoint, match=r"/checkpoint has no offsets of batch 4, which runs now"):
+    with pytest.raises(WrongCheckpoint) as raised:
         Driver(checkpoint(3)).run(4)
+    assert str(raised.value) == (
+        "/checkpoint has no offsets of batch 4, which runs now: pass the checkpointLocation of the query to "
+        "foreach_batch()"
+    )
 
 
 def test_a_corrupt_pin_stops_the_batch() -> None:
@@ -152,9 +218,30 @@ def test_a_corrupt_pin_stops_the_batch() -> None:
     files = checkpoint(3)
     files["featuregate/pin-3"] = "{"
     driver = Driver(files)
-    with pytest.raises(PinCorrupt, match=r"featuregate/pin-3 next to the checkpoint cannot be read: .*delete it"):
+    with pytest.raises(PinCorrupt) as raised:
         driver.run(3)
+    with pytest.raises(PinCorrupt) as cause:
+        BatchPin.from_json("{")
+    assert str(raised.value) == (
+        f"featuregate/pin-3 next to the checkpoint cannot be read: {cause.value}. Nothing was processed. If it is "
+        "lost, delete it while the query is stopped: its batch is then decided again, with the latches of the "
+        "previous pin"
+    )
     assert not driver.pins
+
+
+@pytest.mark.parametrize("damaged", [0, 1])
+def test_a_corrupt_pin_of_any_batch_is_named(damaged: int) -> None:
+    """Of one that is replayed, and of one that another driver has written at the same moment."""
+    files = checkpoint(0, 1, 2)
+    driver = Driver(files)
+    driver.run(0)
+    driver.run(1)
+    if damaged == 1:
+        files.write = lambda _name, _text: "{"  # type: ignore[method-assign]
+    files["featuregate/pin-0"] = "{"
+    with pytest.raises(PinCorrupt, match=rf"^featuregate/pin-{damaged * 2} next to the checkpoint cannot be read"):
+        driver.run(damaged * 2)
 
 
 def test_a_worker_that_cannot_run_featuregate_is_named() -> None:

@@ -272,12 +272,28 @@ def test_a_latch_without_a_cluster_is_corrupt() -> None:
     """Such a latch would hold for any cluster."""
     document = json.loads(after(HIGH).to_json())
     document["latch_states"][0]["cluster_id"] = None
-    with pytest.raises(PinCorrupt):
+    with pytest.raises(PinCorrupt, match=r"^pin\.latch_states\[0\]\.cluster_id: expected a string, not None$"):
         BatchPin.from_json(json.dumps(document))
+
+
+def test_a_corrupt_pin_says_where() -> None:
+    """The path begins at the pin."""
+    with pytest.raises(PinCorrupt, match=r"^pin\.batch_id: this is missing$"):
+        BatchPin.from_json('{"schema_version": 1}')
+
+
+def test_an_opening_keeps_its_time_when_the_clock_is_set_back() -> None:
+    """A gate that is latched does not open again."""
+    pin = next_pin(after(HIGH), 1, HIGH, seen(HIGH), at=50.0)
+    assert pin.latch_states[HIGH.cluster_id or ""].gates[LatchKey("tv2", TV2)].opened_at == 100.0
 
 
 def test_a_pin_explains_its_purpose() -> None:
     """The file has a text for an operator who finds it."""
-    document = json.loads(after(HIGH).to_json())
-    assert "delete this file only with the whole checkpoint" in document["about"]
+    text = next_pin(None, 0, HIGH, [StaticFeatures(HIGH).gate("größe", TV2)], at=1.0).to_json()
+    assert text.startswith('{\n "about": "The decisions of featuregate for one micro-batch, ')
+    assert text.endswith("\n}\n")
+    assert '"größe"' in text
+    document = json.loads(text)
+    assert document["about"].endswith("delete this file only with the whole checkpoint.")
     assert document["snapshot"]["gates"][0]["open"] is True

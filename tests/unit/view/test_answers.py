@@ -15,6 +15,7 @@ from featuregate.view.answers import (
     Failure,
     FrozenMap,
     SupportedRange,
+    above_one,
     above_zero,
     unlisted,
 )
@@ -227,6 +228,14 @@ def test_a_frozen_map_is_frozen_once() -> None:
     one = FrozenMap({"a": 1})
     assert FrozenMap.of(one) is one
     assert above_zero(one) is one
+
+
+@pytest.mark.parametrize("kind", [dict, FrozenMap])
+def test_levels_that_mean_nothing_are_left_out(kind: type) -> None:
+    """A finalized level of 0 is absence, and a lowest level of 1 deprecates nothing."""
+    assert above_zero(kind({"a": 0, "b": 1, "c": -1})) == {"b": 1}
+    assert above_one(kind({"a": 1, "b": 2, "c": 2}), {"a": 1, "b": 2}) == {"b": 2}
+    assert above_one(kind({}), {"a": 1}) == {}
 
 
 def test_an_unlisted_controller_stays_a_controller() -> None:

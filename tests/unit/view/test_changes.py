@@ -7,8 +7,8 @@ from builders import broker, deaf, view
 from hypothesis import given
 from strategies import views
 
-from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
-from featuregate.view.changes import differences
+from featuregate.view.answers import ApiRange, BrokerAnswer, BrokerConfig, SupportedRange
+from featuregate.view.changes import Difference, differences
 from featuregate.view.cluster_view import View
 from featuregate.view.merging import merge
 
@@ -81,6 +81,10 @@ def test_a_broker_that_lags_and_catches_up() -> None:
 
 def test_ranges_that_moved() -> None:
     """Of the cluster, and then the broker that moved them."""
+    was, now = view(broker(1, txn=3)), view(broker(1, txn=4))
+    (of_cluster, of_broker) = differences(was, now)
+    assert of_cluster[:4] == ("api", "TxnOffsetCommit", (0, 3), (0, 4))
+    assert of_broker[:4] == ("broker changed", "broker 1 (b1:9092)", was.brokers[0], now.brokers[0])
     assert told(view(broker(1, txn=3)), view(broker(1, txn=4))) == [
         "all brokers serve TxnOffsetCommit 0..4 (was 0..3)",
         "broker 1 (b1:9092) serves TxnOffsetCommit 0..4",
@@ -102,9 +106,31 @@ def test_supported_ranges_that_moved() -> None:
     ]
 
 
+def test_a_lowest_level_that_was_raised() -> None:
+    """The controller of KIP-584 deprecates levels; a broker that has not heard of it serves them still."""
+    old = replace(broker(1, x=3), supported={"x": SupportedRange(1, 3)})
+    new = replace(old, finalized_min={"x": 2}, epoch=11)
+    assert differences(view(old), view(new)) == (("lowest level", "x", 1, 2, "x is served from level 2 on (was 1)"),)
+    behind = replace(old, node_id=2)
+    assert told(view(old, behind), view(new, behind)) == [
+        "x is served from level 2 on (was 1)",
+        "broker 2 (b1:9092) still says x from 1 on",
+    ]
+
+
+def test_configs_that_changed() -> None:
+    """One that is not known any more has changed, too."""
+    was = replace(broker(1), configs={"a": BrokerConfig("1"), "b": BrokerConfig("2"), "c": BrokerConfig("3")})
+    now = replace(
+        was, configs={"a": BrokerConfig("1", "x"), "b": BrokerConfig(None, "not allowed"), "d": BrokerConfig("4")}
+    )
+    assert told(view(was), view(now)) == ["broker 1 (b1:9092) has b=unknown, has d=4, has c=unknown"]
+
+
 def test_brokers_that_came_and_went() -> None:
     """A difference names a broker by id and address."""
     found = differences(view(broker(1)), view(broker(2)))
+    assert [difference[2:4] for difference in found] == [(None, broker(2)), (broker(1), None)]
     assert [(difference.kind, difference.subject, str(difference)) for difference in found] == [
         ("broker came", "broker 2 (b2:9092)", "broker 2 (b2:9092) came"),
         ("broker went", "broker 1 (b1:9092)", "broker 1 (b1:9092) went"),
@@ -121,6 +147,9 @@ def test_a_broker_that_came_silent() -> None:
 def test_a_broker_that_fell_silent_and_returned() -> None:
     """The two differences have that order."""
     speaking, silent = view(broker(1), broker(2)), view(broker(1), deaf(2))
+    two = "broker 2 (b2:9092)"
+    assert [each[:4] for each in differences(speaking, silent)] == [("broker silent", two, broker(2), deaf(2))]
+    assert [each[:4] for each in differences(silent, speaking)] == [("broker returned", two, deaf(2), broker(2))]
     assert told(speaking, silent) == ["broker 2 (b2:9092) does not answer: said nothing for 5 s"]
     assert told(silent, speaking) == ["broker 2 (b2:9092) answers again"]
 
@@ -138,19 +167,26 @@ def test_an_upgraded_broker_is_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("after", "text"),
+    ("after", "first", "back"),
     [
-        (view(broker(1), cluster_id="new"), "this is another cluster, new (was c): everything starts afresh"),
+        (
+            view(broker(1), cluster_id="new"),
+            ("cluster", "", "c", "new", "this is another cluster, new (was c): everything starts afresh"),
+            "this is another cluster, c (was new): everything starts afresh",
+        ),
         (
             merge([broker(1)], cluster_id="c", broker_list="bootstrap", seen_at=1),
-            "the bootstrap list names the brokers",
+            ("broker_list", "", "cluster", "bootstrap", "the bootstrap list names the brokers"),
+            "the cluster names its brokers",
         ),
         (
             merge([replace(broker(1), role="controller")], cluster_id="c", role="controller", seen_at=1),
-            "controllers are asked (were brokers)",
+            ("role", "", "broker", "controller", "controllers are asked (were brokers)"),
+            "brokers are asked (were controllers)",
         ),
     ],
 )
-def test_another_cluster_roster_or_role(after: View, text: str) -> None:
+def test_another_cluster_list_or_role(after: View, first: Difference, back: str) -> None:
     """What concerns the view as a whole comes first."""
-    assert told(view(broker(1)), after)[0] == text
+    assert differences(view(broker(1)), after)[0] == first
+    assert told(after, view(broker(1)))[0] == back

@@ -1,6 +1,7 @@
 """The merge: invariants 1 and 3, intersections, and what a view tells."""
 
 import pickle
+from dataclasses import replace
 
 import pytest
 from builders import broker, deaf, view
@@ -9,8 +10,8 @@ from hypothesis import strategies as st
 from strategies import broker_answers, cluster_ids, times, views
 
 from featuregate.errors import UnknownApi
-from featuregate.view.answers import ApiRange, BrokerAnswer, FrozenMap, SupportedRange
-from featuregate.view.cluster_view import ClusterApiRange, View
+from featuregate.view.answers import ApiRange, BrokerAnswer, BrokerConfig, FrozenMap, SupportedRange
+from featuregate.view.cluster_view import ClusterApiRange, View, lagging, lagging_min
 from featuregate.view.merging import merge
 
 
@@ -185,6 +186,26 @@ def test_levels_have_three_states() -> None:
     assert view(broker(1, epoch=0, group_version=1)).level("group.version") == 1
 
 
+def test_the_lowest_level_is_known_where_the_level_is() -> None:
+    """1 where nothing is deprecated, and 0 where the feature is absent."""
+    seen = View(cluster_id="c", epoch=0, finalized={"a": 3, "b": 3}, finalized_min={"a": 2})
+    assert [seen.lowest_level(feature) for feature in "abc"] == [2, 1, 0]
+    assert View(cluster_id="c").lowest_level("a") is None
+
+
+def test_a_broker_lags_in_what_it_reports_otherwise() -> None:
+    """In each level, and in each lowest level of a feature that it has."""
+    seen = View(cluster_id="c", epoch=9, finalized={"a": 3, "b": 3, "c": 3}, finalized_min={"a": 2, "b": 2, "c": 2})
+    late = answer(epoch=8, finalized={"a": 3, "b": 1, "d": 2}, finalized_min={"b": 2})
+    assert lagging(seen, late) == {"b": 1, "c": 0, "d": 2}
+    assert lagging_min(seen, late) == {"a": 1}
+    assert lagging_min(View(cluster_id="c", epoch=9, finalized={"b": 3}), late) == {"b": 2}
+    assert lagging(seen, replace(late, epoch=0)) == lagging(seen, late)
+    assert lagging_min(seen, replace(late, epoch=0)) == {"a": 1}
+    silent = replace(late, epoch=-1)
+    assert (lagging(seen, silent), lagging_min(seen, silent)) == ({}, {})
+
+
 # ---------------------------------------------------------------- brokers
 
 
@@ -209,9 +230,11 @@ def test_of_two_answers_of_one_broker_the_later_counts() -> None:
 
 def test_brokers_that_say_the_same_share_it() -> None:
     """A thousand brokers of one release hold their API ranges once, over successive views too."""
-    before = view(*(broker(at, group_version=1) for at in range(3)))
-    after = view(*(broker(at, group_version=1) for at in range(3)), previous=before)
-    for name in ("api_ranges", "supported", "finalized"):
+    more = {"finalized_min": {"group.version": 1}, "configs": {"a": BrokerConfig("1")}}
+    more["supported"] = {"group.version": SupportedRange(0, 1)}
+    before = view(*(replace(broker(at, group_version=1), **more) for at in range(3)))
+    after = view(*(replace(broker(at, group_version=1), **more) for at in range(3)), previous=before)
+    for name in ("api_ranges", "supported", "finalized", "finalized_min", "configs"):
         assert len({id(getattr(known, name)) for known in (*before.brokers, *after.brokers)}) == 1
 
 
@@ -243,7 +266,13 @@ def test_invariant_4_a_failure_told_in_other_words_is_the_same_content() -> None
 def test_invariant_4_another_controller_is_the_same_content() -> None:
     """A broker in KRaft names any live broker as the controller, another one each time."""
     named = merge([broker(1)], cluster_id="c", controller_id=7, seen_at=1)
+    assert (named.controller_id, named.seen_at) == (7, 1)
     assert named.same_content(merge([broker(1)], cluster_id="c", controller_id=8, seen_at=1))
+
+
+def test_levels_without_an_epoch_are_no_content() -> None:
+    """They mean nothing."""
+    assert View(cluster_id="c", finalized={"a": 1}).same_content(View(cluster_id="c"))
 
 
 @pytest.mark.parametrize(

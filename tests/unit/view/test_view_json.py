@@ -2,14 +2,16 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from builders import broker, deaf, view
 from hypothesis import given
 from strategies import views
 
+from featuregate.budgets import MOST_APIS, MOST_NODES
 from featuregate.errors import ViewJsonError
-from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
+from featuregate.view.answers import ApiRange, BrokerAnswer, BrokerConfig, SupportedRange
 from featuregate.view.cluster_view import View
 from featuregate.view.merging import merge
 
@@ -81,6 +83,22 @@ def test_what_was_written_is_read_back(one: View) -> None:
     assert View.from_json(one.to_json()) == one
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"epoch": 11},
+        {"finalized": {"x": 1}},
+        {"finalized_min": {"x": 1}},
+        {"supported": {"x": SupportedRange(0, 1)}},
+        {"api_ranges": {1: ApiRange(0, 1)}},
+    ],
+)
+def test_a_broker_that_differs_in_one_thing_is_read_back(other: dict) -> None:
+    """What brokers say alike is written once, and what one of them says otherwise is not lost."""
+    one = view(broker(1), replace(broker(2), **other))
+    assert View.from_json(one.to_json()).brokers == one.brokers
+
+
 def test_a_failure_is_read_back() -> None:
     """The failure keeps its kind and its text."""
     assert View.from_json(view(deaf(2)).to_json()).missing == (deaf(2),)
@@ -88,8 +106,18 @@ def test_a_failure_is_read_back() -> None:
 
 def test_brokers_that_say_the_same_share_it_after_reading_too() -> None:
     """A saved view of many brokers is as small as the one that was saved."""
-    read = View.from_json(view(broker(1), broker(2)).to_json())
-    assert read.brokers[0].api_ranges is read.brokers[1].api_ranges
+    said = replace(
+        broker(1, x=1),
+        finalized_min={"x": 1},
+        supported={"x": SupportedRange(0, 1)},
+        configs={"a": BrokerConfig("1"), "b": BrokerConfig(None, "not allowed")},
+    )
+    read = View.from_json(view(said, replace(said, node_id=2)).to_json())
+    one, other = read.brokers
+    for name in ("api_ranges", "supported", "finalized", "finalized_min", "configs"):
+        assert getattr(one, name) is getattr(other, name)
+    assert read.finalized is one.finalized is one.finalized_min
+    assert one == said
 
 
 def test_unknown_fields_are_skipped() -> None:
@@ -144,6 +172,24 @@ def test_a_wrong_value_is_refused_where_it_stands(path: tuple, wrong: object, co
     with pytest.raises(ViewJsonError, match=f"^{re.escape(complaint)}") as raised:
         View.from_json(json.dumps(broken))
     assert len(str(raised.value)) < 150
+
+
+def test_more_than_any_cluster_has_is_refused() -> None:
+    """A document that a peer sends may cost so much and no more."""
+    many = document()
+    many["finalized"] = {f"f{at}": 1 for at in range(MOST_APIS)}
+    assert len(View.from_json(json.dumps(many)).finalized) == MOST_APIS
+    many["finalized"]["more"] = 1
+    with pytest.raises(ViewJsonError) as raised:
+        View.from_json(json.dumps(many))
+    assert str(raised.value) == (f"view.finalized: {MOST_APIS + 1} are more than the {MOST_APIS} that are believed")
+    many = {**document(), "brokers": [0] * (MOST_NODES + 1)}
+    with pytest.raises(ViewJsonError) as raised:
+        View.from_json(json.dumps(many))
+    assert str(raised.value) == f"view.brokers: {MOST_NODES + 1} brokers are more than a cluster can have"
+    many["brokers"].pop()
+    with pytest.raises(ViewJsonError, match=r"^view\.brokers\[0\]: expected an object"):
+        View.from_json(json.dumps(many))
 
 
 @pytest.mark.parametrize("field", sorted({*document()} - {"incomplete", "finalized_min"}))
