@@ -236,6 +236,8 @@ def test_brokers_that_say_the_same_share_it() -> None:
     after = view(*(replace(broker(at, group_version=1), **more) for at in range(3)), previous=before)
     for name in ("api_ranges", "supported", "finalized", "finalized_min", "configs"):
         assert len({id(getattr(known, name)) for known in (*before.brokers, *after.brokers)}) == 1
+    assert after.api_ranges is before.api_ranges
+    assert after.supported is before.supported
 
 
 def test_mixed_brokers_show_a_roll() -> None:
