@@ -25,7 +25,7 @@ from featuregate.catalog.clients import (
     measured_clients,
 )
 from featuregate.catalog.releases import release_of
-from featuregate.clients.pins import lowest_pin
+from featuregate.clients.fit import lowest_pin
 from featuregate.config import KEYS
 from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from featuregate.records.classic_groups import GroupMetadataValue, MemberMetadata

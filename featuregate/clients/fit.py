@@ -6,7 +6,7 @@ any other case it is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -14,7 +14,6 @@ from featuregate.catalog.apis import api_name
 from featuregate.catalog.clients import ClientRow, Step, client_rows, version_numbers
 from featuregate.catalog.releases import captured_as, release_of
 from featuregate.clients.neighbours import neighbours
-from featuregate.clients.pins import lowest_pin
 
 if TYPE_CHECKING:
     from featuregate.requirements.presets import Preset
@@ -310,3 +309,25 @@ def _worked_before(between: Sequence[ClientRow], step: str, release: str) -> boo
         for row in between
         for measured, found in row.brokers.items()
     )
+
+
+def lowest_pin(rows: Sequence[ClientRow], release: str) -> str | None:
+    """Return the lowest ``api_version`` that works on a release of Kafka, if older releases work with a lower one.
+
+    kafka-python and aiokafka take it, and otherwise ask the broker. Empty where the client takes no value. ``rows`` are
+    the measured neighbours of a client. None where they differ, or where the setting does no harm.
+    """
+    found = {_pin_on(row.pins, release) for row in rows}
+    pin = found.pop() if len(found) == 1 else None
+    worked = [each for row in rows for each in row.pins.values() if each]
+    harms = pin == "" or (pin and any(version_numbers(each) < version_numbers(pin) for each in worked))
+    return pin if harms else None
+
+
+def _pin_on(pins: Mapping[str, str], release: str) -> str | None:
+    """Return the measured pin of a release of Kafka, or what the two around it agree on."""
+    known = [pin for measured, pin in pins.items() if release_of(measured) == release]
+    if known:
+        return known[0]
+    around = {pin for _, pin in neighbours(list(pins.items()), release, lambda one: one[0])}
+    return around.pop() if len(around) == 1 else None

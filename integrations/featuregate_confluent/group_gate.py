@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from featuregate.errors import ClosedError, ConfigError
@@ -29,8 +30,6 @@ from featuregate_confluent.latch.group_agreement import (
 )
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from featuregate import Discoverer
 
 logger = logging.getLogger("featuregate.confluent")

@@ -27,7 +27,8 @@ from __future__ import annotations
 import threading
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from types import TracebackType
+from typing import Any, Self, Unpack
 
 from featuregate.blocking import in_daemon_thread
 from featuregate.errors import ClosedError, ConfigError
@@ -40,9 +41,6 @@ from featuregate_confluent.producing.output_topics import OutputTopics
 from featuregate_confluent.records import check_topic
 from featuregate_confluent.switch import ProducerSwitch
 from featuregate_confluent.transform import AsyncTransform, Transform, TransformCalls, is_async
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 
 class ExactlyOnceProcessor:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from featuregate.gating.latches import LatchKey
@@ -17,8 +18,6 @@ from featuregate_relay.timeline.timeline import Timeline
 from featuregate_relay.waiting import NextChange
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from featuregate import Discoverer, Gate
 
 T = TypeVar("T")

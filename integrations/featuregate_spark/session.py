@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
 
@@ -18,8 +19,6 @@ from featuregate_spark.snapshot import Snapshot
 from featuregate_spark.watch import Watch, usage_reporter
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from pyspark import Broadcast
     from pyspark.sql import DataFrame, SparkSession
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
+from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from featuregate_confluent.errors import Aborted, MustRejoin, RecordRefused
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from featuregate_confluent.producing.transaction import Transaction
 
 AT_ONCE: Final = 16

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
@@ -22,8 +23,6 @@ from featuregate_confluent.producing.sending import Delivery, logging_errors, re
 from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from featuregate_confluent.client.latch_topic import LatchRecord
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.models import Model

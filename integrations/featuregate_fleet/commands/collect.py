@@ -9,7 +9,8 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from featuregate.cli.plugin import (
     OK,
@@ -33,9 +34,6 @@ from featuregate_fleet.files.bodies import cut_bodies
 from featuregate_fleet.files.segments import Segmenter
 from featuregate_fleet.stream.unread_files import why_missing
 from featuregate_fleet.tables.locks import alone
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _NOT_UNDERSTOOD: Final = frozenset({UNKNOWN_LAYOUT, WRONG_FIELDS})
 """A line that was cut may go on in the next one."""

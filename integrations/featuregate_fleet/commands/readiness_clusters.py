@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def readiness_of_clusters(args: argparse.Namespace) -> int:
     """Print a row for each cluster; return the exit code of the worst verdict, or that of a cluster that failed."""
     clusters = clusters_of(args)
-    from featuregate_fleet.page.clusters_page import to_html  # noqa: PLC0415 - templates
+    from featuregate_fleet.page.rendering import clusters_page  # noqa: PLC0415 - templates
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
 
     with local_session(
@@ -37,7 +37,7 @@ def readiness_of_clusters(args: argparse.Namespace) -> int:
         found = _reports(spark, clusters, args.parallel)
     summary = summarized(found, args.move, datetime.now(UTC))
     print(json.dumps(summary.to_json(), indent=2) if args.output == "json" else _to_text(summary))
-    write_page(args, lambda: to_html(summary))
+    write_page(args, lambda: clusters_page(summary))
     for name in summary.failed:
         print_message(f"{name}: {found[name]}")
     return UNKNOWN if summary.failed else exit_code(summary.verdict)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from featuregate.catalog import features
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from featuregate.view.cluster_view import View
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 OTHERS: Final = "others"
 

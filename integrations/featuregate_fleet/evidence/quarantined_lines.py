@@ -7,6 +7,7 @@ reason, and, of cut requests, with the same head, because a head is evidence.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -16,8 +17,6 @@ from featuregate_fleet.evidence.reasons import ROWS_OF_REASON
 from featuregate_fleet.evidence.wall_times import placed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     Row = dict[str, Any]
 
 _ALIKE: Final = ("reason", "forwarded", "client_id", "api_key", "version", "in_utc")

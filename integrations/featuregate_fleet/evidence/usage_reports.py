@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -16,9 +17,6 @@ from featuregate.usage.announcement import is_announcement
 from featuregate.usage.report import UsageReport
 from featuregate_fleet.evidence.columns import FEATURE_USAGE, QUARANTINE
 from featuregate_fleet.evidence.reasons import MALFORMED_REPORT, NEWER_REPORT, OTHER_CLUSTER, PARSER, RAW_LENGTH
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 RECORDS: Final = pa.schema(
     [

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable
+from datetime import datetime
 from html import escape
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from datetime import datetime
+from typing import Final, NamedTuple
 
 ROW: Final = 18
 """The height of a row in units of the SVG. All lengths are in these units."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from datetime import datetime
+from typing import Final
 
 from featuregate_fleet.readiness.known_checks import CHECKS
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 APP_GATES: Final = "app-gates"
 """The check of the gates that apps report. The page has a table of its own for it."""

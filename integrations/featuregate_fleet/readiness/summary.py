@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from featuregate_fleet.readiness.moves import Move
     from featuregate_fleet.readiness.report import Report
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from featuregate_fleet.files.storage import is_local, spark_path
 from featuregate_fleet.tables.folder import BatchId
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _LOGS: Final = ("commits", "offsets", "sources/0")
 _QUERY_ID: Final = "sql.streaming.queryId"

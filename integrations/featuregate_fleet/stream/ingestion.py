@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from featuregate.admin.loggers import LogLevels
@@ -24,8 +25,6 @@ from featuregate_fleet.tables.line_counts import read_line_counts
 from featuregate_fleet.tables.record_reader import last_view
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
     from featuregate.view.cluster_view import View

@@ -27,7 +27,7 @@ try:
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    from featuregate_fleet.tables.delta import EXTENSION
+    from featuregate_fleet.tables.folder import EXTENSION
     from featuregate_spark.session_kind import is_classic
 except ImportError as error:
     raise WrongSpark("the fleet pipeline needs PySpark: pip install '.[fleet]' in a checkout") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import Column, Window
@@ -16,8 +17,6 @@ from featuregate_fleet.files.storage import is_local, path_in_uri, sizes_below, 
 from featuregate_fleet.stream.read_files import ReadFiles, is_accounted_for, path_of_uri, text_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from featuregate_fleet.tables.folder import Tables
 
 _OF_ONE_BATCH: Final = "^(missed|replaced|replay) "

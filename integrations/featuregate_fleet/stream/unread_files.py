@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from featuregate.printable import printable
@@ -20,8 +21,6 @@ from featuregate_fleet.evidence.unread import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from featuregate_fleet.stream.read_files import ReadFiles
     from featuregate_fleet.tables.folder import Tables
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import reduce
 from hashlib import sha256
 from operator import or_
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -21,8 +22,6 @@ from featuregate_fleet.stream.shortening import gone_files, old_parts
 from featuregate_fleet.tables.failures import one_line_failures
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from featuregate_fleet.tables.folder import Tables
 
 _TIMES: Final = {

@@ -6,28 +6,30 @@ from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from copy import copy
+from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from uuid import uuid4
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from featuregate_fleet.errors import WrongSpark
 from featuregate_fleet.evidence.hidden_names import WITH_NAMES, hide_names
-from featuregate_fleet.tables.delta import require_delta_lake
 from featuregate_fleet.tables.locks import making_table
 from featuregate_fleet.tables.schemas import ENDS, TABLES, migrated, whole
 from featuregate_fleet.tables.table_names import InFolder, TableNames, in_catalog
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
     from featuregate_fleet.evidence.unread import UnreadFile
 
+EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
+"""What Spark must be started with, in ``spark.sql.extensions``."""
 _CHECKPOINTS: Final = "_checkpoints"
 _CHECK_RETENTION: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 
@@ -75,7 +77,7 @@ class Tables:
         pseudonyms: Pseudonyms | None = None,
         schema: str | None = None,
     ) -> None:
-        require_delta_lake(spark)
+        _require_delta_lake(spark)
         self._spark = spark
         self._folder = folder.resolve()
         self._cluster = cluster
@@ -270,3 +272,20 @@ class Tables:
             return found
         hide = ReusedWorkerTask(partial(hide_names, table=table, pseudonyms=self._pseudonyms))
         return found.mapInArrow(hide, schema)
+
+
+def _require_delta_lake(spark: SparkSession) -> None:
+    """Raise `WrongSpark` before Spark would, which names a class. Spark itself starts where an extension is missing."""
+    if EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
+        raise WrongSpark(_missing(f"spark.sql.extensions does not name {EXTENSION}"))
+    java: Any = spark._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
+    try:
+        java.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(EXTENSION)
+    except Py4JJavaError:
+        raise WrongSpark(_missing("its jars are not there")) from None
+
+
+def _missing(what: str) -> str:
+    return (
+        f"the Spark that runs here was started without Delta Lake, which keeps the tables: {what}. Start Spark with it"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import ConfigError
@@ -9,8 +10,6 @@ from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.files.storage import replace_text
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 
 _CLEAR: Final = "clear"

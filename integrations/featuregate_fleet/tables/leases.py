@@ -10,15 +10,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from secrets import token_hex
 from time import monotonic
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from featuregate_fleet.errors import StorageFailed, TablesBusy
 from featuregate_fleet.files.storage import OF_HADOOP, make_folder, read_now, rename_over_none, spark_path
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECONDS: Final = 30.0
 """A holder that has not written for this long is dead."""

@@ -6,14 +6,12 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from featuregate_fleet.errors import TablesBroken, TablesBusy
 from featuregate_fleet.files.storage import is_local, on_s3, spark_path
 from featuregate_fleet.tables.leases import lease
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _ALL: Final = "all clusters"
 """In place of a cluster, whose name has no spaces, on a storage where Delta Lake cannot keep two writers apart."""

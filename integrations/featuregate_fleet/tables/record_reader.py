@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Window
@@ -12,8 +13,6 @@ from featuregate_fleet.readiness.evidence import RecordUse
 from featuregate_fleet.tables.times import from_micros
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from featuregate_fleet.tables.folder import Tables
 
 _ALIKE: Final = (

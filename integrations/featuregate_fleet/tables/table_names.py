@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import ConfigError
 from featuregate_fleet.files.storage import spark_path
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, DataFrameReader, DataFrameWriter, SparkSession
 
 _SCHEMA: Final = re.compile(r"[\w-]+(\.[\w-]+)?", re.ASCII)

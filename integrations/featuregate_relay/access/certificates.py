@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from featuregate.printable import printable
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 logger = logging.getLogger("featuregate")
 

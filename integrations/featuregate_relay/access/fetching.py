@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import requests
@@ -12,9 +13,6 @@ from urllib3.exceptions import HTTPError
 from featuregate.json_values import parse_json
 from featuregate.sources.abortable import AbortableAdapter
 from featuregate.sources.bodies import ACCEPTED, BodyError, read_body
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _SECONDS: Final = 5.0
 _MOST_BYTES: Final = 256 * 1024

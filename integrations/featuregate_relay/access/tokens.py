@@ -9,15 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import jwt
 
 from featuregate.printable import shown
 from featuregate_relay.access.fetching import FetchError, fetch_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _LEEWAY_SECONDS: Final = 30
 _COOLDOWN_SECONDS: Final = 30.0

@@ -6,7 +6,7 @@ import re
 import ssl
 import time
 from collections.abc import Collection, Mapping
-from pathlib import Path  # noqa: TC003 - as in tables
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field

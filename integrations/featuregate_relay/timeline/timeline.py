@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_never
 
 from featuregate.files import replace_file, turn
@@ -15,8 +16,6 @@ from featuregate_relay.timeline.changes import Moment, changes, moment_of
 from featuregate_relay.timeline.entries import Entry, History, history_from_json, history_to_json
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from featuregate import Gate, View
 
 logger = logging.getLogger("featuregate.relay")

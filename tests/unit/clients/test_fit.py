@@ -9,9 +9,8 @@ from featuregate.catalog import clients as table
 from featuregate.catalog.clients import ClientRow, OnBroker, Step
 from featuregate.clients import Client, Finding, Fit, fit_of
 from featuregate.clients.declared import client
-from featuregate.clients.fit import step_of, tried_around, upgrade_for
+from featuregate.clients.fit import lowest_pin, step_of, tried_around, upgrade_for
 from featuregate.clients.neighbours import neighbours
-from featuregate.clients.pins import lowest_pin
 from featuregate.errors import ConfigError
 from featuregate.testing import FakeCluster
 

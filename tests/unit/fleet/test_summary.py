@@ -6,7 +6,7 @@ from fleet_report import NOW, TARGET, fleet
 from page_tags import Tags
 
 from featuregate_fleet.errors import TablesBroken
-from featuregate_fleet.page.clusters_page import to_html
+from featuregate_fleet.page.rendering import clusters_page
 from featuregate_fleet.readiness.moves import ToRelease
 from featuregate_fleet.readiness.rows import Verdict
 from featuregate_fleet.readiness.summary import FleetSummary, summarized
@@ -49,7 +49,7 @@ def test_the_document_has_no_findings_but_their_number():
 
 def test_the_page_has_a_card_for_each_cluster():
     """What a store says of its failure is text, and no markup."""
-    page = to_html(three())
+    page = clusters_page(three())
     tags = Tags(page)
     cards = [attributes for tag, attributes in tags.seen if tag == "li" and attributes.get("class")]
     assert [card["class"] for card in cards] == ["block", "unknown", "unknown"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from featuregate.cli.plugin import CommandError, local_path_argument
@@ -11,8 +12,6 @@ from featuregate_fleet.files.storage import reached, storage_path
 from featuregate_fleet.tables.cluster_names import check_cluster_name
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
     from featuregate_fleet.evidence.line_counts import LineCounts

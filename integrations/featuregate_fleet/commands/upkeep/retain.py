@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import CommandError
@@ -13,8 +14,6 @@ from featuregate_fleet.commands.upkeep.dry_run import add_removal_options, run_r
 from featuregate_fleet.files.storage import reached
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from featuregate_fleet.stream.upkeep import Removal
     from featuregate_fleet.tables.folder import Tables
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
@@ -13,8 +14,6 @@ from featuregate_fleet.readiness.hours import covers, hours_ahead, lost_hours
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from featuregate_fleet.readiness.evidence import BrokerLog, Evidence
 
 _MINUTES: Final = 2

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.records.releases import CoordinatorRelease, Loss, coordinator_release
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from featuregate_fleet.readiness.api_ranges import ServedApis
     from featuregate_fleet.readiness.evidence import Evidence, RecordUse
 
