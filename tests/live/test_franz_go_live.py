@@ -18,20 +18,8 @@ from typing import Any
 import pytest
 
 from featuregate.testing import LocalKafka
+from featuregate.testing import simulator as sim
 from featuregate.testing.plugin import MakeSimulatedCluster
-from featuregate.testing.simulator import (
-    KRaft,
-    Pause,
-    Rebuild,
-    Resume,
-    Roll,
-    Start,
-    Stop,
-    UpdateFeatures,
-    ZooKeeper,
-    downgrade,
-    upgrade,
-)
 
 Client = Callable[..., Any]
 
@@ -45,20 +33,20 @@ BOUND = 20.0
 AT_ONCE = 50
 REFUSED = "Invalid update version 1 for feature group.version. Local controller 3000 does not support this feature."
 SCRIPT = [
-    upgrade({"group.version": 1}, dry_run=True),
-    upgrade({"metadata.version": 25, "group.version": 1, "transaction.version": 2}),
-    upgrade({"metadata.version": 23}),
-    downgrade({"metadata.version": 23}, dry_run=True),
-    downgrade({"metadata.version": 23}),
-    downgrade({"metadata.version": 22}),
-    downgrade({"metadata.version": 22}, unsafe=True),
-    downgrade({"metadata.version": 25}),
-    upgrade({"metadata.version": 99}),
-    upgrade({"metadata.version": 25, "bogus": 1}),
-    UpdateFeatures({"metadata.version": 25}, upgrade_type=7),
-    upgrade({"group.version": 0}),
-    downgrade({"group.version": 0, "transaction.version": 1}),
-    upgrade({}),
+    sim.upgrade({"group.version": 1}, dry_run=True),
+    sim.upgrade({"metadata.version": 25, "group.version": 1, "transaction.version": 2}),
+    sim.upgrade({"metadata.version": 23}),
+    sim.downgrade({"metadata.version": 23}, dry_run=True),
+    sim.downgrade({"metadata.version": 23}),
+    sim.downgrade({"metadata.version": 22}),
+    sim.downgrade({"metadata.version": 22}, unsafe=True),
+    sim.downgrade({"metadata.version": 25}),
+    sim.upgrade({"metadata.version": 99}),
+    sim.upgrade({"metadata.version": 25, "bogus": 1}),
+    sim.UpdateFeatures({"metadata.version": 25}, upgrade_type=7),
+    sim.upgrade({"group.version": 0}),
+    sim.downgrade({"group.version": 0, "transaction.version": 1}),
+    sim.upgrade({}),
 ]
 
 
@@ -121,7 +109,7 @@ def franz(program: Path) -> Callable[[str], Any]:
     return running
 
 
-def wanted_by(event: UpdateFeatures) -> dict[str, Any]:
+def wanted_by(event: sim.UpdateFeatures) -> dict[str, Any]:
     """Return the program's command for an operator's event."""
     return {
         "do": "update",
@@ -153,7 +141,7 @@ def test_franz_go_sees_the_same_in_a_simulation_and_in_kafka(
     franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
 ) -> None:
     """Levels, ranges, the guessed release, error codes and messages are equal, update by update."""
-    simulated = simulated_kafka(KRaft("4.2", brokers=1, controllers=0, levels={"metadata.version": 21}))
+    simulated = simulated_kafka(sim.KRaft("4.2", brokers=1, controllers=0, levels={"metadata.version": 21}))
     with (
         LocalKafka("4.2.0", nodes=1, release_version="3.9") as kafka,
         franz(kafka.bootstrap) as real,
@@ -174,17 +162,17 @@ def test_franz_go_sees_the_same_in_a_simulation_and_in_kafka(
             assert sorted(side) == list(side)
             assert side[0] < side[-1]
         assert found["1"]["release"] == "v4.2"
-        together = wanted_by(downgrade({"metadata.version": 22})) | {"times": AT_ONCE}
+        together = wanted_by(sim.downgrade({"metadata.version": 22})) | {"times": AT_ONCE}
         assert served(**together) == real(**together)
         # What is asked of a process that is stopped is answered when it goes on.
         asked = len(simulated.requests)
-        simulated.apply(Pause(1))
+        simulated.apply(sim.Pause(1))
         kafka.pause(1)
         with ThreadPoolExecutor(2) as pool:
             answers = pool.submit(served), pool.submit(real)
             assert simulated.wait_for(lambda requests: len(requests) > asked, BOUND)
             assert not any(answer.done() for answer in answers)
-            simulated.apply(Resume(1))
+            simulated.apply(sim.Resume(1))
             kafka.resume(1)
             told, found = (what_does_not_move(answer.result(BOUND)["brokers"]) for answer in answers)
         assert told == found
@@ -195,11 +183,11 @@ def test_franz_go_updates_a_simulated_3_9_one_by_one(
     franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
 ) -> None:
     """Version 1 has a result for each feature."""
-    cluster = simulated_kafka(KRaft("3.9"))
+    cluster = simulated_kafka(sim.KRaft("3.9"))
     with franz(cluster.bootstrap) as ask:
         brokers = described(ask, {"metadata.version": 21})
         assert {broker["release"] for broker in brokers.values()} == {"v3.9"}
-        said = ask(**wanted_by(downgrade({"metadata.version": 19, "group.version": 1})))
+        said = ask(**wanted_by(sim.downgrade({"metadata.version": 19, "group.version": 1})))
         assert (said["version"], said["code"], said["message"]) == (1, 0, "")
         assert sorted((each["feature"], each["code"], each["message"]) for each in said["results"]) == [
             ("group.version", 95, REFUSED),
@@ -212,16 +200,16 @@ def test_franz_go_updates_a_simulated_cluster_with_zookeeper(
     franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
 ) -> None:
     """Version 0 has a flag for downgrades; the client follows the controller to another broker."""
-    cluster = simulated_kafka(ZooKeeper("v1-v2"))
+    cluster = simulated_kafka(sim.ZooKeeper("v1-v2"))
     with franz(cluster.bootstrap) as ask:
         brokers = ask()["brokers"]
         assert {
             node_id: (told["supported"], told["finalized"], told["epoch"]) for node_id, told in brokers.items()
         } == {node_id: ({"group_coordinator": [1, 2]}, {"group_coordinator": [1, 2]}, 0) for node_id in ("1", "2", "3")}
-        refused = ask(**wanted_by(upgrade({"group_coordinator": 1})))
+        refused = ask(**wanted_by(sim.upgrade({"group_coordinator": 1})))
         assert (refused["version"], refused["results"][0]["code"]) == (0, 42)
-        cluster.apply(Stop(1))
-        done = ask(**wanted_by(downgrade({"group_coordinator": 1})))
+        cluster.apply(sim.Stop(1))
+        done = ask(**wanted_by(sim.downgrade({"group_coordinator": 1})))
         assert done["results"] == [{"feature": "group_coordinator", "code": 0, "message": "NONE"}]
         told = described(ask, cluster.current.levels)
         assert sorted(told) == ["2", "3"]
@@ -232,20 +220,20 @@ def test_franz_go_goes_along_with_a_simulated_rolling_upgrade(
     franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
 ) -> None:
     """One client reconnects to rolled brokers, and notices brokers that are down."""
-    cluster = simulated_kafka(KRaft("4.2", levels={"metadata.version": 25}))
+    cluster = simulated_kafka(sim.KRaft("4.2", levels={"metadata.version": 25}))
     with franz(cluster.bootstrap) as ask:
         before = described(ask, dict(cluster.current.levels))
         assert {broker["address"] for broker in before.values()} == set(cluster.bootstrap.split(","))
         for node in (3000, 3001, 3002, 1, 2, 3):
-            cluster.apply(Roll(node, "4.3"))
+            cluster.apply(sim.Roll(node, "4.3"))
             rolled = described(ask, dict(cluster.current.levels))
             newest = {node_id: broker["supported"]["metadata.version"][1] for node_id, broker in rolled.items()}
             assert newest == {str(n): 30 if n <= node < 3000 else 29 for n in (1, 2, 3)}
-        assert ask(**wanted_by(upgrade({"metadata.version": 30})))["code"] == 0
+        assert ask(**wanted_by(sim.upgrade({"metadata.version": 30})))["code"] == 0
         described(ask, dict(cluster.current.levels))
-        cluster.apply(Stop(2))
+        cluster.apply(sim.Stop(2))
         assert sorted(described(ask, dict(cluster.current.levels))) == ["1", "3"]
-        cluster.apply(Start(2))
+        cluster.apply(sim.Start(2))
         assert sorted(described(ask, dict(cluster.current.levels))) == ["1", "2", "3"]
 
 
@@ -253,10 +241,10 @@ def test_franz_go_notices_that_a_simulated_4_4_was_rebuilt(
     franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
 ) -> None:
     """The client sends the expected cluster and node (KIP-1242), is refused, and reconnects."""
-    cluster = simulated_kafka(KRaft("4.4"))
+    cluster = simulated_kafka(sim.KRaft("4.4"))
     with franz(cluster.bootstrap) as ask:
         told = described(ask, dict(cluster.current.levels))
         assert {broker["version"] for broker in told.values()} == {5}
-        cluster.apply(Rebuild())
+        cluster.apply(sim.Rebuild())
         described(ask, dict(cluster.current.levels))
         assert ask()["clusterId"] == cluster.current.cluster_id

@@ -6,26 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self
 
-from featuregate.testing.simulator.events import (
-    CatchUp,
-    ClusterEvent,
-    Heal,
-    Lag,
-    Partition,
-    Pause,
-    Rebuild,
-    Restore,
-    Resume,
-    ScriptError,
-)
+from featuregate.testing.simulator import events
 
 if TYPE_CHECKING:
     from featuregate.testing.simulator.builds import Build
     from featuregate.testing.simulator.nodes import NodeStatus, SimulatedNode
 
-_STATUS_CHANGES: Final[Mapping[type[ClusterEvent], tuple[str, NodeStatus]]] = {
-    Pause: ("running", "paused"),
-    Resume: ("paused", "running"),
+_STATUS_CHANGES: Final[Mapping[type[events.ClusterEvent], tuple[str, NodeStatus]]] = {
+    events.Pause: ("running", "paused"),
+    events.Resume: ("paused", "running"),
 }
 
 
@@ -68,7 +57,7 @@ class ClusterBase:
     def node(self, node_id: int) -> SimulatedNode:
         """Return a node; raise ScriptError where the cluster has no node with this id."""
         if node_id not in self.nodes:
-            raise ScriptError(f"there is no node {node_id}, only {sorted(self.nodes)}")
+            raise events.ScriptError(f"there is no node {node_id}, only {sorted(self.nodes)}")
         return self.nodes[node_id]
 
     def build(self, node_id: int) -> Build:
@@ -86,32 +75,32 @@ class ClusterBase:
     def check_new(self, node_id: int, build: str) -> None:
         """Raise ScriptError where a broker with this id cannot join, or the build does not exist."""
         if node_id in self.nodes:
-            raise ScriptError(f"there is a node {node_id} already")
+            raise events.ScriptError(f"there is a node {node_id} already")
         self.spec.find_build(build)
 
     def advance(self, ticks: int) -> Self:
         """Return the cluster after some ticks in which nothing else happened."""
         if ticks < 0:
-            raise ScriptError(f"time does not go back: {ticks} ticks")
+            raise events.ScriptError(f"time does not go back: {ticks} ticks")
         return replace(self, ticks=self.ticks + ticks)
 
-    def apply_common(self, event: ClusterEvent) -> Self:
+    def apply_common(self, event: events.ClusterEvent) -> Self:
         """Apply an event that clusters of both kinds treat alike; raise ScriptError for any other."""
         match event:
-            case Partition(node_ids):
+            case events.Partition(node_ids):
                 return replace(self, partition=frozenset(self.node(node_id).node_id for node_id in node_ids))
-            case Heal():
+            case events.Heal():
                 return replace(self, partition=frozenset())
-            case Rebuild() | Restore():
-                created: Self = self.spec.create(number=self.number + isinstance(event, Rebuild))
+            case events.Rebuild() | events.Restore():
+                created: Self = self.spec.create(number=self.number + isinstance(event, events.Rebuild))
                 return created
-            case Pause(node_id) | Resume(node_id):
+            case events.Pause(node_id) | events.Resume(node_id):
                 before, after = _STATUS_CHANGES[type(event)]
                 node = self.node(node_id)
                 return self.with_nodes(replace(node, status=after)) if node.status == before else self
-            case Lag(node_id) | CatchUp(node_id):
+            case events.Lag(node_id) | events.CatchUp(node_id):
                 node = self.node(node_id)
-                lagging = isinstance(event, Lag)
+                lagging = isinstance(event, events.Lag)
                 return self.with_nodes(replace(node, lagging=lagging)) if node.status in self.LAGS_WHILE else self
             case _:
-                raise ScriptError(f"{event!r} cannot happen to a {type(self).__name__}")
+                raise events.ScriptError(f"{event!r} cannot happen to a {type(self).__name__}")

@@ -6,18 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from featuregate.testing.simulator.events import (
-    ClusterEvent,
-    HoldRegistrations,
-    Join,
-    Kill,
-    Leave,
-    ReleaseRegistrations,
-    Roll,
-    Start,
-    Stop,
-    Tick,
-)
+from featuregate.testing.simulator import events
 from featuregate.testing.simulator.nodes import SimulatedNode
 from featuregate.testing.simulator.zookeeper.cluster import FeaturesNode, ZooKeeperCluster, first_unsupported
 from featuregate.testing.simulator.zookeeper.controller import DISABLED, WRONG_CONTROLLER, answer_update, as_failed
@@ -29,7 +18,7 @@ _SESSION_TICKS: Final = 36
 """``zookeeper.session.timeout.ms`` of eighteen seconds."""
 
 
-def apply(cluster: ZooKeeperCluster, event: ClusterEvent) -> ZooKeeperCluster:
+def apply(cluster: ZooKeeperCluster, event: events.ClusterEvent) -> ZooKeeperCluster:
     """Apply an event other than an update.
 
     Raises
@@ -65,28 +54,28 @@ def update(
 # ------------------------------------------------------------------ events
 
 
-def _apply_event(cluster: ZooKeeperCluster, event: ClusterEvent) -> ZooKeeperCluster:  # noqa: PLR0911 - one line an event
+def _apply_event(cluster: ZooKeeperCluster, event: events.ClusterEvent) -> ZooKeeperCluster:  # noqa: PLR0911 - one line an event
     match event:
-        case Tick(ticks):
+        case events.Tick(ticks):
             return cluster.advance(ticks)
-        case HoldRegistrations():
+        case events.HoldRegistrations():
             return replace(cluster, held=True)
-        case ReleaseRegistrations():
+        case events.ReleaseRegistrations():
             return _release(cluster)
-        case Join(node_id, build):
+        case events.Join(node_id, build):
             cluster.check_new(node_id, build)
             node = SimulatedNode(node_id=node_id, build=build, status="stopped", start_count=0)
             return _start(cluster.with_nodes(node), node_id, build)
-        case Leave(node_id):
+        case events.Leave(node_id):
             return _end_session(cluster, cluster.node(node_id).node_id).without_node(node_id)
-        case Roll(node_id, build):
+        case events.Roll(node_id, build):
             cluster.spec.find_build(build)
             return _start(_with_consequences(_stop(cluster, node_id)), node_id, build)
-        case Start(node_id, build):
+        case events.Start(node_id, build):
             return _start(cluster, node_id, build)
-        case Stop(node_id):
+        case events.Stop(node_id):
             return _stop(cluster, node_id)
-        case Kill(node_id):
+        case events.Kill(node_id):
             return _kill(cluster, node_id)
         case _:
             return cluster.apply_common(event)

@@ -10,68 +10,53 @@ from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 
 from featuregate.gating.events import Changed
-from featuregate.testing import simulator, upgrades
-from featuregate.testing.simulator import (
-    Join,
-    KRaft,
-    Lag,
-    Partition,
-    Roll,
-    Script,
-    Start,
-    Stop,
-    Tick,
-    UpdateFeatures,
-    ZooKeeper,
-    downgrade,
-    run,
-    upgrade,
-)
+from featuregate.testing import simulator as sim
+from featuregate.testing import upgrades
 from featuregate.testing.simulator.client import PASSWORD, probe
 from featuregate.testing.simulator.upgrades import cluster_events
 
 MIXED = (
     # Lists come from broker 3, of 4.2, and from older ones in turn: the older ones do not list who is down.
-    Roll(3, "4.2"),
-    Stop(2),
+    sim.Roll(3, "4.2"),
+    sim.Stop(2),
     *[Poll()] * 4,
-    Start(2),
+    sim.Start(2),
     Poll(),
-    Tick(50),
-    Stop(2),
+    sim.Tick(50),
+    sim.Stop(2),
     Poll(),
 )
-ROLLED = tuple(Roll(node, "4.2") for node in (3000, 3001, 3002, 1, 2, 3))
+ROLLED = tuple(sim.Roll(node, "4.2") for node in (3000, 3001, 3002, 1, 2, 3))
 LEFT_BEHIND = (
     # The one broker that had heard of the level goes away, and the others hear nothing new.
     *ROLLED,
     Poll(),
-    Lag(1),
-    Lag(2),
-    upgrade({"metadata.version": 25, "group.version": 1}),
+    sim.Lag(1),
+    sim.Lag(2),
+    sim.upgrade({"metadata.version": 25, "group.version": 1}),
     Poll(),
-    Stop(3),
-    *(Tick(20), Poll()) * 2,
+    sim.Stop(3),
+    *(sim.Tick(20), Poll()) * 2,
 )
 UPGRADE = (
     Poll(),
     *ROLLED,
     Poll(),
-    upgrade({"metadata.version": 25, "group.version": 1}),
+    sim.upgrade({"metadata.version": 25, "group.version": 1}),
     Poll(),
-    Lag(2),
-    downgrade({"group.version": 0}),
-    Tick(3),
+    sim.Lag(2),
+    sim.downgrade({"group.version": 0}),
+    sim.Tick(3),
     Poll(),
     RestartApp(),
     Poll(),
 )
 STARTS = [
-    KRaft("3.9"),
-    KRaft("4.2", brokers=1, controllers=1),
-    KRaft("3.9", brokers=3, controllers=0),
-    ZooKeeper("v1"),
-    ZooKeeper("old-protocol", brokers=2),
+    sim.KRaft("3.9"),
+    sim.KRaft("4.2", brokers=1, controllers=1),
+    sim.KRaft("3.9", brokers=3, controllers=0),
+    sim.ZooKeeper("v1"),
+    sim.ZooKeeper("old-protocol", brokers=2),
 ]
 
 
@@ -79,13 +64,13 @@ STARTS = [
 
 
 @pytest.mark.parametrize("start", STARTS, ids=repr)
-def test_a_script_of_the_strategy_can_happen(start: KRaft | ZooKeeper) -> None:
+def test_a_script_of_the_strategy_can_happen(start: sim.KRaft | sim.ZooKeeper) -> None:
     """Each of its events can, and brokers are left."""
 
     @given(script=upgrades(start))
-    def happens(script: Script) -> None:
+    def happens(script: sim.Script) -> None:
         assert script.spec == start
-        assert all(any(node.is_broker for node in step.cluster.nodes.values()) for step in run(script))
+        assert all(any(node.is_broker for node in step.cluster.nodes.values()) for step in sim.run(script))
 
     happens()
 
@@ -94,38 +79,40 @@ def test_the_strategy_chooses_from_the_builds_and_levels_that_are_named() -> Non
     """And not from others. Without levels, nobody updates any."""
 
     @given(script=upgrades(builds=["4.0"], levels={"group.version": [1]}), without=upgrades(levels={}))
-    def chooses(script: Script, without: Script) -> None:
-        assert all(event.build == "4.0" for event in script.events if isinstance(event, Roll | Join))
-        assert all(event.levels == {"group.version": 1} for event in script.events if isinstance(event, UpdateFeatures))
-        assert not any(isinstance(event, UpdateFeatures) for event in without.events)
+    def chooses(script: sim.Script, without: sim.Script) -> None:
+        assert all(event.build == "4.0" for event in script.events if isinstance(event, sim.Roll | sim.Join))
+        assert all(
+            event.levels == {"group.version": 1} for event in script.events if isinstance(event, sim.UpdateFeatures)
+        )
+        assert not any(isinstance(event, sim.UpdateFeatures) for event in without.events)
 
     chooses()
 
 
-def rolled_twice(script: Script) -> bool:
+def rolled_twice(script: sim.Script) -> bool:
     """Return whether a broker is rolled twice."""
-    rolled = [event.node_id for event in script.events if isinstance(event, Roll)]
+    rolled = [event.node_id for event in script.events if isinstance(event, sim.Roll)]
     return len(rolled) != len(set(rolled))
 
 
 def test_a_failing_script_shrinks_to_the_events_that_it_needs() -> None:
     """Hypothesis leaves out all others, and the script prints as the code that creates it."""
-    script = find(upgrades(KRaft("3.9", brokers=2)), rolled_twice, settings=settings(derandomize=True))
-    assert script.events == (Roll(1, "3.9"), Roll(1, "3.9"))
+    script = find(upgrades(sim.KRaft("3.9", brokers=2)), rolled_twice, settings=settings(derandomize=True))
+    assert script.events == (sim.Roll(1, "3.9"), sim.Roll(1, "3.9"))
     assert eval(repr(script)) == script
 
 
 # ---------------------------------------------------------------- the invariants
 
 
-def app_events(start: KRaft | ZooKeeper) -> st.SearchStrategy:
+def app_events(start: sim.KRaft | sim.ZooKeeper) -> st.SearchStrategy:
     """Draw what happens to the app: most often a poll."""
     cuts = st.builds(TruncateAnswer, st.integers(1, start.brokers), st.sampled_from((0, 3, 11, 200)))
     kinds = [st.just(Poll())] * 6 + [cuts, st.just(RestartApp())]
     return st.sampled_from(kinds).flatmap(lambda kind: kind)
 
 
-def all_events(start: KRaft | ZooKeeper) -> st.SearchStrategy:
+def all_events(start: sim.KRaft | sim.ZooKeeper) -> st.SearchStrategy:
     """Draw what happens to the cluster and to the app."""
     return st.lists(
         st.sampled_from([cluster_events(start)] * 2 + [app_events(start)]).flatmap(lambda of: of), max_size=40
@@ -133,7 +120,7 @@ def all_events(start: KRaft | ZooKeeper) -> st.SearchStrategy:
 
 
 @pytest.mark.parametrize("start", STARTS, ids=repr)
-def test_the_invariants_hold_in_any_upgrade(start: KRaft | ZooKeeper) -> None:
+def test_the_invariants_hold_in_any_upgrade(start: sim.KRaft | sim.ZooKeeper) -> None:
     """The app polls, restarts, and gets answers that are cut off."""
 
     @settings(max_examples=settings.default.max_examples // 3, suppress_health_check=[HealthCheck.too_slow])
@@ -154,7 +141,7 @@ def test_an_error_of_a_poll_is_no_broker_that_does_not_answer(monkeypatch: pytes
     """A poller goes on after any error, and a script must end with it."""
     monkeypatch.setattr("featuregate.sources.source.merge", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        App(["group.version>=1"]).poll(KRaft("4.2").create())
+        App(["group.version>=1"]).poll(sim.KRaft("4.2").create())
 
 
 class ForgetfulApp(App):
@@ -222,12 +209,12 @@ class MuteApp(App):
 
 BROKEN = [
     (ForgetfulApp, 2, UPGRADE),
-    (HastyApp, 3, (Roll(1, "4.2"), Poll())),
-    (BackwardApp, 1, (Poll(), Partition((1,)), Tick(9), Poll(), Stop(2), Stop(3), Poll())),
-    (ChattyApp, 4, (Poll(), Tick(1), Poll())),
+    (HastyApp, 3, (sim.Roll(1, "4.2"), Poll())),
+    (BackwardApp, 1, (Poll(), sim.Partition((1,)), sim.Tick(9), Poll(), sim.Stop(2), sim.Stop(3), Poll())),
+    (ChattyApp, 4, (Poll(), sim.Tick(1), Poll())),
     (DeafApp, 7, (Poll(),)),
-    (RememberingApp, 6, (Poll(), Roll(1, "4.2"), Poll())),
-    (RememberingApp, 1, (Poll(), Stop(1), Poll())),
+    (RememberingApp, 6, (Poll(), sim.Roll(1, "4.2"), Poll())),
+    (RememberingApp, 1, (Poll(), sim.Stop(1), Poll())),
     (MuteApp, 4, (Poll(),)),
 ]
 
@@ -264,11 +251,11 @@ def test_a_truncated_answer_is_a_failure_of_one_broker() -> None:
 
 def test_a_negotiation_falls_back_to_what_the_broker_speaks() -> None:
     """A broker of 3.3 serves ApiVersions up to v3, and refuses v5 with error 35."""
-    assert probe(KRaft("3.3").create(), 1).asked_version == 3
-    assert probe(KRaft("4.2").create(), 1).asked_version == 4
+    assert probe(sim.KRaft("3.3").create(), 1).asked_version == 3
+    assert probe(sim.KRaft("4.2").create(), 1).asked_version == 4
 
 
 def test_every_public_name_is_there() -> None:
     """Each name exists, and there are few."""
-    assert all(hasattr(simulator, name) for name in simulator.__all__)
-    assert len(set(simulator.__all__)) == len(simulator.__all__) <= 30
+    assert all(hasattr(sim, name) for name in sim.__all__)
+    assert len(set(sim.__all__)) == len(sim.__all__) <= 30
