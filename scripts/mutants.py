@@ -51,7 +51,7 @@ class Room(NamedTuple):
 
 
 ROOMS: Final = {
-    "gating": Room("featuregate/gating/", ("gating", "polling", "view", "test_excluded_apis.py")),
+    "gating": Room("featuregate/gating/", ("gating", "polling", "view", "requirements", "test_excluded_apis.py")),
     "view": Room("featuregate/view/", ("view", "gating", "polling", "test_budgets.py")),
     "polling": Room("featuregate/polling/", ("polling", "gating", "sources", "test_budgets.py")),
     "admin": Room("featuregate/admin/", ("admin", "cli")),

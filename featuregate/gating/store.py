@@ -212,7 +212,7 @@ class Store:
         """Close the live gates, which nothing proves any more, and wake those that wait. No warning is due."""
         with self.changing():
             live = [gate for gate in self.gates() if gate.policy == "live"]
-            events = [] if self.view is None else self._update_gates(self.view, live, logging.INFO)
+            events = self._update_gates(self.view, live, logging.INFO)
         self.notify(*events)
 
     def add_gate(self, name: str, make: Callable[[], Gate]) -> Gate:

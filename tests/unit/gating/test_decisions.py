@@ -81,6 +81,18 @@ def test_a_range_that_each_meets_elsewhere_is_closed() -> None:
     assert decision.summary == "closed: Fetch in 1..4: no version from 1 to 4 is served by all of them"
 
 
+def test_an_excluded_version_may_be_the_only_one_that_all_have() -> None:
+    """Each broker speaks another version with the client that is not excluded."""
+    seen = view(
+        BrokerAnswer(node_id=1, host="b", port=9092, api_ranges={1: ApiRange(0, 3)}),
+        BrokerAnswer(node_id=2, host="b", port=9092, api_ranges={1: ApiRange(3, 5)}),
+    )
+    decision = evaluate(seen, Api("Fetch").between(1, 4), exclude_apis="Fetch=3")
+    assert decision.summary == (
+        "closed: Fetch in 1..4: no version from 1 to 4 is served by all of them: version 3 is excluded by configuration"
+    )
+
+
 @pytest.mark.parametrize(
     ("seen", "requirement", "expected"),
     [

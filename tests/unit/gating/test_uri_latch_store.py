@@ -125,8 +125,12 @@ def test_a_store_that_ignores_the_condition_is_refused(uri: str, monkeypatch: py
         pipe(self, path, value)
 
     monkeypatch.setattr(s3fs.S3FileSystem, "pipe_file", ignores)
-    with pytest.raises(LatchStoreError, match="replaces an object that was to be made only where there is none"):
+    with pytest.raises(LatchStoreError) as raised:
         UriLatchStore(uri, timeout=BOUND).save(latched("a"))
+    assert str(raised.value) == (
+        f"{uri}: this store, or its backend, replaces an object that was to be made only where there is none, so that "
+        "writers would lose the latches of others: take another store, or a newer backend"
+    )
     assert UriLatchStore(uri, timeout=BOUND).load("c") is None
 
 
@@ -145,7 +149,10 @@ def test_a_damaged_object_is_an_error_and_the_one_before_counts_without_it(uri: 
     there.save(latched("a"))
     backend, path = there._backend()
     backend.pipe_file(f"{path}/cluster-c/000000000002.json", b"{")
-    with pytest.raises(LatchStoreError, match=r"newest object is damaged .* remove it, and the one before counts"):
+    with pytest.raises(
+        LatchStoreError,
+        match=rf"^{uri}: its newest object is damaged \(latches: .*\): remove it, and the one before counts$",
+    ):
         there.load("c")
     backend.pipe_file(f"{path}/cluster-c/000000000002.json", json.dumps({"schema_version": 99}).encode())
     with pytest.raises(LatchStoreError, match="upgrade featuregate"):
@@ -158,9 +165,9 @@ def test_a_store_that_does_not_answer_costs_a_bounded_time(uri: str) -> None:
     """And the call after it does not wait for the first."""
     there, release = UriLatchStore(uri, timeout=0.05), threading.Event()
     there._newest = lambda _: (release.wait(BOUND), None)  # type: ignore[method-assign,assignment,return-value]
-    with pytest.raises(LatchStoreError, match=r"has not answered within 0.05 s"):
+    with pytest.raises(LatchStoreError, match=rf"^{uri}: has not answered within 0\.05 s$"):
         there.load("c")
-    with pytest.raises(LatchStoreError, match="has not answered an earlier request"):
+    with pytest.raises(LatchStoreError, match=rf"^{uri}: has not answered an earlier request for more than 0\.05 s$"):
         there.load("c")
     release.set()
 
@@ -187,19 +194,41 @@ def test_a_forked_child_goes_on(uri: str) -> None:
     assert names(there.load("c")) == {"a", "b"}
 
 
+NO_STORE = "uri: must be one of an object store, such as s3://bucket/latches; a folder needs no URI"
+PASSWORD = "uri: has a password in it: leave it out, and let the backend find its credentials"
+
+
 @pytest.mark.parametrize(
-    "text", ["latches", "/var/lib", "file:///var/lib", "memory://x", "s3://", "s3://key:secret@b/x"]
+    ("text", "problem"),
+    [
+        *((text, NO_STORE) for text in ("latches", "/var/lib", "file:///var/lib", "FILE:///x", "memory://x", "s3://")),
+        ("s3://key:secret@b/x", PASSWORD),
+    ],
 )
-def test_what_is_no_object_store_is_refused(text: str) -> None:
+def test_what_is_no_object_store_is_refused(text: str, problem: str) -> None:
     """The text may hold a key, and is not in the error."""
     with pytest.raises(ConfigError) as caught:
         UriLatchStore(text)
-    assert "secret" not in str(caught.value)
+    assert str(caught.value) == problem
+
+
+def test_the_latches_of_a_cluster_without_an_id_have_no_place(uri: str) -> None:
+    """Nor do those of another cluster count, which somebody has copied."""
+    there = UriLatchStore(uri, timeout=BOUND)
+    with pytest.raises(LatchStoreError, match=rf"^{uri}: a cluster without an id has no place on a latch store$"):
+        there.save(LatchState())
+    there.save(latched("a"))
+    backend, path = there._backend()
+    backend.copy(f"{path}/cluster-c/000000000001.json", f"{path}/cluster-d/000000000001.json")
+    with pytest.raises(LatchStoreError, match=rf"^{uri}: has the latches of cluster c for cluster d$"):
+        there.load("d")
 
 
 def test_a_backend_that_is_not_installed_is_named() -> None:
     """fsspec says which one."""
-    with pytest.raises(ConfigError, match="needs the fsspec backend of its scheme"):
+    with pytest.raises(
+        ConfigError, match=r"^uri: needs the fsspec backend of its scheme, such as s3fs: Protocol not known: nosuch$"
+    ):
         UriLatchStore("nosuch://bucket/latches")
 
 
