@@ -99,7 +99,7 @@ def test_a_failing_script_shrinks_to_the_events_that_it_needs() -> None:
     """Hypothesis leaves out all others, and the script prints as the code that creates it."""
     script = find(upgrades(sim.KRaft("3.9", brokers=2)), rolled_twice, settings=settings(derandomize=True))
     assert script.events == (sim.Roll(1, "3.9"), sim.Roll(1, "3.9"))
-    assert eval(repr(script)) == script
+    assert eval(repr(script), dict(vars(sim))) == script
 
 
 # ---------------------------------------------------------------- the invariants
