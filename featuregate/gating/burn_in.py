@@ -53,7 +53,7 @@ def count_poll(
     if kept is None:
         kept = BurnIn(gate=key.gate, requirement=key.requirement, attempt=1, seconds=0.0, since=wall)
     if count is None or count.attempt != kept.attempt:
-        count = Count(kept.attempt, base=kept.seconds, held_at=now)
+        count = Count(kept.attempt, base=kept.seconds)
     gap = 0.0 if count.held_at is None else now - count.held_at
     count = count._replace(own=count.own + (gap if 0 <= gap <= most else 0.0), held_at=now)
     since = wall if kept.since is None else kept.since

@@ -5,16 +5,17 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.admin.no_return import first_release_with, lowest_reachable, no_return, oldest_release
+from featuregate.admin.no_return import NoReturn, first_release_with, lowest_reachable, no_return, oldest_release
 from featuregate.admin.plans import plan
 from featuregate.admin.updates import moving, to_release, upgrade
 from featuregate.catalog import METADATA_VERSION, captured, features, metadata_levels
 from featuregate.testing import release_view
 from featuregate.testing import simulator as sim
+from featuregate.testing.simulator.events import ClusterEvent
 from featuregate.testing.simulator.kraft.cluster import KRaftCluster
 
 
-def accepts(cluster: KRaftCluster, update: sim.ClusterEvent) -> bool:
+def accepts(cluster: KRaftCluster, update: ClusterEvent) -> bool:
     """Whether the simulated controller takes an update."""
     answer = sim.apply(cluster, update).response
     assert answer is not None
@@ -54,6 +55,22 @@ def test_other_features_go_down_to_0() -> None:
     """Only metadata.version and kraft.version do not."""
     others = {name: 1 for name in features() if name not in {METADATA_VERSION, "kraft.version"}}
     assert no_return(upgrade(others), {}) == ()
+    assert {lowest_reachable(feature, 1) for feature in others} == {0}
+
+
+def test_a_level_that_no_update_lowers_is_lost() -> None:
+    """Where the lowest level is the one that was there, nothing is; the sentence names the release that starts yet."""
+    (lost,) = no_return(upgrade({"kraft.version": 1}), {})
+    assert lost == NoReturn("kraft.version", 1, 1, first_release_with("kraft.version", 1))
+    assert str(lost) == (
+        f"kraft.version: 1 cannot be lowered again, and Kafka before {lost.first_release} does not start any more"
+    )
+    assert str(lost._replace(first_release=None)) == "kraft.version: 1 cannot be lowered again"
+    assert str(NoReturn(METADATA_VERSION, 29, 23, "4.0")) == (
+        "metadata.version: 29 cannot be lowered below 23 (4.0-IV1) again, and Kafka before 4.0 does not start any more"
+    )
+    assert no_return(upgrade({METADATA_VERSION: 29}), {METADATA_VERSION: 23}) == ()
+    assert len(no_return(upgrade({METADATA_VERSION: 29}), {METADATA_VERSION: 22})) == 1
 
 
 def test_a_level_that_is_not_raised_is_not_lost() -> None:

@@ -42,6 +42,22 @@ def test_a_decision_is_json_with_each_reason() -> None:
     }
 
 
+def test_a_reason_on_a_release_has_its_condition() -> None:
+    """And the first of what a broker lacks."""
+    (reason,) = evaluate(view(broker(1)), Release("4.0")).reasons
+    assert reason[:4] == (str(Release("4.0")), 1, "b1:9092", "closed")
+    assert reason.text.startswith("broker 1 (b1:9092) lacks what 4.0 has: Produce ")
+    assert reason.text.endswith(" more")
+    (controllers,) = evaluate(View(cluster_id="c", role="controller"), Release("4.0")).reasons
+    assert controllers == (
+        str(Release("4.0")),
+        None,
+        None,
+        "unknown",
+        "releases are known of brokers, not of controllers",
+    )
+
+
 def test_a_reason_is_printed_with_its_condition() -> None:
     """An app that logs its reasons has no need to put them together."""
     (reason, *_) = evaluate(view(broker(2, txn=2)), TXN).reasons

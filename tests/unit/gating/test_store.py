@@ -86,6 +86,14 @@ def test_a_gate_that_comes_late_is_settled_by_the_view_so_far() -> None:
     assert add(store).open
 
 
+def test_a_wait_needs_a_number_of_seconds() -> None:
+    """Not a text, which a configuration may have."""
+    store, _ = make()
+    assert store.wait_for(lambda: True, 0)
+    with pytest.raises(TypeError, match=r"^a timeout is a number of seconds, not '5'$"):
+        store.wait_for(lambda: True, "5")  # type: ignore[arg-type]
+
+
 def test_a_name_gives_the_same_gate() -> None:
     """Two modules that ask for one gate share it."""
     store, _ = make()

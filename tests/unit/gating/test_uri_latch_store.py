@@ -117,6 +117,16 @@ def test_invariant_2_a_killed_writer_loses_nothing_that_it_was_told_is_durable(u
     assert len(acknowledged) >= KILLS * 2
 
 
+def test_a_number_that_another_writer_has_taken_is_not_overwritten(uri: str) -> None:
+    """A writer that looked before the other one wrote looks again."""
+    there, stale = UriLatchStore(uri, timeout=BOUND), [(0, None)]
+    there.save(latched("a"))
+    newest = there._newest
+    there._newest = lambda cluster_id: stale.pop() if stale else newest(cluster_id)  # type: ignore[method-assign]
+    assert names(there.save(latched("b"))) == {"a", "b"}
+    assert names(UriLatchStore(uri, timeout=BOUND).load("c")) == {"a", "b"}
+
+
 def test_a_store_that_ignores_the_condition_is_refused(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its writers would lose the latches of others."""
     pipe = s3fs.S3FileSystem.pipe_file

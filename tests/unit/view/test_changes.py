@@ -127,6 +127,13 @@ def test_configs_that_changed() -> None:
     assert told(view(was), view(now)) == ["broker 1 (b1:9092) has b=unknown, has d=4, has c=unknown"]
 
 
+def test_three_ranges_are_all_of_them() -> None:
+    """Only what is left out is counted."""
+    after = replace(broker(1), api_ranges={key: ApiRange(0, 3) for key in (0, 1, 2, 28)})
+    (*_, line) = told(view(broker(1)), view(after))
+    assert line == "broker 1 (b1:9092) serves Produce 0..3, Fetch 0..3, ListOffsets 0..3"
+
+
 def test_brokers_that_came_and_went() -> None:
     """A difference names a broker by id and address."""
     found = differences(view(broker(1)), view(broker(2)))

@@ -1,0 +1,195 @@
+"""How controllers judge one update: each rule by itself, in the controllers' own words."""
+
+import pytest
+
+from featuregate.admin import kraft_rules, zookeeper_rules
+from featuregate.admin.kraft_rules import Controller
+from featuregate.admin.update_rules import NodeLevels, RequestedUpdate, RuleProblem
+from featuregate.admin.zookeeper_rules import ZooKeeperController
+
+RANGES = {"group.version": (0, 2), "metadata.version": (7, 25), "kraft.version": (0, 1)}
+NODE = NodeLevels(1, RANGES)
+HIDES = NodeLevels(1, {}, "node 1 hides what starts at 0")
+SILENT = NodeLevels(2, None, "node 2 is silent")
+
+
+def kraft(wanted: RequestedUpdate, release: tuple[int, ...] = (4, 2), **more: object) -> list[RuleProblem]:
+    """Return what a controller of KRaft says, whose nodes run the same software."""
+    levels = {"metadata.version": 25, "group.version": 1}
+    given = {"own": NODE, "brokers": (), "levels": levels, **more}
+    controller = Controller(release=release, **given)  # type: ignore[arg-type]
+    return list(kraft_rules.rule_problems(wanted, controller, {**levels, wanted.feature: wanted.level}))
+
+
+def refused(update: str, *texts: str) -> list[RuleProblem]:
+    return [RuleProblem("refused", f"Invalid update version {update}. {text}") for text in texts]
+
+
+def group(level: int, upgrade_type: str = "upgrade") -> RequestedUpdate:
+    return RequestedUpdate("group.version", level, upgrade_type)
+
+
+def test_an_update_that_is_right_is_refused_by_no_rule() -> None:
+    """To the level that is there as well."""
+    assert kraft(group(1)) == kraft(group(0, "safe_downgrade")) == kraft(group(0, "unsafe_downgrade")) == []
+
+
+def test_an_update_has_a_type_and_a_level() -> None:
+    """The level of a feature that is absent is 0."""
+    no_type = "The controller does not support the given upgrade type."
+    assert kraft(group(1, "sideways")) == refused("1 for feature group.version", no_type)
+    below = refused("-1 for feature group.version", "A feature version cannot be less than 0.")
+    assert kraft(group(-1, "safe_downgrade"))[:1] == below
+
+
+def test_the_direction_has_to_be_the_one_that_is_named() -> None:
+    """A controller does not lower a level by an upgrade, nor raise it by a downgrade."""
+    down = (
+        "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
+        "downgrade."
+    )
+    assert kraft(group(0)) == refused("0 for feature group.version", down)
+    levels = {"metadata.version": 25, "group.version": 0}
+    newer = refused("1 for feature group.version", "Can't downgrade to a newer version.")
+    assert kraft(group(1, "safe_downgrade"), levels=levels) == newer
+    assert kraft(group(1), levels=None) == [RuleProblem("unknown", "no node reports finalized levels")]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ({"own": NodeLevels(9, {"group.version": (0, 0)})}, "Local controller 9 does not support this feature."),
+        ({"own": NodeLevels(9, {"group.version": (2, 3)})}, "Local controller 9 only supports versions 2-3"),
+        ({"brokers": (NODE, NodeLevels(3, {}))}, "Broker 3 does not support this feature."),
+        ({"brokers": (NodeLevels(3, {"group.version": (2, 2)}),)}, "Broker 3 only supports versions 2"),
+        ({"controllers": (NODE, NodeLevels(4, {}))}, "Controller 4 does not support this feature."),
+        ({"unregistered": (5,)}, "controller 5 has not registered, and may not support this feature"),
+    ],
+)
+def test_every_node_has_to_support_the_level(nodes: dict[str, object], said: str) -> None:
+    """Brokers always, and controllers once they register what they support."""
+    assert kraft(group(1), **nodes) == refused("1 for feature group.version", said)
+    before = {"metadata.version": kraft_rules.CONTROLLERS_REGISTER_FROM - 1, "group.version": 1}
+    counts = kraft(group(1), levels=before, **nodes)
+    assert counts == ([] if "ontroller 4" in said or "controller 5" in said else kraft(group(1), **nodes))
+
+
+def test_a_node_that_may_support_the_level_leaves_it_unknown() -> None:
+    """One that is silent, and one that leaves out what starts at 0."""
+    assert kraft(group(1), brokers=(SILENT, HIDES)) == [
+        RuleProblem("unknown", "node 2 is silent"),
+        RuleProblem("unknown", "node 1 hides what starts at 0"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("node", "said"),
+    [
+        (NodeLevels(3, {}), refused("1 for feature group.version", "Broker 3 does not support this feature.")),
+        (
+            NodeLevels(3, {"group.version": (2, 4)}),
+            refused("1 for feature group.version", "Broker 3 does not support the given version. It supports 2 to 4."),
+        ),
+        (NodeLevels(3, {"group.version": (1, 1)}), []),
+        (SILENT, [RuleProblem("unknown", "node 2 is silent")]),
+    ],
+)
+def test_a_controller_before_3_7_asks_brokers_in_other_words(node: NodeLevels, said: list[RuleProblem]) -> None:
+    """It asks the controllers that it is connected to before them, whatever is finalized."""
+    old = {"metadata.version": 8, "group.version": 1}
+    assert kraft(group(1), (3, 6), brokers=(node,), levels=old) == said
+    other = kraft(group(1), (3, 6), brokers=(node,), controllers=(NodeLevels(4, {}),), levels=old)
+    assert other == [*refused("1 for feature group.version", "Controller 4 does not support this feature."), *said]
+
+
+def zookeeper(wanted: RequestedUpdate, **more: object) -> list[str]:
+    """Return what a controller with ZooKeeper says, the verdict before the text."""
+    own = NodeLevels(1, {"x": (2, 5)})
+    given = {"own": own, "brokers": (own,), "levels": {"x": (2, 3)}, **more}
+    problems = zookeeper_rules.rule_problems(wanted, ZooKeeperController(**given))  # type: ignore[arg-type]
+    return [f"{problem.judgement}: {problem.text}" for problem in problems]
+
+
+CANNOT = "refused: Could not apply finalized feature update because"
+NO_FLAG = (
+    "refused: Can not provide maxVersionLevel: 0 less than 1 without setting the allowDowngrade flag to true in the "
+    "request."
+)
+DOWN = (
+    "refused: Can not downgrade finalized feature from existing maxVersionLevel:3 to provided maxVersionLevel:2 "
+    "without setting the allowDowngrade flag in the request."
+)
+UP = (
+    "refused: When the allowDowngrade flag set in the request, the provided maxVersionLevel:4 can not be greater than "
+    "existing maxVersionLevel:3."
+)
+BELOW = (
+    "refused: Can not downgrade finalized feature to maxVersionLevel:1 because it's lower than the existing "
+    "minVersionLevel:2."
+)
+INCOMPATIBLE = f"{CANNOT} brokers were found to have incompatible versions for the feature."
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (("x", 4, "upgrade"), []),
+        (("x", 2, "safe_downgrade"), []),
+        (("x", 0, "safe_downgrade"), []),
+        (
+            ("x", 0, "upgrade"),
+            [NO_FLAG],
+        ),
+        (("y", 0, "safe_downgrade"), ["refused: Can not delete non-existing finalized feature."]),
+        (
+            ("x", 3, "upgrade"),
+            ["refused: Can not upgrade a finalized feature from existing maxVersionLevel:3 to the same value."],
+        ),
+        (
+            ("x", 3, "safe_downgrade"),
+            ["refused: Can not downgrade a finalized feature from existing maxVersionLevel:3 to the same value."],
+        ),
+        (
+            ("x", 2, "upgrade"),
+            [DOWN],
+        ),
+        (
+            ("x", 4, "safe_downgrade"),
+            [UP],
+        ),
+        (
+            ("x", 1, "safe_downgrade"),
+            [
+                BELOW,
+                f"{CANNOT} the provided maxVersionLevel:1 is lower than the supported minVersion:2.",
+                INCOMPATIBLE,
+            ],
+        ),
+        (("x", 6, "upgrade"), [INCOMPATIBLE]),
+        (("y", 1, "upgrade"), [f"{CANNOT} the provided feature is not supported.", INCOMPATIBLE]),
+        (
+            ("", 1, "upgrade"),
+            [
+                "refused: Feature name can not be empty.",
+                f"{CANNOT} the provided feature is not supported.",
+                INCOMPATIBLE,
+            ],
+        ),
+    ],
+)
+def test_a_controller_with_zookeeper_has_rules_of_its_own(wanted: tuple[str, int, str], said: list[str]) -> None:
+    """In its order and its words."""
+    assert zookeeper(RequestedUpdate(*wanted)) == said
+
+
+def test_what_a_controller_with_zookeeper_goes_by_may_be_unknown() -> None:
+    """The levels, what it can run itself, and what a broker can run."""
+    update, nothing = RequestedUpdate("x", 4, "upgrade"), ["unknown: no node reports finalized levels"]
+    assert zookeeper(update, levels=None) == nothing
+    assert zookeeper(RequestedUpdate("x", 0, "safe_downgrade"), levels=None) == nothing
+    assert zookeeper(update, own=None) == ["unknown: the controller was not asked what it supports"]
+    assert zookeeper(update, own=SILENT) == ["unknown: node 2 is silent"]
+    assert zookeeper(update, brokers=(SILENT, NodeLevels(3, {"x": (5, 6)}))) == [
+        "unknown: node 2 is silent",
+        INCOMPATIBLE,
+    ]
