@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
-from featuregate.catalog import METADATA_VERSION, api_name, level_name
+from featuregate.catalog import api_name, level_name
 from featuregate.view.cluster_view import View, broker_content, lagging, lagging_min
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _and_is_silent(broker: BrokerAnswer) -> str:
 def _level(feature: str, level: int | None) -> str:
     if level is None:
         return "unknown"
-    return level_name(feature, level) if level and feature == METADATA_VERSION else str(level)
+    return level_name(feature, level) if level else "0"
 
 
 def _range(said: tuple[int, int] | None) -> str:

@@ -29,7 +29,12 @@ def test_invariant_11_a_plan_over_silent_nodes_alone_is_unknown() -> None:
     silent = release_view("4.2.0", "4.2.0", silent=[1, 2], epoch=-1, finalized={})
     made = plan(silent, (*upgrade({"share.version": 1}), *disable("group.version")))
     assert {each.judgement for each in made.updates} == {"unknown"}
-    assert "no node has answered" in made.updates[0].text
+    assert made.updates[0].text == "no node has answered, so it is not known what the controller supports"
+    old = plan(release_view("2.6"), upgrade({"share.version": 1})).updates[0]
+    assert (old.judgement, old.text) == (
+        "refused",
+        "The node does not support UpdateFeatures: features came with Kafka 2.7",
+    )
 
 
 def test_controllers_tell_what_is_spoken_where_every_broker_is_silent() -> None:

@@ -102,6 +102,19 @@ def test_a_controller_before_3_7_asks_brokers_in_other_words(node: NodeLevels, s
     assert other == [*refused("1 for feature group.version", "Controller 4 does not support this feature."), *said]
 
 
+def test_a_level_needs_others() -> None:
+    """metadata.version 3.3-IV3 before any feature, of the same request or finalized, where it is not lowered to 0."""
+    first = {"metadata.version": 7, "group.version": 0}
+    assert kraft(group(1), levels=first) == []
+    without = {"metadata.version": 6, "group.version": 0}
+    needs = "group.version could not be set to 1 because it depends on metadata.version=7 (3.3-IV3)"
+    update = group(1)
+    controller = Controller(release=(4, 2), own=NODE, brokers=(), levels=without)
+    assert list(kraft_rules.rule_problems(update, controller, without)) == refused("1 for feature group.version", needs)
+    assert list(kraft_rules.rule_problems(update, controller, first)) == []
+    assert list(kraft_rules.rule_problems(group(0), controller, without)) == []
+
+
 def zookeeper(wanted: RequestedUpdate, **more: object) -> list[str]:
     """Return what a controller with ZooKeeper says, the verdict before the text."""
     own = NodeLevels(1, {"x": (2, 5)})

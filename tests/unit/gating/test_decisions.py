@@ -160,6 +160,25 @@ def test_a_level_of_kraft_version_is_told_with_its_doubt(metadata: int, *, doubt
     assert ("KAFKA-18979" in texts(decision)[0]) is doubted
 
 
+def test_a_doubted_level_may_be_kept_from_an_earlier_view() -> None:
+    """The reason says both."""
+    before = view(broker(metadata_version=21, kraft_version=1))
+    decision = evaluate(view(broker(epoch=9), previous=before), Feature("kraft.version") >= 1)
+    assert texts(decision)[0] == (
+        "the finalized level is 1 at epoch 10, kept from an earlier view; controllers before 4.1 report it even where "
+        "their quorum does not have it (KAFKA-18979)"
+    )
+
+
+def test_the_first_epoch_is_one() -> None:
+    """A level of 0 is known then."""
+    seen = view(replace(broker(epoch=0), supported={"group.version": SupportedRange(0, 1)}))
+    assert texts(evaluate(seen, GROUP)) == [
+        "the finalized level is 0 (absent) at epoch 0",
+        "broker 1 (b1:9092) says 0 (absent) at epoch 0, can run 0..1",
+    ]
+
+
 def test_brokers_without_an_epoch_are_explained() -> None:
     """The reasons say why the level is unknown."""
     old = replace(broker(3, epoch=-1), asked_version=2)

@@ -215,6 +215,7 @@ def test_frozen_maps_equal_by_content() -> None:
     assert one != {"a": 1}
     assert one != [("a", 1)]
     assert hash(one) == hash(FrozenMap({"b": 2, "a": 1})) == hash(one)
+    assert hash(one) != hash(FrozenMap({"a": 1}))
 
 
 def test_frozen_maps_read_like_dicts() -> None:

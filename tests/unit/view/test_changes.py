@@ -46,11 +46,23 @@ def test_a_level_that_moved() -> None:
 def test_a_level_that_went() -> None:
     """A downgrade to 0 is a difference."""
     assert told(view(broker(1, group_version=1)), view(broker(1)))[0] == "group.version is finalized at 0 (was 1)"
+    gone = told(view(broker(1, metadata_version=21)), view(broker(1)))
+    assert gone == ["metadata.version is finalized at 0 (was 3.9-IV0)"]
+
+
+def test_a_broker_that_lags_says_levels_by_name() -> None:
+    """As the cluster does."""
+    behind = broker(2, epoch=9, metadata_version=21)
+    before = view(broker(1, metadata_version=21), behind)
+    assert told(before, view(broker(1, epoch=11, metadata_version=25), behind)) == [
+        "metadata.version is finalized at 4.0-IV3 (was 3.9-IV0)",
+        "broker 2 (b2:9092) still says metadata.version 3.9-IV0",
+    ]
 
 
 def test_levels_that_became_known_or_unknown() -> None:
     """An unknown level differs from level 0."""
-    unknown, known = view(broker(1, epoch=-1)), view(broker(1, group_version=1))
+    unknown, known = view(broker(1, epoch=-1)), view(broker(1, epoch=0, group_version=1))
     assert told(unknown, known)[:2] == [
         "finalized features are known now",
         "group.version is finalized at 1 (was unknown)",
@@ -125,6 +137,13 @@ def test_configs_that_changed() -> None:
         was, configs={"a": BrokerConfig("1", "x"), "b": BrokerConfig(None, "not allowed"), "d": BrokerConfig("4")}
     )
     assert told(view(was), view(now)) == ["broker 1 (b1:9092) has b=unknown, has d=4, has c=unknown"]
+
+
+def test_supported_ranges_are_counted_as_well() -> None:
+    """By their own name."""
+    after = replace(broker(1), supported={f"f{at}": SupportedRange(0, at) for at in range(5)})
+    (*_, line) = told(view(broker(1)), view(after))
+    assert line == "broker 1 (b1:9092) can run f0 0..0, f1 0..1, f2 0..2 and 2 more supported ranges"
 
 
 def test_three_ranges_are_all_of_them() -> None:
