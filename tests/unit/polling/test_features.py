@@ -1,0 +1,50 @@
+"""What an app asks a discoverer for, and what is refused."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import featuregate as fg
+from featuregate.errors import ConfigError
+from featuregate.testing import StaticFeatures
+
+TXN = "TxnOffsetCommit>=3"
+DAY = timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ({"name": " "}, "name: a gate needs a name, by which logs, metrics and the latch call it"),
+        ({"policy": "loose"}, 'policy: must be "sticky" or "live", not \'loose\''),
+        ({"open_after": 5}, "open_after: must be a timedelta above 0, such as timedelta(days=7), not 5"),
+        (
+            {"policy": "live", "open_after": DAY},
+            "open_after: is for sticky gates: a live gate closes again when its requirement ends",
+        ),
+        ({"name": "plain", "policy": "live"}, f"name: gate 'plain' is already sticky and requires {TXN}"),
+        ({"name": "plain", "requirement": "Fetch>=1"}, f"name: gate 'plain' is already sticky and requires {TXN}"),
+        ({"name": "late"}, f"name: gate 'late' is already sticky, opens after 86400 s and requires {TXN}"),
+    ],
+)
+def test_a_gate_that_cannot_be_made_is_refused(asked: dict[str, Any], problem: str) -> None:
+    """The error has the parameter, and what the gate of that name is."""
+    features = StaticFeatures()
+    features.gate("plain", TXN)
+    assert features.gate("late", TXN, open_after=DAY) is features.gate("late", TXN, open_after=DAY)
+    with pytest.raises(ConfigError) as raised:
+        features.gate(**{"name": "new", "requirement": TXN, **asked})
+    assert str(raised.value) == problem
+
+
+def test_a_gate_is_named_by_text() -> None:
+    """Anything else would be a mistake of the app."""
+    with pytest.raises(TypeError, match=r"^a gate is named by text, not by 5$"):
+        StaticFeatures().gate(5, TXN)  # type: ignore[arg-type]
+
+
+def test_a_discoverer_needs_properties_or_a_source() -> None:
+    """One of them."""
+    with pytest.raises(ConfigError, match=r"^config: is missing: give the app's properties, or a source$"):
+        fg.Discoverer()
