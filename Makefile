@@ -61,7 +61,7 @@ test: lint docs class-archives ## check, docs, tests against a few real brokers,
 	@$(BIN)/coverage report --format=total --fail-under=94
 
 .PHONY: proof
-proof: class-archives chromium kerberos hdfs gcs docs ## what is too long for each commit (ONLY=switch: one group); a row in docs/proof.md
+proof: class-archives chromium kerberos hdfs gcs azure docs ## what is too long for each commit (ONLY=switch: one group); a row in docs/proof.md
 	$(PYTEST) tests --proof --ledger=docs/proof.md $(if $(ONLY),--group=$(ONLY))
 
 .PHONY: room
@@ -117,6 +117,8 @@ lock: $(READY) ## write requirements/*.txt anew from pyproject.toml (UPGRADE=--u
 	$(LOCK) --group kerberos -o requirements/kerberos.txt
 	$(LOCK) --group hdfs --constraints requirements/dev.txt -o requirements/hdfs.txt
 	$(LOCK) --group gcs --constraints requirements/dev.txt -o requirements/gcs.txt
+	$(LOCK) --group azure --constraints requirements/dev.txt -o requirements/azure.txt
+	npm install --prefix requirements/azurite --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --silent
 	$(LOCK) --group java -o requirements/java.txt
 	$(LOCK) --group mutants --constraints requirements/dev.txt -o requirements/mutants.txt
 
@@ -201,6 +203,15 @@ gcs: $(READY)
 	@test -x $(BIN)/fake-gcs-server || GOBIN="$(CURDIR)/$(BIN)" CGO_ENABLED=0 nice timeout 1200 \
 		go install -buildvcs=false github.com/fsouza/fake-gcs-server@v1.56.1 >/dev/null 2>&1 || \
 		echo "No server of Cloud Storage could be had: its tests are skipped"
+
+# Azurite asks for Node.js 22, and serves blobs on 20, too.
+.PHONY: azure
+azure: $(READY)
+	@$(BIN)/python -c 'import adlfs' 2>/dev/null || $(INSTALL_LOCKED) requirements/azure.txt
+	@test -x $(BIN)/azurite-blob || { mkdir -p $(VENV)/azurite && cp requirements/azurite/*.json $(VENV)/azurite && \
+		nice timeout 600 npm ci --prefix $(VENV)/azurite --ignore-scripts --no-audit --no-fund --silent >/dev/null 2>&1 && \
+		ln -sf ../azurite/node_modules/.bin/azurite-blob $(BIN)/azurite-blob; } || \
+		echo "No server of Azure's blobs could be had: its tests are skipped"
 
 # The page of the relay is tested in Chromium, where there is one. Playwright's own is for those who are not root.
 .PHONY: chromium

@@ -1,6 +1,7 @@
 """A TCP load balancer: one address, and behind it the ports of several brokers."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -46,7 +47,7 @@ class TcpBalancer:
         """End all connections."""
         self.forget()
         for _, answers in self._clients:
-            answers.close()
+            answers.transport.abort()  # a client of TLS might not say that it has ended
 
     async def _pass(self, requests: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
         for port in self.ports:
@@ -75,10 +76,10 @@ async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
 
 
 @asynccontextmanager
-async def balancing_tcp(*ports: int) -> AsyncIterator[TcpBalancer]:
-    """Listen on a free port of this machine."""
+async def balancing_tcp(*ports: int, tls: ssl.SSLContext | None = None) -> AsyncIterator[TcpBalancer]:
+    """Listen on a free port of this machine; with ``tls``, clients speak TLS and the backends do not."""
     balancer = TcpBalancer(*ports)
-    server = await asyncio.start_server(balancer.accept, HOST, 0)
+    server = await asyncio.start_server(balancer.accept, HOST, 0, ssl=tls)
     balancer.port = server.sockets[0].getsockname()[1]
     try:
         yield balancer

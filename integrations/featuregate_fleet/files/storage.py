@@ -43,6 +43,8 @@ OF_HADOOP: Final = frozenset({"hdfs", "webhdfs"})
 """The storages with real folders, where a file can be renamed and cannot be made on a condition."""
 
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):(//([^/]*))?(/.*)?", re.DOTALL)
+_OF_AZURE: Final = re.compile(r"[^@]+@[^@]+\.(dfs|blob)\.core\.windows\.net")
+"""Its backend would take a folder for the container of an authority that names the account alone."""
 _DBFS: Final = Path("/dbfs")
 """Where Databricks mounts its file system."""
 _OF_DATABRICKS: Final = "DATABRICKS_RUNTIME_VERSION"
@@ -67,6 +69,8 @@ def storage_path(key: str, place: str | os.PathLike[str]) -> Path:
         raise ConfigError(key, f"names no {_authority(scheme)}: write it behind {scheme}://")
     if ":" in found[3].rpartition("@")[0]:
         raise ConfigError(key, f"has a password in it: leave it out, and let {scheme}:// find its credentials")
+    if scheme == "abfss" and not _OF_AZURE.fullmatch(found[3]):
+        raise ConfigError(key, "must begin with abfss://container@account.dfs.core.windows.net")
     return _of_storage(key, scheme, found[3], found[4] or "/")
 
 
@@ -256,7 +260,7 @@ def _of_storage(key: str, scheme: str, authority: str, below: str) -> Path:
             warnings.filterwarnings("ignore", "UPath '.*' filesystem not explicitly implemented", UserWarning)
             path = UPath(f"{scheme}://{authority}{below}", **options)
         path.fs  # noqa: B018 - imports the backend
-    except (ImportError, OSError) as error:
+    except (ImportError, OSError, ValueError) as error:  # fsspec knows abfss:// from its backend alone
         raise ConfigError(key, _missing(scheme, str(error).partition("\n")[0])) from error
     return cast("Path", path)
 

@@ -11,6 +11,7 @@ from getpass import getuser
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import azure_storage
 import cloud_storage
 import pytest
 import storage_runs
@@ -50,6 +51,13 @@ def on_s3() -> Iterator[Store]:
 def on_cloud_storage() -> Iterator[Store]:
     with cloud_storage.cloud_storage() as environment:
         yield Store(f"gs://{cloud_storage.BUCKET}", environment)
+
+
+@contextmanager
+def on_azure() -> Iterator[Store]:
+    with azure_storage.azure_storage() as environment:
+        place = f"{azure_storage.CONTAINER}@{azure_storage.ACCOUNT}.dfs.core.windows.net"
+        yield Store(f"abfss://{place}", environment)
 
 
 @contextmanager
@@ -95,7 +103,7 @@ def place(logs: str, tables: str, checkpoints: str | None = None) -> dict[str, s
     return {"logs": logs, "tables": tables, "checkpoints": checkpoints}
 
 
-@pytest.mark.parametrize("on_storage", [on_s3, on_cloud_storage, on_webhdfs, on_hdfs])
+@pytest.mark.parametrize("on_storage", [on_s3, on_cloud_storage, on_azure, on_webhdfs, on_hdfs])
 def test_a_storage_has_what_a_disk_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_storage: Callable[[], AbstractContextManager[Store]]
 ) -> None:
@@ -121,9 +129,12 @@ def test_a_storage_has_what_a_disk_has(
     assert not {path.name for path in tmp_path.iterdir()} - {"logs", "tables"}, "a folder is made out of a URI"
 
 
-def test_cloud_storage_keeps_latches_and_leases(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Google's backend makes an object on the condition that there is none, so that of two writers one goes on."""
-    with on_cloud_storage() as store:
+@pytest.mark.parametrize("on_storage", [on_cloud_storage, on_azure])
+def test_an_object_store_keeps_latches_and_leases(
+    monkeypatch: pytest.MonkeyPatch, on_storage: Callable[[], AbstractContextManager[Store]]
+) -> None:
+    """The backend makes an object on the condition that there is none, so that of two writers one goes on."""
+    with on_storage() as store:
         for name, text in store.environment.items():
             monkeypatch.setenv(name, text)
         check_latch_store(lambda: UriLatchStore(f"{store.root}/latches", timeout=60))

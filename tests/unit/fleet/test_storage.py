@@ -4,6 +4,7 @@ import argparse
 import gzip
 import threading
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,13 @@ def test_the_account_of_azure_stays_in_the_uri() -> None:
     assert uri_of(path_at(f"{uri}/a%20b")) == f"{uri}/a%20b"
 
 
+@pytest.mark.skipif(find_spec("adlfs") is not None, reason="the backend is installed")
+def test_a_backend_that_is_missing_is_named_with_its_extra() -> None:
+    """fsspec does not know each scheme without it."""
+    with pytest.raises(ConfigError, match=r"needs the backend of abfss://, pip install '\.\[fleet-azure\]'"):
+        storage_path("tables", "abfss://lake@account.dfs.core.windows.net/kafka")
+
+
 def test_paths_and_uris_of_this_machine_stay_what_they_are(tmp_path: Path) -> None:
     """They need no backend."""
     for given in (tmp_path, str(tmp_path), tmp_path.as_uri(), f"file:{tmp_path}"):
@@ -89,6 +97,10 @@ def test_paths_and_uris_of_this_machine_stay_what_they_are(tmp_path: Path) -> No
         ("s3:/lake/t", "names no bucket: write it behind s3://"),
         ("s3:///t", "names no bucket"),
         ("hdfs:///t", "names no name node"),
+        ("abfss:///t", "names no container and account"),
+        ("abfss://account.dfs.core.windows.net/t", r"must begin with abfss://container@account\.dfs\."),
+        ("abfss://lake/t", "must begin with abfss://container@account"),
+        ("abfss://lake@account.example.org/t", "must begin with abfss://container@account"),
         ("s3://key:hidden@lake/t", "has a password in it"),
         ("dbfs:/t", "is a URI of Databricks"),
     ],
