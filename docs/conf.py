@@ -67,7 +67,7 @@ nitpick_ignore_regex = [
         r"py:.*",
         r"(Any|Callable|Iterable|Iterator|Mapping|Path|PathLike|Self|Sequence|TracebackType|timedelta|[A-Z]|~[A-Z])",
     ),
-    (r"py:.*", r"featuregate\.[\w.]+\.[A-Z]"),  # type variables
+    (r"py:.*", r"featuregate[\w.]+\.[A-Z]"),  # type variables
 ]
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from featuregate_fleet.tables.folder import BatchId, Tables
 
 _TASKS_A_CORE: Final = 8
+_JOINED_EACH: Final = 64
+"""Micro-batches of a query: each run reads the whole list of files that were read, to which each of them adds one."""
 _HEAD: Final = 160
 """Characters of a line that a message shows: its layout, and not yet who sent the request."""
 
@@ -65,6 +67,8 @@ def write_parsed(
         )
         done = from_arrow(parsed.sparkSession, files)
         tables.append("evidence_files", done, batch)  # last, because it says that the files are done
+        if batch.batch_id % _JOINED_EACH == _JOINED_EACH - 1:
+            tables.join_files("evidence_files")
     finally:
         parsed.unpersist()
     return missing

@@ -17,6 +17,7 @@ from featuregate_fleet.files.opening import look_at_each
 from featuregate_fleet.files.pieces import COMPRESSED, SHORT, content_of, has_grown_from
 from featuregate_fleet.files.storage import path_in_uri, replace_text, stamps_below, uri_of
 from featuregate_fleet.stream.left_out import left_out
+from featuregate_fleet.stream.listed_files import listed_files
 from featuregate_fleet.tables.folder import BatchId, Tables
 
 if TYPE_CHECKING:
@@ -31,8 +32,7 @@ _WHOLE: Final = 2**62
 _CLOCKS: Final = 300 * 10**9
 """Nanoseconds by which the clock of a file system may differ from that of Spark."""
 _MARK: Final = "files_accounted_for"
-_BATCH: Final = '"batchId":'
-"""The last field of an entry in Spark's list of files (FileStreamSource.FileEntry)."""
+_LOOKED: Final = "files_looked_at"
 _SCHEMA: Final = """
 pragma journal_mode = off;
 pragma synchronous = off;
@@ -97,6 +97,7 @@ class ReadFiles:
         self._number = self._turn = self._seen = 0
         self._listed: int | None = None
         self._accounted = _Accounted(-1, [])
+        self._looked_at = 0
         self.shortened: int | None = None
         """When files were taken from the list, in microseconds since 1970."""
         with self._at_once():
@@ -189,14 +190,26 @@ class ReadFiles:
     def _is_new(self, path: str, size: int, looked_at: str | None, time: int | None, stamp: tuple[int, object]) -> bool:
         """Return whether a file may have another content than before, by its stamp; keep the stamp.
 
-        One that has its size, and was neither written nor renamed since its row was written, is the same.
+        One that has its size, and was neither written nor renamed since its row was written, or since a run has looked
+        at all files, is the same.
         """
         if looked_at == repr(stamp):
             return False
         self._files.execute("update files set looked_at = ? where path = ?", (repr(stamp), path))
         changed = stamp[1]
-        same = size == stamp[0] and time is not None and isinstance(changed, int) and changed < time * 1000 - _CLOCKS
+        known = max(time or 0, self._looked_at) * 1000
+        same = size == stamp[0] and isinstance(changed, int) and changed < known - _CLOCKS
         return looked_at is not None or not same
+
+    def have_looked(self, checkpoint: Path, at: int) -> None:
+        """Keep, for later runs, that what `replaced` has returned at a time is in the tables.
+
+        ``at`` is in microseconds since 1970. Without it each run would open all files that were read soon after they
+        were written.
+        """
+        if (at - self._looked_at) * 1000 > _CLOCKS:
+            replace_text(checkpoint / _LOOKED, str(at))
+            self._looked_at = at
 
     def has_batch(self, batch: BatchId) -> bool:
         """Return whether a micro-batch is in the tables."""
@@ -214,11 +227,12 @@ class ReadFiles:
         """
         if self._listed is None:
             self._accounted = _mark(checkpoint) or self._accounted
+            self._looked_at = _last_look(checkpoint)
             self._listed = self._accounted.number
             if self.shortened is not None:
-                self._remember(uri for number, uri in _listed(checkpoint, -1) if number <= self._listed)
+                self._remember(uri for number, uri in listed_files(checkpoint, -1) if number <= self._listed)
         missed, last = {uri for uri in self._accounted.left_out if not self._has_uri(uri)}, self._listed
-        for number, uri in _listed(checkpoint, self._listed):
+        for number, uri in listed_files(checkpoint, self._listed):
             last = max(last, number)
             if not self._has_uri(uri):
                 missed.add(uri)
@@ -292,6 +306,12 @@ def _mark(checkpoint: Path) -> _Accounted | None:
     return _Accounted(**json.loads(mark.read_text(encoding="utf-8"))) if mark.exists() else None
 
 
+def _last_look(checkpoint: Path) -> int:
+    """Return when a run has looked at all files, in microseconds since 1970."""
+    mark = checkpoint / _LOOKED
+    return int(mark.read_text(encoding="utf-8") or 0) if mark.exists() else 0  # a crash may leave an empty one
+
+
 def text_of(content: str | None) -> str | None:
     """Return what of the content of a file stays when it is compressed."""
     return content and content.removesuffix(COMPRESSED)
@@ -310,21 +330,6 @@ def _another(
     if file.content is None:  # damaged, or empty, or renamed just now
         return file if stamp[0] > 0 and stamps(path) == stamp else None
     return None if before is not None and has_grown_from(before, file) else file
-
-
-def _listed(checkpoint: Path, after: int) -> Iterator[tuple[int, str]]:
-    """Yield number and file of the entries in Spark's list of files that are newer than one of its numbers.
-
-    Each number has a file. Each tenth one also has the entries of those before.
-    """
-    for log in (checkpoint / "sources" / "0").glob("[0-9]*"):
-        if int(log.name.partition(".")[0]) > after:
-            with log.open(encoding="utf-8") as lines:
-                next(lines, None)  # the version of the format
-                for line in lines:
-                    if int(line.rpartition(_BATCH)[2].rstrip("}\n")) > after:
-                        entry = json.loads(line)
-                        yield entry["batchId"], entry["path"]
 
 
 def path_of_uri(uri: str) -> str:

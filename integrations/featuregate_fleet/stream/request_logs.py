@@ -9,6 +9,7 @@ import re
 import threading
 from hashlib import sha256
 from itertools import islice
+from time import time_ns
 from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import PySparkException
@@ -100,9 +101,11 @@ def drain(
         if gone := _gone_files(missed, logs, times):
             parse(gone, [Piece(file) for file in gone], _batch_of("missed", missed, read))  # one of them may be back
         read.account_for(checkpoint, sorted(set(missed) - {file.uri for file in gone}))
+        looked_at = time_ns() // 1000
         for file in read.replaced(logs, times):
             at = read.read_up_to(file, logs)
             parse([file], pieces_behind(file, at), _batch_of("replaced", [file.path, str(file.content), str(at)], read))
+        read.have_looked(checkpoint, looked_at)
     except PySparkException as error:
         if stopped.is_set():
             return

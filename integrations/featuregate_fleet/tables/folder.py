@@ -186,15 +186,23 @@ class Tables:
 
     def partition(self, table: str) -> None:
         """Give a table that an older release has made a partition for each cluster. A writer that is at work fails."""
-        name = self._named.of(table)
-        (detail,) = self._spark.sql(f"DESCRIBE DETAIL {name}").collect()
-        if detail["partitionColumns"] != [_PARTITIONS]:
+        if not self._is_partitioned(table):
+            name = self._named.of(table)
             # Delta Lake keeps the properties of a table, and refuses statistics of a column that is a partition.
             key, value = _STATISTICS
             self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{key}' = '{value}')").collect()
             rows = self._named.read(self._spark.read, table)
             writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
             self._named.write(writer.partitionBy(_PARTITIONS), table)
+
+    def _is_partitioned(self, table: str) -> bool:
+        (detail,) = self._spark.sql(f"DESCRIBE DETAIL {self._named.of(table)}").collect()
+        return bool(detail["partitionColumns"] == [_PARTITIONS])
+
+    def join_files(self, table: str) -> None:
+        """Join the files of this cluster in a table, unless a release that had no partitions has made it."""
+        if self._is_partitioned(table):
+            self.compact(table)
 
     def compact(self, table: str) -> None:
         """Join the files of this cluster in a table. Others may write those of theirs."""

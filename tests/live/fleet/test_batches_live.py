@@ -10,6 +10,9 @@ import pytest
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import LoggedRequest
+from featuregate_fleet.evidence.paths import log_file
+from featuregate_fleet.files.pieces import Piece
+from featuregate_fleet.stream.parsed import parse_files, write_parsed
 from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.stream.request_logs import drain
 from featuregate_fleet.stream.session import local_session
@@ -145,3 +148,26 @@ def test_a_log_at_trace_has_all_requests(tmp_path: Path, log: Path, requests: li
         drain(spark, log.parents[1], tables)
         evidence = read_evidence(tables)
     assert evidence.brokers["1"].requests == sum(evidence.hourly["1"].values()) == len(at_debug)
+
+
+@pytest.mark.proof("fleet")
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.parametrize("older", [False, True])
+def test_a_micro_batch_now_and_then_joins_the_files_of_the_list(
+    tmp_path: Path, log: Path, requests: list[str], *, older: bool
+) -> None:
+    """Each run reads the whole list. A table of a release that had no partitions takes the rows as ever."""
+    log.write_text("".join(requests))
+    place = str(tmp_path / "tables" / "evidence_files")
+    with local_session() as spark:
+        tables = Tables(spark, tmp_path / "tables", "c")
+        pieces = [Piece(log_file(str(log.parents[1]), log.as_uri(), log.stat().st_size))]
+        files = []
+        for number in range(60, 65):
+            write_parsed(parse_files(spark, pieces), tables, BatchId("query", number))
+            files.append(len(spark.read.format("delta").load(place).inputFiles()))
+            if older and number == 60:
+                whole = spark.read.format("delta").load(place).write.format("delta").mode("overwrite")
+                whole.option("overwriteSchema", "true").partitionBy().save(place)
+        assert files == ([1, 2, 3, 4, 5] if older else [1, 2, 3, 1, 2])
+        assert counts(tables)[2] == (5 * len(requests), 5 * len(requests), 0)

@@ -128,6 +128,29 @@ def test_a_file_is_opened_where_it_may_have_changed_since_its_row_was_written(
     assert not looked_at, "it is the same as a moment ago"
 
 
+@pytest.mark.parametrize(("later", "opened"), [(3600, 0), (0, 1)])
+def test_a_file_that_a_run_has_looked_at_is_not_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: int, opened: int
+):
+    """One that was read soon after it was written would otherwise be opened by each run, for ever."""
+    logs, checkpoint = tmp_path / "logs", tmp_path / "checkpoint"
+    (logs / "1").mkdir(parents=True)
+    checkpoint.mkdir()
+    (logs / "1" / "log").write_text(LONG)
+    file = of_broker_1(logs, "log")
+    written = (logs / "1" / "log").stat().st_ctime_ns // 1000
+    row = ("query", 0, file.uri, file.path, file.size, file.content, written)
+    ReadFiles([row]).have_looked(checkpoint, written + later * 10**6)
+    files = ReadFiles([row])
+    assert files.missed(checkpoint) == []
+    looked_at: list[LogFile] = []
+    monkeypatch.setattr(module, "content_of", lambda file: looked_at.append(file) or content_of(file))
+    assert files.replaced(logs, IN_UTC) == []
+    assert len(looked_at) == opened
+    (logs / "1" / "log").write_text(OTHER)
+    assert [found.path for found in files.replaced(logs, IN_UTC)] == ["1/log"], "it was written since"
+
+
 def test_the_number_of_files_is_counted_by_name():
     """The thread that shows progress asks for it, while another one adds files."""
     files = read("a", "b")
