@@ -10,8 +10,10 @@ import os
 import re
 import stat
 import warnings
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from urllib.parse import quote, unquote, urlsplit
 
@@ -208,21 +210,36 @@ def _stamp_of(about: Any) -> tuple[int, object]:
 _WRITTEN: Final = ("updated", "last_modified", "modificationTime", "modification_time", "mtime")
 
 
-def reached(key: str, path: Path) -> Path:
+def reached(key: str, path: Path, within: float = 120.0) -> Path:
     """Return a path after a look at it, so that a storage which cannot be reached is said in one line.
+
+    A backend without credentials may ask for them at many places, for longer than a person waits: ``within`` is in
+    seconds.
 
     Raises
     ------
     ConfigError
         For ``key``: the storage does not answer, or does not allow it.
     """
-    if not is_local(path):
-        try:
-            path.exists()
-        except Exception as error:
-            reason = str(error).partition("\n")[0] or type(error).__name__
-            raise ConfigError(key, f"{spark_path(path)} cannot be reached: {reason}") from error
+    if is_local(path):
+        return path
+    answer: Future[bool] = Future()
+    Thread(target=_ask, args=(answer, path), daemon=True).start()  # nothing can end a look at a storage
+    try:
+        answer.result(within)
+    except TimeoutError as error:
+        raise ConfigError(key, f"{spark_path(path)} has not answered within {within:g} seconds") from error
+    except Exception as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise ConfigError(key, f"{spark_path(path)} cannot be reached: {reason}") from error
     return path
+
+
+def _ask(answer: Future[bool], path: Path) -> None:
+    try:
+        answer.set_result(path.exists())
+    except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+        answer.set_exception(error)
 
 
 def failure_of(path: Path, error: OSError) -> StorageFailed:

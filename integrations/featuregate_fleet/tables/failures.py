@@ -15,12 +15,26 @@ from featuregate_fleet.errors import TablesBroken
 _CAUSE: Final = re.compile(r"^(?:Caused by: )?(?:[\w$]+\.)*\w+(?:Error|Exception): (\S.*)$", re.MULTILINE)
 """The stack traces of Java and Python name the innermost error last."""
 
+_CLASS_OF_STORAGE: Final = re.compile(
+    r"Class org\.apache\.hadoop\.fs\.(\w+)\.\w+ not found|No FileSystem for scheme \"?(\w+)"
+)
+_JARS_OF_STORAGES: Final = {
+    "s3a": "hadoop-aws of its Hadoop, with the AWS SDK",
+    "azurebfs": "hadoop-azure of its Hadoop",
+    "gs": "the GCS connector of Google",
+}
+
 
 def cause_of(error: Exception) -> str:
     """Return the innermost error of a stack trace; the first line where there is none."""
     text = str(error)
     causes: list[str] = _CAUSE.findall(text)
-    return causes[-1] if causes else text.partition("\n")[0]
+    cause = causes[-1] if causes else text.partition("\n")[0]
+    lacking = _CLASS_OF_STORAGE.search(cause)
+    if lacking and (jar := _JARS_OF_STORAGES.get(lacking[1] or lacking[2])):
+        ways = "put it into the folder of --jars, or start Spark with it"
+        return f"{cause}: Spark lacks the jar of this storage, {jar}: {ways}"
+    return cause
 
 
 @contextmanager

@@ -35,6 +35,22 @@ def test_the_innermost_error_is_the_cause(text: str, cause: str):
     assert cause_of(RuntimeError(text)) == cause
 
 
+@pytest.mark.parametrize(
+    ("cause", "jar"),
+    [
+        ("Class org.apache.hadoop.fs.s3a.S3AFileSystem not found", "hadoop-aws of its Hadoop"),
+        ("Class org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem not found", "hadoop-azure of its Hadoop"),
+        ('No FileSystem for scheme "gs"', "the GCS connector of Google"),
+    ],
+)
+def test_a_storage_without_its_jar_names_the_jar(cause: str, jar: str):
+    """Hadoop names a class, which nobody can install."""
+    text = f"An error occurred\n: java.lang.RuntimeException: x\nCaused by: java.lang.Exception: {cause}\n\tat"
+    found = cause_of(RuntimeError(text))
+    assert found.startswith(f"{cause}: Spark lacks the jar of this storage, {jar}")
+    assert "--jars" in found
+
+
 class Broken(Py4JJavaError):
     """An error of the JVM, without a JVM."""
 

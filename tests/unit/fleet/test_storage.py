@@ -2,6 +2,7 @@
 
 import argparse
 import gzip
+import socket
 import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -132,6 +133,14 @@ def test_a_storage_that_does_not_answer_is_said_in_one_line(lake: Path, monkeypa
     with pytest.raises(ConfigError, match=r"s3a://lake/\S+ cannot be reached: .*127.0.0.1:9") as refused:
         reached("tables", storage_path("tables", str(lake)))
     assert "\n" not in str(refused.value)
+
+
+def test_a_storage_that_is_silent_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Backends ask again and again, or look for credentials at many places: a person waits for two minutes at most."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        use_s3(f"http://127.0.0.1:{server.getsockname()[1]}", monkeypatch)
+        with pytest.raises(ConfigError, match=r"^tables: s3a://lake/t has not answered within 0\.2 seconds"):
+            reached("tables", storage_path("tables", "s3://lake/t"), within=0.2)
 
 
 @pytest.mark.parametrize("name", ["a b%20é.log", "1.log.gz"])
