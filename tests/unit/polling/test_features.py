@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import featuregate as fg
-from featuregate.errors import ConfigError
+from featuregate.errors import ClosedError, ConfigError
 from featuregate.testing import StaticFeatures
 
 TXN = "TxnOffsetCommit>=3"
@@ -48,3 +48,14 @@ def test_a_discoverer_needs_properties_or_a_source() -> None:
     """One of them."""
     with pytest.raises(ConfigError, match=r"^config: is missing: give the app's properties, or a source$"):
         fg.Discoverer()
+
+
+def test_a_closed_discoverer_lets_nobody_wait() -> None:
+    """What holds already is said, because no poll has to end for it."""
+    features = fg.Discoverer("localhost:1", interval=3600)
+    features.close()
+    assert features.wait_until(lambda: True, 5)
+    with pytest.raises(
+        ClosedError, match=r"^this discoverer has been closed, so that no poll can end; make a new one$"
+    ):
+        features.wait_until(lambda: False, 5)

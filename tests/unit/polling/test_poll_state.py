@@ -340,6 +340,18 @@ def test_another_cluster_brings_its_own_levels() -> None:
     assert polls.staleness(1000) == FRESH
 
 
+def test_levels_of_another_cluster_begin_to_age_when_it_is_first_seen() -> None:
+    """A source may hand in levels that its brokers do not report any more."""
+    polls = make()
+    seen = succeed(polls, view(broker(epoch=10)), 0)
+    before = view(broker(epoch=5), cluster_id="d")
+    other = succeed(polls, view(broker(epoch=-1), previous=before, cluster_id="d"), 1000, seen)
+    assert other.epoch == 5
+    assert polls.staleness(1000) == FRESH
+    succeed(polls, other, 1031, other)
+    assert polls.staleness(1031).levels
+
+
 def test_a_restored_state_ages_from_the_times_of_the_process_before() -> None:
     """A restart proves neither a view nor its levels anew, and forgets a broker when it was to be forgotten."""
     polls, seen = make(), view(broker(1), broker(2))
