@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from featuregate_fleet.errors import WrongSpark
 from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables import delta
+from featuregate_fleet.tables import folder
 from featuregate_fleet.tables.folder import Tables
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
@@ -42,7 +42,7 @@ def test_a_session_that_runs_already_goes_on_as_it_was(tmp_path):
 @pytest.mark.usefixtures("jvm")
 def test_a_session_without_the_extension_of_delta_lake_is_refused(tmp_path, monkeypatch):
     """Before Spark fails with the name of a class."""
-    monkeypatch.setattr(delta, "EXTENSION", "io.example.Extension")
+    monkeypatch.setattr(folder, "EXTENSION", "io.example.Extension")
     with pytest.raises(WrongSpark, match=r"spark\.sql\.extensions does not name io\.example\.Extension"):
         Tables(SparkSession.builder.getOrCreate(), tmp_path, "c")
 
