@@ -45,7 +45,7 @@ def test_the_innermost_error_is_the_cause(text: str, cause: str):
 )
 def test_a_storage_without_its_jar_names_the_jar(cause: str, jar: str):
     """Hadoop names a class, which nobody can install."""
-    text = f"An error occurred\n: java.lang.RuntimeException: x\nCaused by: java.lang.Exception: {cause}\n\tat"
+    text = f"An error occurred\n: java.lang.RuntimeException: x\nCaused by: java.io.IOException: {cause}\n\tat"
     found = cause_of(RuntimeError(text))
     assert found.startswith(f"{cause}: Spark lacks the jar of this storage, {jar}")
     assert "--jars" in found
