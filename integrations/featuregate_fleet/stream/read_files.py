@@ -16,6 +16,7 @@ from featuregate_fleet.evidence.paths import LogFile, LogTimes, broker_of, log_f
 from featuregate_fleet.files.opening import look_at_each
 from featuregate_fleet.files.pieces import COMPRESSED, SHORT, content_of, has_grown_from
 from featuregate_fleet.files.storage import path_in_uri, replace_text, stamps_below, uri_of
+from featuregate_fleet.stream.last_look import LastLook
 from featuregate_fleet.stream.left_out import left_out
 from featuregate_fleet.stream.listed_files import listed_files
 from featuregate_fleet.tables.folder import BatchId, Tables
@@ -32,7 +33,6 @@ _WHOLE: Final = 2**62
 _CLOCKS: Final = 300 * 10**9
 """Nanoseconds by which the clock of a file system may differ from that of Spark."""
 _MARK: Final = "files_accounted_for"
-_LOOKED: Final = "files_looked_at"
 _SCHEMA: Final = """
 pragma journal_mode = off;
 pragma synchronous = off;
@@ -97,7 +97,7 @@ class ReadFiles:
         self._number = self._turn = self._seen = 0
         self._listed: int | None = None
         self._accounted = _Accounted(-1, [])
-        self._looked_at = 0
+        self._look = LastLook()
         self.shortened: int | None = None
         """When files were taken from the list, in microseconds since 1970."""
         with self._at_once():
@@ -174,7 +174,9 @@ class ReadFiles:
 
     def _to_look_at(self, logs: Path, stamps: Callable[[str], tuple[int, object] | None]) -> Iterator[_Known]:
         for path, content, size, looked_at, time in self._known_contents():
-            if (stamp := stamps(path)) is not None and self._is_new(path, size, looked_at, time, stamp):
+            if (stamp := stamps(path)) is not None and self._is_new(
+                path, size, looked_at, max(time or 0, self._look.of_file(logs, path)), stamp
+            ):
                 yield _Known(path, content, stamp)
         for (uri,) in self._files.execute(_COME_BACK).fetchall():
             path = log_file(path_in_uri(logs), uri, 0).path
@@ -187,7 +189,7 @@ class ReadFiles:
             yield from rows
             last = rows[-1][0]
 
-    def _is_new(self, path: str, size: int, looked_at: str | None, time: int | None, stamp: tuple[int, object]) -> bool:
+    def _is_new(self, path: str, size: int, looked_at: str | None, known_at: int, stamp: tuple[int, object]) -> bool:
         """Return whether a file may have another content than before, by its stamp; keep the stamp.
 
         One that has its size, and was neither written nor renamed since its row was written, or since a run has looked
@@ -197,8 +199,7 @@ class ReadFiles:
             return False
         self._files.execute("update files set looked_at = ? where path = ?", (repr(stamp), path))
         changed = stamp[1]
-        known = max(time or 0, self._looked_at) * 1000
-        same = size == stamp[0] and isinstance(changed, int) and changed < known - _CLOCKS
+        same = size == stamp[0] and isinstance(changed, int) and changed < known_at * 1000 - _CLOCKS
         return looked_at is not None or not same
 
     def have_looked(self, checkpoint: Path, at: int) -> None:
@@ -207,9 +208,7 @@ class ReadFiles:
         ``at`` is in microseconds since 1970. Without it each run would open all files that were read soon after they
         were written.
         """
-        if (at - self._looked_at) * 1000 > _CLOCKS:
-            replace_text(checkpoint / _LOOKED, str(at))
-            self._looked_at = at
+        self._look.keep(checkpoint, at)
 
     def has_batch(self, batch: BatchId) -> bool:
         """Return whether a micro-batch is in the tables."""
@@ -227,7 +226,7 @@ class ReadFiles:
         """
         if self._listed is None:
             self._accounted = _mark(checkpoint) or self._accounted
-            self._looked_at = _last_look(checkpoint)
+            self._look = LastLook.kept_in(checkpoint)
             self._listed = self._accounted.number
             if self.shortened is not None:
                 self._remember(uri for number, uri in listed_files(checkpoint, -1) if number <= self._listed)
@@ -304,12 +303,6 @@ def _mark(checkpoint: Path) -> _Accounted | None:
     """Return what a run has kept. None before the first run, and of an older release, which kept nothing."""
     mark = checkpoint / _MARK
     return _Accounted(**json.loads(mark.read_text(encoding="utf-8"))) if mark.exists() else None
-
-
-def _last_look(checkpoint: Path) -> int:
-    """Return when a run has looked at all files, in microseconds since 1970."""
-    mark = checkpoint / _LOOKED
-    return int(mark.read_text(encoding="utf-8") or 0) if mark.exists() else 0  # a crash may leave an empty one
 
 
 def text_of(content: str | None) -> str | None:

@@ -140,7 +140,9 @@ def test_a_file_that_a_run_has_looked_at_is_not_opened_again(
     file = of_broker_1(logs, "log")
     written = (logs / "1" / "log").stat().st_ctime_ns // 1000
     row = ("query", 0, file.uri, file.path, file.size, file.content, written)
-    ReadFiles([row]).have_looked(checkpoint, written + later * 10**6)
+    before = ReadFiles([row])
+    assert before.replaced(logs, IN_UTC) == []
+    before.have_looked(checkpoint, written + later * 10**6)
     files = ReadFiles([row])
     assert files.missed(checkpoint) == []
     looked_at: list[LogFile] = []
@@ -149,6 +151,26 @@ def test_a_file_that_a_run_has_looked_at_is_not_opened_again(
     assert len(looked_at) == opened
     (logs / "1" / "log").write_text(OTHER)
     assert [found.path for found in files.replaced(logs, IN_UTC)] == ["1/log"], "it was written since"
+
+
+def test_a_file_of_a_folder_that_was_renamed_is_opened(tmp_path: Path):
+    """It is as old as before, and has the size of the one that was read."""
+    logs, checkpoint = tmp_path / "logs", tmp_path / "checkpoint"
+    for folder, text in (("1", LONG), ("other", OTHER[: len(LONG)])):
+        (logs / folder).mkdir(parents=True)
+        (logs / folder / "log").write_text(text)
+    checkpoint.mkdir()
+    file = of_broker_1(logs, "log")
+    assert (logs / "other" / "log").stat().st_size == file.size
+    row = ("query", 0, file.uri, file.path, file.size, file.content, 0)
+    before = ReadFiles([row])
+    assert before.replaced(logs, IN_UTC) == []
+    before.have_looked(checkpoint, (logs / "other" / "log").stat().st_ctime_ns // 1000 + 3600 * 10**6)
+    (logs / "1").rename(logs / "gone")
+    (logs / "other").rename(logs / "1")
+    files = ReadFiles([row])
+    assert files.missed(checkpoint) == []
+    assert [found.path for found in files.replaced(logs, IN_UTC)] == ["1/log"]
 
 
 def test_the_number_of_files_is_counted_by_name():
