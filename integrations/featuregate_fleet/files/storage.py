@@ -10,16 +10,15 @@ import os
 import re
 import stat
 import warnings
-from concurrent.futures import Future
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from urllib.parse import quote, unquote, urlsplit
 
 from featuregate.errors import ConfigError
 from featuregate.files import local_path, replace_file
 from featuregate_fleet.errors import StorageFailed
+from featuregate_librdkafka.calls import NotReturned, call_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -223,23 +222,14 @@ def reached(key: str, path: Path, within: float = 120.0) -> Path:
     """
     if is_local(path):
         return path
-    answer: Future[bool] = Future()
-    Thread(target=_ask, args=(answer, path), daemon=True).start()  # nothing can end a look at a storage
     try:
-        answer.result(within)
-    except TimeoutError as error:
+        call_within(within, path.exists)
+    except NotReturned as error:
         raise ConfigError(key, f"{spark_path(path)} has not answered within {within:g} seconds") from error
     except Exception as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise ConfigError(key, f"{spark_path(path)} cannot be reached: {reason}") from error
     return path
-
-
-def _ask(answer: Future[bool], path: Path) -> None:
-    try:
-        answer.set_result(path.exists())
-    except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
-        answer.set_exception(error)
 
 
 def failure_of(path: Path, error: OSError) -> StorageFailed:

@@ -10,8 +10,8 @@ from typing import Final
 from featuregate_fleet.files.storage import is_local, replace_text
 
 _MARK: Final = "files_looked_at"
-_CLOCKS: Final = 300 * 10**6
-"""Microseconds: a look that is so much newer is kept."""
+_APART: Final = 300 * 10**6
+"""Microseconds between the looks that are kept."""
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class LastLook:
 
     def keep(self, checkpoint: Path, at: int) -> None:
         """Keep that what was found in a look is in the tables."""
-        if at - self.at > _CLOCKS:
+        if at - self.at > _APART:
             replace_text(checkpoint / _MARK, json.dumps({"at": at, "folders": self.seen}))
             self.at, self.folders = at, self.seen
         self.seen = {}
