@@ -27,10 +27,15 @@ class LastLook:
 
     @classmethod
     def kept_in(cls, checkpoint: Path) -> LastLook:
-        """Return the look that a run has kept; a crash may have left an empty file."""
+        """Return the look that a run has kept. Without one, or with a damaged one, a run opens more files."""
         mark = checkpoint / _MARK
-        text = mark.read_text(encoding="utf-8") if mark.exists() else ""
-        return cls(**json.loads(text)) if text else cls()
+        try:
+            if not mark.exists():
+                return cls()
+            said = json.loads(mark.read_text(encoding="utf-8"))
+            return cls(int(said["at"]), dict(said["folders"]))
+        except (KeyError, TypeError, ValueError):
+            return cls()
 
     def of_file(self, logs: Path, path: str) -> int:
         """Return when a file was looked at: 0 where its folder is another one since, or was not there."""

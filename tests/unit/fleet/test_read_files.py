@@ -13,6 +13,7 @@ from featuregate_fleet.evidence.paths import IN_UTC, LogFile
 from featuregate_fleet.evidence.unread import UNLISTED
 from featuregate_fleet.files.pieces import content_of
 from featuregate_fleet.stream import read_files as module
+from featuregate_fleet.stream.last_look import LastLook
 from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.tables.folder import BatchId
 
@@ -353,3 +354,10 @@ def test_links_are_named_and_not_followed(tmp_path: Path):
     found = read("read").unlisted(tmp_path, "utf-8")
     assert {path: reason for path, reason in found.items() if reason == "linked"} == dict.fromkeys(links, "linked")
     assert set(found) - set(links) == {"else/_hidden/a"}
+
+
+@pytest.mark.parametrize("text", [b"", b"17", b"{", b"[]", b'{"at": 1}', b'{"at": "x", "folders": {}}', b"\xff"])
+def test_a_damaged_mark_of_a_look_is_none(tmp_path: Path, text: bytes):
+    """A crash may leave it so. Then files are opened as if nobody had looked."""
+    (tmp_path / "files_looked_at").write_bytes(text)
+    assert LastLook.kept_in(tmp_path) == LastLook()
