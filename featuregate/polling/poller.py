@@ -86,9 +86,9 @@ class Poller:
         else:
             event = _polled(view, seconds=self._clock() - began)
         self.expire()
+        self._store.notify(event)  # first: who waited for this poll finds its events told
         with self._store.changing():  # wakes those that wait for this poll
             state.end(number)
-        self._store.notify(event)
         return 0.0 if not state.failures and self._lacks_configs() else self._delay()
 
     def _delay(self) -> float:

@@ -71,3 +71,12 @@ async def test_the_first_of_some_failures_is_logged_and_each_mistake(
     await polled(error, times=2)
     assert [(record.levelno, record.getMessage()) for record in caplog.records] == records
     assert all((record.exc_info is not None) == (record.levelno == logging.ERROR) for record in caplog.records)
+
+
+async def test_who_waits_for_a_poll_finds_its_events_told() -> None:
+    """A count that an app reads after a refresh has this poll in it."""
+    store, ended = Store(wall=lambda: 0.0), list[int]()
+    state = PollState.checked(interval=60, stale_after=None, forget_after=9)
+    store.hook(lambda _: ended.append(state.finished))
+    await Poller(Failing(FeatureGateError("no broker")), store, state, lambda: 0.0).poll()
+    assert (ended, state.finished) == ([0], 1)
