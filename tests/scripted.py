@@ -12,6 +12,7 @@ from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsRespons
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, DescribeClusterResponse, Node
 from featuregate.wire.configs import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 from featuregate.wire.frames import read_request_header, write_response
+from featuregate.wire.quorum import DescribeQuorumRequest
 from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 APIS = {
@@ -22,6 +23,7 @@ APIS = {
         UpdateFeaturesRequest,
         DescribeConfigsRequest,
         IncrementalAlterConfigsRequest,
+        DescribeQuorumRequest,
     )
 }
 UPDATE_FEATURES = UpdateFeaturesRequest.API_KEY
@@ -83,6 +85,8 @@ class ScriptedNode:
             )
         if isinstance(request, DescribeClusterRequest):
             return self.cluster.describe(self.role)
+        if isinstance(request, DescribeQuorumRequest):
+            return self.cluster.tells_quorum(self)
         self.cluster.received.append(ReceivedUpdate(self.node_id, version, request))
         return self.cluster.says(request, self)
 
@@ -94,8 +98,10 @@ class ScriptedCluster:
         self.release = release
         self.cluster_id = "scripted"
         self.controller_id = 1
+        self.fenced: set[int] = set()
         self.received: list[ReceivedUpdate] = []
         self.says: Callable[[UpdateFeaturesRequest, ScriptedNode], Any] = self.agree
+        self.tells_quorum: Callable[[ScriptedNode], Any] = lambda _: HANG_UP
         self.nodes = {node_id: ScriptedNode(self, node_id, role) for node_id in range(1, nodes + 1)}
         self._loop = LoopThread("scripted-cluster")
 
@@ -149,7 +155,10 @@ class ScriptedCluster:
         self._loop.run(self.nodes[node_id].listener.open())
 
     def describe(self, role: str) -> DescribeClusterResponse:
-        nodes = [Node(node_id=one.node_id, host=HOST, port=one.listener.port) for one in self.nodes.values()]
+        nodes = [
+            Node(node_id=one.node_id, host=HOST, port=one.listener.port, is_fenced=one.node_id in self.fenced)
+            for one in self.nodes.values()
+        ]
         return DescribeClusterResponse(
             endpoint_type=BROKERS if role == "broker" else CONTROLLERS,
             cluster_id=self.cluster_id,

@@ -17,7 +17,7 @@ from featuregate.admin.updates import LeftOut, Update, checked, kraft_version_is
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, close_to, features, level_name
 from featuregate.errors import RequirementError
 from featuregate.gating.decisions import evaluate
-from featuregate.requirements import ConfigHas, Requirement, conditions_in, features_in, parse, presets
+from featuregate.requirements import ConfigHas, Requirement, conditions_in, parse, presets
 
 if TYPE_CHECKING:
     from featuregate.admin.registrations import Quorum
@@ -126,7 +126,7 @@ def plan(
     predictions = predict(wanted, cluster_state)
     done = tuple(_carried_out(predictions, all_or_nothing=cluster_state.all_or_nothing))
     after = _after(seen, done)
-    before_open, after_open = _open_presets(seen, wanted), _open_presets(after, wanted)
+    before_open, after_open = _open_presets(seen), _open_presets(after)
     return Plan(
         cluster_id=seen.cluster_id,
         epoch=seen.epoch,
@@ -176,9 +176,8 @@ def _after(view: View, updates: Iterable[Update]) -> View:
     return replace(view, finalized=finalized, epoch=max(view.epoch, 0))
 
 
-def _open_presets(view: View, updates: tuple[Update, ...]) -> set[str]:
-    touched = {update.feature for update in updates}
-    return {preset.name for preset in presets.all() if touched & set(features_in(preset)) and _holds(view, preset)}
+def _open_presets(view: View) -> set[str]:
+    return {preset.name for preset in presets.all() if _holds(view, preset)}
 
 
 def _holds(view: View, requirement: Requirement) -> bool:
@@ -220,8 +219,9 @@ def _notes(
             "it (KAFKA-18979); whether these are newer is not known while metadata.version is below 4.1-IV0"
         )
     for view in (brokers, controllers):
-        for node in view.missing if view is not None else ():
-            yield f"{node.name} is silent: {node.failure.text if node.failure else 'no answer'}"
+        for node in view.brokers if view is not None else ():
+            if node.failure is not None:
+                yield f"{node.name} is silent: {node.failure.text}"
     behind = [update.feature for update in updates if seen is not None and _above_all(update, seen)]
     if behind:
         yield f"no node that answered can run this level of {', '.join(behind)}: roll the software of all nodes first"

@@ -11,6 +11,8 @@ from featuregate.printable import shown
 
 if TYPE_CHECKING:
     from featuregate.config import Settings
+    from featuregate.net.probe import BrokerList
+    from featuregate.wire.cluster import Node
     from featuregate.wire.quorum import DescribeQuorumResponse, QuorumOfPartition
 
 _NODES: Final = 3
@@ -38,22 +40,27 @@ async def fetch_quorum(settings: Settings) -> Quorum | None:
 
 
 async def _fetch(settings: Settings, deadline: float) -> Quorum:
-    # They are imported here for the reason in featuregate.admin.client.
-    from featuregate.net.cluster_metadata import connect_to_node, fetch_broker_list  # noqa: PLC0415
-    from featuregate.wire.quorum import DescribeQuorumRequest  # noqa: PLC0415 - likewise
+    from featuregate.net.cluster_metadata import fetch_broker_list  # noqa: PLC0415 - as in featuregate.admin.client
 
-    broker_list = (await fetch_broker_list(settings, None, deadline)).broker_list
+    broker_list = (await fetch_broker_list(settings, None, deadline)).broker_list  # which is not empty
     nodes = sorted(broker_list.nodes, key=lambda node: (node.node_id != broker_list.controller_id, node.is_fenced))
-    problem: FeatureGateError = broker_error(_UNKNOWN_SERVER_ERROR, "no node was asked")
-    for node in nodes[:_NODES]:
+    *others, last = nodes[:_NODES]
+    for node in others:
         try:
-            with await connect_to_node(settings, broker_list, node) as connection:
-                return _quorum(await connection.request(DescribeQuorumRequest()))
+            return await _ask(settings, broker_list, node)
         except UnsupportedVersion:
             raise
-        except FeatureGateError as error:
-            problem = error
-    raise problem
+        except FeatureGateError:
+            continue
+    return await _ask(settings, broker_list, last)
+
+
+async def _ask(settings: Settings, broker_list: BrokerList, node: Node) -> Quorum:
+    from featuregate.net.cluster_metadata import connect_to_node  # noqa: PLC0415 - as in featuregate.admin.client
+    from featuregate.wire.quorum import DescribeQuorumRequest  # noqa: PLC0415 - likewise
+
+    with await connect_to_node(settings, broker_list, node) as connection:
+        return _quorum(await connection.request(DescribeQuorumRequest()))
 
 
 def _quorum(response: DescribeQuorumResponse) -> Quorum:

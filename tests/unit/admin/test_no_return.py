@@ -84,6 +84,7 @@ def test_a_level_that_is_not_known_may_not_return() -> None:
     """The sentence does not promise a release."""
     (lost,) = no_return(upgrade({METADATA_VERSION: 999}), {METADATA_VERSION: 29})
     assert str(lost) == "metadata.version: this featuregate does not know 999, nor whether it can be lowered again"
+    assert no_return(upgrade({METADATA_VERSION: 999}), {METADATA_VERSION: 999}) == ()
 
 
 def test_a_release_plan_can_be_accepted_and_says_what_is_lost() -> None:

@@ -58,6 +58,16 @@ def test_a_preset_that_was_closed_before_is_not_closed_by_it() -> None:
     assert plan(low, disable("group.version")).closes == ()
 
 
+@pytest.mark.parametrize("configs", [True, False])
+def test_a_preset_opens_where_levels_were_unknown(*, configs: bool) -> None:
+    """Whether or not the configs that it needs as well are known."""
+    unknown = release_view("4.2.0", epoch=-1, finalized={})
+    if not configs:
+        unknown = replace(unknown, brokers=tuple(replace(one, configs={}) for one in unknown.brokers))
+    made = plan(unknown, upgrade({"group.version": 1}))
+    assert (made.opens, made.closes) == (("kip848",), ())
+
+
 def test_an_affected_gate_is_named() -> None:
     """The latched gate stays open, while the brokers no longer have the level that it requires."""
     latched = {"next": presets.kip848, "eos": presets.kip447, "tv": Feature("transaction.version") >= 1}
@@ -136,6 +146,16 @@ def test_what_was_not_seen_is_noted() -> None:
     )
 
 
+@pytest.mark.parametrize("side", ["brokers", "controllers"])
+def test_levels_that_are_deprecated_are_noted(side: str) -> None:
+    """No update brings them back, whoever reports them."""
+    views = {"brokers": VIEW, "controllers": replace(VIEW, role="controller")}
+    views[side] = replace(views[side], finalized_min={"metadata.version": 5, "transaction.version": 2})
+    made = plan(views["brokers"], upgrade({"metadata.version": 30}), controllers=views["controllers"])
+    text = "levels of metadata.version below 5 are deprecated: no update brings them back (KIP-584)"
+    assert [note for note in made.notes if "deprecated" in note] == [text]
+
+
 def test_an_unsafe_downgrade_is_refused_with_a_note() -> None:
     """No controller supports an unsafe downgrade of metadata.version, and a note says so."""
     made = plan(VIEW, downgrade({"metadata.version": 7}, unsafe=True))
@@ -168,6 +188,7 @@ def test_a_level_of_kraft_version_that_may_be_a_mere_record_is_noted(release: st
         ((*downgrade({"metadata.version": 7}), *disable("group.version")), []),
         ((*upgrade({"metadata.version": 30}), *disable("group.version")), ["group.version=1"]),
         (disable("bogus.version"), []),
+        (disable("share.version"), []),
     ],
 )
 def test_a_lowered_level_stays_in_the_metadata_log(updates: tuple[Update, ...], stays: list[str]) -> None:

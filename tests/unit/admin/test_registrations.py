@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from featuregate import Admin
+from featuregate import Admin, Feature
 from featuregate.admin.prediction import ClusterState, Prediction, predict
 from featuregate.admin.quorum import fetch_quorum
-from featuregate.admin.registrations import Quorum, advice_on
+from featuregate.admin.registrations import Quorum, advice_on, unasked, why_silent
 from featuregate.admin.updates import Update, disable, downgrade, upgrade
 from featuregate.config import Settings
 from featuregate.testing import FakeCluster, SimulatedCluster
@@ -65,6 +65,7 @@ def test_controllers_that_were_not_asked_make_a_rise_unknown() -> None:
     assert one(disable("group.version"), unasked).judgement == "accepted"
     assert one(downgrade({"group.version": 0}), unasked).judgement == "accepted"
     assert one(upgrade({"metadata.version": AT_3_9}), unasked).judgement == "accepted"
+    assert one(upgrade({"group.version": 1}), unasked).judgement == "unknown"
     assert one(RAISE, state(node(8), node(9))).judgement == "accepted"
 
 
@@ -113,19 +114,64 @@ def test_without_the_voters_a_silent_controller_is_silent() -> None:
         assert "voter" not in text
 
 
+BY_BOOTSTRAP = (
+    "the bootstrap list names the controllers, and a registered one that is not in it may refuse: let the controllers "
+    "name each other (--broker-list cluster)"
+)
+
+
 @pytest.mark.parametrize(
-    ("level", "release", "words"),
+    ("voters", "named", "registers", "said"),
     [
-        (AT_4_4_IV2, (4, 4), "kafka-cluster.sh unregister-controller --id 10"),
-        (AT_4_4_IV2 - 1, (4, 4), "controller.quorum.bootstrap.servers"),
-        (AT_3_9, (3, 9), "start a controller with node.id=10"),
-        (19, (3, 8), "upgrade the controllers to 3.9 or newer"),
+        ({8}, True, True, ""),
+        (None, True, True, ""),
+        (
+            {8, 10, 9},
+            True,
+            False,
+            "voters that no controller lists, 9, 10, have not registered: start them with the new release",
+        ),
+        ({8, 9}, False, True, BY_BOOTSTRAP),
+        (None, False, True, BY_BOOTSTRAP),
+        ({8, 9}, False, False, ""),
     ],
 )
-def test_each_release_has_its_advice(level: int, release: tuple[int, int], words: str) -> None:
+def test_a_node_that_was_not_asked_is_told(voters: set[int] | None, *, named: bool, registers: bool, said: str) -> None:
+    """By the voters, where the controllers name each other."""
+    brokers, controllers = (node(1, role="broker"),), (node(8),)
+    quorum = Quorum(voters=None if voters is None else frozenset(voters))
+    assert unasked(brokers, controllers, quorum, named_by_controllers=named, registers=registers) == said
+    assert unasked(brokers, controllers, None, named_by_controllers=True, registers=registers) == ""
+    assert unasked((), controllers, quorum, named_by_controllers=named, registers=registers) == (
+        "brokers were not asked, and the controller refuses a level that a registered one cannot run"
+    )
+
+
+RENEW = (
+    "nothing removes a registration below metadata.version 4.4-IV2 (KIP-1312): {}start a controller with node.id=10 "
+    "and the new release once, with controller.quorum.bootstrap.servers and without controller.quorum.voters, so that "
+    "it registers again"
+)
+
+
+@pytest.mark.parametrize(
+    ("level", "release", "advice"),
+    [
+        (AT_4_4_IV2, (4, 4), "remove its registration: kafka-cluster.sh unregister-controller --id 10"),
+        (AT_4_4_IV2 - 1, (4, 4), RENEW.format("")),
+        (AT_3_9, (3, 9), RENEW.format("")),
+        (19, (3, 8), RENEW.format("upgrade the controllers to 3.9 or newer, and ")),
+    ],
+)
+def test_each_release_has_its_advice(level: int, release: tuple[int, int], advice: str) -> None:
     """KIP-1312 removes a registration; before, a controller of the same id renews it (KIP-853)."""
-    assert words in advice_on(10, level, release)
-    assert ("upgrade the controllers" in advice_on(10, level, release)) == (release < (3, 9))
+    assert advice_on(10, level, release) == advice
+    gone = "controller 10 (n10:9) is registered, is not a voter, and does not answer, and its registration counts: "
+    assert why_silent(node(10), frozenset({8}), level, release) == f"{gone}{advice}"
+    assert why_silent(node(10), frozenset({10}), level, release) == (
+        "controller 10 (n10:9) is silent, and counts with the levels of its registration: it is a voter, so start it "
+        "with the new release"
+    )
 
 
 # ---------------------------------------------------------------------- whole clusters
@@ -171,6 +217,21 @@ def test_the_voters_come_from_any_node() -> None:
             {"bootstrap.controllers": cluster.bootstrap_controllers},
         ):
             assert asyncio.run(fetch_quorum(Settings.parse(where))) == Quorum(voters=frozenset({3000, 3001}))
+
+
+def test_the_plan_of_an_admin_counts_voters_and_latches() -> None:
+    """Whether brokers are asked, or controllers, or both."""
+    latched = {"next": Feature("group.version") >= 1}
+    with FakeCluster(1, controllers=2, release="4.2") as cluster:
+        cluster.voters = (3000,)
+        brokers, controllers = Admin(cluster.bootstrap), cluster.bootstrap_controllers
+        made = [
+            brokers.plan(disable("group.version"), controllers=controllers, latched=latched),
+            Admin({"bootstrap.controllers": controllers}).plan(disable("group.version"), latched=latched),
+        ]
+    for each in made:
+        assert [affected.gate for affected in each.affected] == ["next"]
+        assert any("controller 3001" in note and "is not a voter" in note for note in each.notes)
 
 
 def test_a_cluster_without_kraft_has_no_quorum() -> None:

@@ -113,6 +113,14 @@ def test_a_level_needs_others() -> None:
     assert list(kraft_rules.rule_problems(update, controller, without)) == refused("1 for feature group.version", needs)
     assert list(kraft_rules.rule_problems(update, controller, first)) == []
     assert list(kraft_rules.rule_problems(group(0), controller, without)) == []
+    assert list(kraft_rules.rule_problems(update, controller, {})) == refused("1 for feature group.version", needs)
+    name = "eligible.leader.replicas.version"
+    elr = RequestedUpdate(name, 1, "upgrade")
+    controller = Controller(release=(4, 2), own=None, brokers=(), levels={})
+    assert [problem.text.partition("because it ")[2] for problem in kraft_rules.rule_problems(elr, controller, {})] == [
+        "depends on metadata.version=7 (3.3-IV3)",
+        "depends on metadata.version level 23",
+    ]
 
 
 def zookeeper(wanted: RequestedUpdate, **more: object) -> list[str]:

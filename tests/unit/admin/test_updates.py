@@ -4,7 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.admin.updates import Update, checked, disable, downgrade, moving, to_release, upgrade
+from featuregate.admin.updates import (
+    LeftOut,
+    Update,
+    checked,
+    disable,
+    downgrade,
+    kraft_version_is_only_recorded,
+    moving,
+    to_release,
+    upgrade,
+)
 from featuregate.catalog import release_levels
 from featuregate.errors import InvalidUpdate
 from featuregate.testing import release_view
@@ -19,14 +29,24 @@ from featuregate.testing.simulator.kraft.cluster import KRaftCluster
         (" \t", 1, "upgrade", "Provided feature can not be empty."),
         ("a", -1, "upgrade", "Cannot specify a negative version level."),
         ("a", -1, "safe_downgrade", "Cannot specify a negative version level."),
-        ("a", 0, "upgrade", "The upgradeType flag should be set to SAFE_DOWNGRADE or UNSAFE_DOWNGRADE"),
-        ("a", 32768, "upgrade", "the highest is 32767"),
+        (
+            "a",
+            0,
+            "upgrade",
+            (
+                "The upgradeType flag should be set to SAFE_DOWNGRADE or UNSAFE_DOWNGRADE when the provided "
+                "maxVersionLevel:0 is < 1."
+            ),
+        ),
+        ("a", 32768, "upgrade", "32768 is not a level: the highest is 32767"),
     ],
 )
 def test_an_invalid_update_is_refused(feature: str, level: int, kind: str, words: str) -> None:
     """The update raises InvalidUpdate when it is made, so it is never sent."""
-    with pytest.raises(InvalidUpdate, match=words):
+    with pytest.raises(InvalidUpdate) as raised:
         Update(feature, level, kind)  # type: ignore[arg-type]  # one of the three
+    assert str(raised.value) == words
+    assert Update("a", 32767).level == 32767
 
 
 def test_level_0_is_a_downgrade() -> None:
@@ -54,16 +74,17 @@ def test_a_release_is_a_level_of_each_feature() -> None:
 
 def test_an_unknown_release_is_refused() -> None:
     """to_release() does not guess the levels of a release that the table lacks."""
-    with pytest.raises(InvalidUpdate, match=r"'9\.9'"):
+    why = "no metadata.version is called '9.9', such as 4.2-IV1, and no release, such as 4.2"
+    with pytest.raises(InvalidUpdate, match=f"^{why}$"):
         to_release("9.9")
 
 
 def test_updates_that_go_together() -> None:
     """A request needs at least one update, and at most one of each feature."""
     assert checked(iter(upgrade({"a": 1}))) == upgrade({"a": 1})
-    with pytest.raises(InvalidUpdate, match="can not be null or empty"):
+    with pytest.raises(InvalidUpdate, match=r"^Feature updates can not be null or empty\.$"):
         checked(())
-    with pytest.raises(InvalidUpdate, match="Feature a was specified more than once"):
+    with pytest.raises(InvalidUpdate, match=r"^Feature a was specified more than once\.$"):
         checked((Update("a", 1), Update("a", 2)))
 
 
@@ -117,6 +138,9 @@ def test_only_metadata_version_can_stop_a_move_to_a_release(drawn: tuple[str, KR
         assert all(after.levels.get(update.feature, 0) == update.level for update in moves.updates)
 
 
+NO_RISE = "and a downgrade to 3 cannot raise it"
+
+
 def test_what_is_left_out_says_why() -> None:
     """The reason follows the name of the feature in a line."""
     view = release_view("4.2", finalized={"metadata.version": 29, "kraft.version": 1, "share.version": 1}, epoch=50)
@@ -126,6 +150,10 @@ def test_what_is_left_out_says_why() -> None:
     higher = release_view("4.4", finalized={"metadata.version": 29, "share.version": 2}, epoch=50)
     up = {left.update.feature: left.why for left in moving(to_release("4.2"), higher).left_out}
     assert up["share.version"] == "is at 2, and an upgrade to 1 cannot lower it"
+    (rise,) = moving(downgrade({"share.version": 3}), higher).left_out
+    assert rise == LeftOut(Update("share.version", 3, "safe_downgrade"), 2, f"is at 2, {NO_RISE}")
+    (same,) = moving(downgrade({"share.version": 2}), higher).left_out
+    assert (same.already, rise.already) == (True, False)
     for release, levels in (("3.9", {"metadata.version": 20}), ("4.2", {"metadata.version": 27})):
         view = release_view(release, finalized=levels, epoch=50)
         up = {left.update.feature: left.why for left in moving(to_release(release), view).left_out}
@@ -138,3 +166,23 @@ def test_features_with_unknown_levels_move() -> None:
     moves = moving(wanted_at(20, "downgrade"), view)
     assert [left.update.feature for left in moves.left_out] == ["kraft.version"]
     assert len(moves.updates) == 6
+
+
+@pytest.mark.parametrize(
+    ("release", "level", "updates", "recorded"),
+    [
+        ("4.0", 25, (), True),
+        ("4.1", 26, (), False),
+        ("4.1", 25, upgrade({"metadata.version": 26}), False),
+        ("4.1", 25, upgrade({"share.version": 99}), True),
+        ("4.1", 26, downgrade({"metadata.version": 25}), False),
+        ("3.9", 21, upgrade({"metadata.version": 26}), True),  # each update stands by itself
+        ("2.6", 0, upgrade({"metadata.version": 26}), True),
+    ],
+)
+def test_a_quorum_knows_of_kraft_version_from_4_1_on(
+    release: str, level: int, updates: tuple[Update, ...], *, recorded: bool
+) -> None:
+    """Older controllers refuse the metadata.version of 4.1, and from 4.0 on the whole request with it."""
+    view = release_view(release, finalized={"metadata.version": level}, epoch=50)
+    assert kraft_version_is_only_recorded((*upgrade({"kraft.version": 1}), *updates), view) is recorded

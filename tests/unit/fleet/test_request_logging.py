@@ -3,53 +3,16 @@
 import argparse
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from broker_loggers import RESOURCE_TYPE, Loggers
 from scripted import HANG_UP, ScriptedCluster, ScriptedNode
 
-from featuregate.admin.loggers import LogLevels
 from featuregate.cli.plugin import OK, UNKNOWN, USAGE, CommandError
-from featuregate.errors import BrokerError, NetError
-from featuregate.wire.configs import (
-    AlterConfigsResult,
-    ConfigEntry,
-    DescribeConfigsRequest,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-    IncrementalAlterConfigsResponse,
-)
+from featuregate.wire.configs import AlterConfigsResult, DescribeConfigsRequest, IncrementalAlterConfigsResponse
 from featuregate_fleet import command
-
-LOGGER = "kafka.request.logger"
-RESOURCE_TYPE = 8
-
-
-class Loggers(ScriptedCluster):
-    """Three brokers with loggers. Each knows its own alone, as in Kafka."""
-
-    def __init__(self) -> None:
-        super().__init__(3)
-        self.levels = dict.fromkeys(self.nodes, "WARN")
-        self.changes: list[tuple[int, str]] = []
-        self.on_change: Callable[[int], Any] = lambda _: None
-        self.says = self.answer
-
-    def answer(self, request: Any, node: ScriptedNode) -> Any:
-        """Answer as a broker does."""
-        (resource,) = request.resources
-        assert (resource.resource_type, resource.resource_name) == (RESOURCE_TYPE, str(node.node_id))
-        result: dict[str, Any] = {"resource_type": RESOURCE_TYPE, "resource_name": resource.resource_name}
-        if isinstance(request, DescribeConfigsRequest):
-            assert resource.configuration_keys == (LOGGER,)
-            config = ConfigEntry(name=LOGGER, value=self.levels[node.node_id])
-            return DescribeConfigsResponse(results=(DescribeConfigsResult(configs=(config,), **result),))
-        (config,) = resource.configs
-        self.changes.append((node.node_id, config.value))
-        self.levels[node.node_id] = config.value
-        special = self.on_change(node.node_id)
-        return special or IncrementalAlterConfigsResponse(responses=(AlterConfigsResult(**result),))
 
 
 @pytest.fixture
@@ -161,46 +124,6 @@ def test_a_missing_right_is_named(cluster: Loggers, capsys: pytest.CaptureFixtur
     with pytest.raises(CommandError, match="brokers that failed: 1, 2, 3"):
         logging(cluster, "on")
     assert "changing ALTER_CONFIGS" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("results", "says"),
-    [
-        ((), "names no level"),
-        ((ConfigEntry(name=LOGGER, value="\x1b[2J"),), "names no level"),
-        ((ConfigEntry(name="kafka", value="INFO"),), "names no level"),
-    ],
-)
-def test_an_answer_without_a_known_level_is_a_failure(
-    cluster: Loggers, results: tuple[ConfigEntry, ...], says: str
-) -> None:
-    """The error escapes what the broker has sent."""
-
-    def strange(_: Any, node: ScriptedNode) -> Any:
-        result = DescribeConfigsResult(resource_type=RESOURCE_TYPE, resource_name=str(node.node_id), configs=results)
-        return DescribeConfigsResponse(results=(result,))
-
-    cluster.says = strange
-    for one in LogLevels(cluster.bootstrap).read():
-        assert one.level is None
-        assert isinstance(one.failure, BrokerError)
-        assert says in str(one.failure)
-
-
-def test_an_empty_answer_does_not_count_as_a_change(cluster: Loggers) -> None:
-    """The change counts only if the broker confirms it."""
-    cluster.says = lambda *_: IncrementalAlterConfigsResponse()
-    (one,) = LogLevels(cluster.bootstrap).change({2: "DEBUG"})
-    assert (one.broker, one.level) == (2, None)
-    assert isinstance(one.failure, BrokerError)
-
-
-def test_a_failure_is_that_of_the_broker(cluster: Loggers) -> None:
-    """A broker that was shut before the request has a failure, and the other has none."""
-    cluster.shut(1)
-    failures = {one.broker: one.failure for one in LogLevels(cluster.bootstrap).read()}
-    assert isinstance(failures[1], NetError)
-    assert failures[2] is None
 
 
 @pytest.mark.parametrize(
