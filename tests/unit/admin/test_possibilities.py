@@ -55,6 +55,14 @@ def test_brokers_leave_these_controllers_possible(brokers: View, expected: list[
     assert possible(brokers) == expected
 
 
+def test_a_broker_that_lists_no_update_features_shows_what_its_controllers_serve() -> None:
+    """Where the controllers list it."""
+    view = seen("4.2")
+    bare = tuple(replace(node, api_ranges={}) for node in view.brokers)
+    state = ClusterState(finalized=view.finalized, brokers=bare, speaks=ApiRange(0, 2))
+    assert [each.release for each in state.possibilities()] == [(4, 2), (4, 1), (4, 0)]
+
+
 @pytest.mark.parametrize(
     ("brokers", "controllers", "expected"),
     [
@@ -99,6 +107,7 @@ def test_a_silent_controller_is_told_by_the_quorum(*, known: bool, voters: set[i
     ((silent,),) = [each.controllers for each in state.possibilities()]
     assert ("upgrade the controllers to 3.9 or newer" in silent.unknown_because) is known
     assert ("is silent, and counts with the levels of its registration" in silent.unknown_because) is not known
+    assert (silent.node_id, silent.supported) == (2, None)
 
 
 def test_where_possibilities_differ_the_one_that_is_unknown_says_why() -> None:

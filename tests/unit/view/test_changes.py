@@ -130,6 +130,69 @@ def test_a_lowest_level_that_was_raised() -> None:
     ]
 
 
+def test_lowest_levels_are_told_by_name() -> None:
+    """Of metadata.version, whose levels have names."""
+    levels = {"metadata.version": 25, "x": 3}
+    old = View(cluster_id="c", epoch=1, finalized=levels, finalized_min={"metadata.version": 7})
+    new = replace(old, finalized_min={"metadata.version": 21, "x": 2})
+    assert told(old, new) == [
+        "metadata.version is served from level 3.9-IV0 on (was 3.3-IV3)",
+        "x is served from level 2 on (was 1)",
+    ]
+    assert told(new, replace(old, finalized={})) == [
+        "metadata.version is finalized at 0 (was 4.0-IV3)",
+        "x is finalized at 0 (was 3)",
+    ]
+    behind = replace(broker(2, metadata_version=25), finalized_min={"metadata.version": 7})
+    assert told(replace(old, brokers=(behind,)), replace(new, finalized=levels | {"x": 0}, brokers=(behind,)))[-1] == (
+        "broker 2 (b2:9092) still says metadata.version from 3.3-IV3 on"
+    )
+
+
+def test_what_becomes_known_or_unknown_has_no_value() -> None:
+    """It is about the cluster as a whole."""
+    unknown, known = View(cluster_id="c"), View(cluster_id="c", epoch=0)
+    assert differences(unknown, known) == (("level", "", None, None, "finalized features are known now"),)
+    assert differences(known, unknown) == (("level", "", None, None, "finalized features are unknown now"),)
+
+
+def test_all_that_changed_of_a_broker_is_one_line() -> None:
+    """Its ranges, its levels, its configs, and the version at which it was asked."""
+    levels = {f"f{at}": 1 for at in range(5)}
+    steady = replace(broker(1, epoch=9, txn=None), finalized=levels)
+    was = broker(2, epoch=-1)
+    now = replace(
+        broker(2, epoch=3, txn=4),
+        supported={"x": SupportedRange(0, 1)},
+        configs={"a": BrokerConfig("1")},
+        asked_version=3,
+    )
+    (line,) = told(view(steady, was), view(steady, now))
+    assert line == (
+        "broker 2 (b2:9092) serves TxnOffsetCommit 0..4, can run x 0..1, still says f0 0, f1 0, f2 0 and 2 more "
+        "finalized levels, reports finalized features now, has a=1, was asked at ApiVersions v3"
+    )
+    (back,) = told(view(steady, now), view(steady, was))
+    assert back == (
+        "broker 2 (b2:9092) serves TxnOffsetCommit 0..3, can run x none, has caught up, reports no finalized features "
+        "now, has a=unknown, was asked at ApiVersions v4"
+    )
+
+
+@pytest.mark.parametrize(("silent", "who"), [(False, "all brokers"), (True, "all brokers that answer")])
+def test_ranges_are_those_of_the_brokers_that_answer(*, silent: bool, who: str) -> None:
+    """Which may look better than those of all."""
+    others = (deaf(2),) if silent else ()
+    was = View(cluster_id="c", brokers=others, api_ranges={28: ApiRange(0, 3)}, supported={"x": SupportedRange(0, 1)})
+    now = replace(was, api_ranges={1: ApiRange(4, 5)}, supported={"y": SupportedRange(0, 2)})
+    assert [tuple(each) for each in differences(was, now)] == [
+        ("supported", "y", None, (0, 2), f"{who} can run y 0..2 (was none)"),
+        ("supported", "x", (0, 1), None, f"not {who} can run x (was 0..1)"),
+        ("api", "Fetch", None, (4, 5), f"{who} serve Fetch 4..5 (was none)"),
+        ("api", "TxnOffsetCommit", (0, 3), None, f"not {who} serve TxnOffsetCommit (was 0..3)"),
+    ]
+
+
 def test_configs_that_changed() -> None:
     """One that is not known any more has changed, too."""
     was = replace(broker(1), configs={"a": BrokerConfig("1"), "b": BrokerConfig("2"), "c": BrokerConfig("3")})

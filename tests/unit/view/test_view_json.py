@@ -77,6 +77,13 @@ def test_it_is_one_line() -> None:
     assert "\n" not in view(broker(1), deaf(2)).to_json()
 
 
+def test_texts_stay_as_they_are_and_numbers_are_json() -> None:
+    """Every reader of JSON takes the text."""
+    assert '"cluster_id": "Zürich"' in view(cluster_id="Zürich").to_json()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        replace(view(), seen_at=float("nan")).to_json()
+
+
 @given(views())
 def test_what_was_written_is_read_back(one: View) -> None:
     """The view keeps all fields, wrong answers of brokers included."""
