@@ -211,6 +211,29 @@ def test_each_cluster_has_a_time_of_its_own() -> None:
     assert process.poll(20, other)
 
 
+def test_a_count_begins_ends_and_begins_again() -> None:
+    """Each attempt has a number, the time since which it holds, and the seconds of polls that saw it hold."""
+    process = Process()
+
+    def counted() -> list[tuple[int, float, float | None]]:
+        return [(one.attempt, one.seconds, one.since) for one in process.store.latch_state.burn_ins.values()]
+
+    began = process.wall
+    process.poll(0, FAILS)
+    assert counted() == []
+    process.poll(0)
+    assert counted() == [(1, 0.0, began)]
+    process.poll(20)
+    process.poll(0, UNKNOWN)
+    assert counted() == [(1, 20.0, began)]
+    process.poll(10, FAILS, times=2)
+    assert counted() == [(2, 0.0, None)]
+    process.poll(5, UNKNOWN)
+    process.poll(5)
+    process.poll(LONGEST_GAP)
+    assert counted() == [(2, LONGEST_GAP, began + 50)]
+
+
 def test_a_burn_in_that_is_over_waits_for_nothing() -> None:
     """Before it begins there is no time since which it holds."""
     assert why_waiting(None, 0.0, 0.0) is None

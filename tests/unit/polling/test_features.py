@@ -18,6 +18,13 @@ DAY = timedelta(days=1)
     [
         ({"name": " "}, "name: a gate needs a name, by which logs, metrics and the latch call it"),
         ({"policy": "loose"}, 'policy: must be "sticky" or "live", not \'loose\''),
+        (
+            {"requirement": "group.version serves 1"},
+            (
+                "policy: a latch would hide that group.version serves 1 ends: require >= instead of serves, or give "
+                'policy="live"'
+            ),
+        ),
         ({"open_after": 5}, "open_after: must be a timedelta above 0, such as timedelta(days=7), not 5"),
         (
             {"policy": "live", "open_after": DAY},
@@ -59,3 +66,15 @@ def test_a_closed_discoverer_lets_nobody_wait() -> None:
         ClosedError, match=r"^this discoverer has been closed, so that no poll can end; make a new one$"
     ):
         features.wait_until(lambda: False, 5)
+
+
+def test_a_discoverer_that_can_start_no_thread_raises_nothing_where_gates_are_checked() -> None:
+    """The interpreter may be going down."""
+    features = fg.Discoverer("localhost:1", interval=3600)
+
+    def refused(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    features._life.start = refused  # type: ignore[method-assign]
+    features.ensure_polling()
+    assert not features.health()["polling"]

@@ -137,6 +137,7 @@ async def test_a_task_polls_in_the_callers_loop() -> None:
     poller = Counting(delay=0.001)
     worker = Worker.in_task(poller)
     assert worker.is_here()  # also before the task has begun
+    assert worker._task.get_name() == "featuregate-poll"
     for _ in range(3):
         await poller.beat.wait()
         poller.beat.clear()
@@ -163,6 +164,15 @@ async def test_a_task_that_hangs_is_stopped() -> None:
     worker.stop()
     await worker.stopped()
     assert not worker.alive()
+
+
+async def test_a_worker_that_was_not_started_does_nothing() -> None:
+    """It may be asked, woken and stopped all the same."""
+    worker = Worker(Counting())
+    assert (worker.alive(), worker.is_here()) == (False, False)
+    worker.wake(1)
+    worker.stop()
+    await worker.stopped()
 
 
 class Slow(Counting):

@@ -1,0 +1,223 @@
+"""What a store says of itself: in its log, in events, in health and before the first answer."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from builders import broker, view
+
+from featuregate.errors import LatchStoreError
+from featuregate.gating.decisions import FRESH, Staleness
+from featuregate.gating.durable_latches import LatchStart
+from featuregate.gating.events import Changed, Event, GateMoved
+from featuregate.gating.gates import Gate
+from featuregate.gating.holds import NO_HOLDS
+from featuregate.gating.latch_store import FileLatchStore
+from featuregate.gating.latches import LatchKey, LatchState, Policy
+from featuregate.gating.store import MOST_CONFIGS, Store
+from featuregate.requirements import parse
+from featuregate.testing import StaticFeatures
+from featuregate.view.answers import BrokerConfig
+
+TXN = "TxnOffsetCommit>=3"
+OPEN, CLOSED = view(broker(txn=3)), view(broker(txn=2))
+
+
+def add(store: Store, name: str = "eos", requirement: str = TXN, *, policy: Policy = "sticky") -> Gate:
+    wanted = parse(requirement)
+    return store.add_gate(name, lambda: Gate(name, wanted, policy=policy, owner=StaticFeatures()))
+
+
+def messages(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
+    return [(record.levelno, record.getMessage()) for record in caplog.records if record.name == "featuregate"]
+
+
+def test_before_the_first_gate_nothing_is_held_latched_or_wrong() -> None:
+    """An app may look at any time."""
+    store = Store(wall=lambda: 7.0)
+    assert (store.view, store.emulated, store.last("c"), store.gates(), store.pin()) == (None, None, None, [], {})
+    assert (store.holds, store.latch_state, store.troubles()) == (NO_HOLDS, LatchState(), [])
+    assert (store.latches_last, store.latch_store_error) == (False, None)
+    assert not store.wait_for(lambda: False, 0)
+    store.reevaluate()
+    assert store.wanted_configs() == frozenset()
+
+
+def test_a_gate_that_moves_is_an_event_with_its_decision_and_a_line_of_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A live gate that closes is a warning, unless the app closes its discoverer."""
+    caplog.set_level(logging.INFO)
+    events: list[Event] = []
+    store = Store(wall=lambda: 7.0, metrics=events.append)
+    gate, other = add(store, policy="live"), add(store, "more", "TxnOffsetCommit>=4", policy="live")
+    decisions = []
+    for seen in (OPEN, CLOSED, OPEN):
+        store.update(seen)
+        decisions.append(gate.decision)
+    moved = [event for event in events if isinstance(event, GateMoved) and event.gate == "eos"]
+    assert moved == [GateMoved(gate="eos", open=each.open, decision=each) for each in decisions]
+    broken = "closed: TxnOffsetCommit>=3: broker 1 (b1:9092) serves TxnOffsetCommit 0..2"
+    assert [line for line in messages(caplog) if "gate eos" in line[1]] == [
+        (logging.INFO, f"gate eos: open: {TXN}"),
+        (logging.WARNING, f"gate eos: {broken}"),
+        (logging.INFO, f"gate eos: open: {TXN}"),
+    ]
+    assert messages(caplog)[1][1].startswith("gate more: closed: ")
+    assert not other.open
+
+
+def test_closing_closes_live_gates_alone_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """What was latched can still be relied on."""
+    caplog.set_level(logging.INFO)
+    age, events = [FRESH], list[Event]()
+    store = Store(wall=lambda: 7.0, staleness=lambda: age[0], metrics=events.append)
+    live, sticky = add(store, "live", policy="live"), add(store)
+    store.update(OPEN)
+    caplog.clear()
+    events.clear()
+    age[0] = Staleness(view="closed")
+    store.close()
+    assert (live.open, sticky.open, sticky.decision.held) == (False, True, None)
+    assert messages(caplog) == [(logging.INFO, "gate live: unknown: the view is fresh: closed")]
+    assert events == [GateMoved(gate="live", open=False, decision=live.decision)]
+
+
+class Failing:
+    """A latch store that fails, with an error of ours or of its own."""
+
+    error: Exception = LatchStoreError("/latches", "full")
+
+    def __repr__(self) -> str:
+        return "Failing()"
+
+    def load(self, _: str) -> None:
+        return None
+
+    def save(self, _: LatchState) -> LatchState:
+        raise self.error
+
+
+def test_a_latch_store_that_fails_is_logged_once_for_each_error(caplog: pytest.LogCaptureFixture) -> None:
+    """Health says what is wrong now."""
+    latch_store = Failing()
+    store = Store(wall=lambda: 7.0, latch_store=latch_store)
+    add(store)
+    for error in (latch_store.error, latch_store.error, OSError("gone")):
+        latch_store.error = error
+        store.update(OPEN)
+    said = ["/latches: full", "the latch store failed: OSError('gone')"]
+    assert messages(caplog) == [(logging.ERROR, f"latches are not durable: {each}") for each in said]
+    assert store.troubles() == [store.latch_store_error] == [said[1]]
+    store.update(view(broker(), cluster_id=None))
+    assert store.latch_store_error == (
+        "Failing(): the cluster reports no id, and a latch belongs to a cluster: name the cluster by cluster_id"
+    )
+
+
+def test_damage_is_logged_as_the_latch_store_says_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """And stays in health for the life of the process."""
+    (tmp_path / "c.json").write_text("{")
+    store = Store(wall=lambda: 7.0, latch_store=FileLatchStore(tmp_path))
+    for _ in range(2):
+        store.update(OPEN)
+    assert messages(caplog) == [(logging.ERROR, store.latch_store_error)]
+    assert "set aside" in str(store.latch_store_error)
+
+
+@pytest.mark.parametrize("start", [LatchStart(), LatchStart(source="b2:9092")])
+def test_a_start_without_a_known_cluster_is_no_error(tmp_path: Path, start: LatchStart) -> None:
+    """There is nothing to read yet."""
+    store = Store(wall=lambda: 7.0, latch_store=FileLatchStore(tmp_path), start=start)
+    assert not add(store).open
+    assert store.latch_store_error is None
+
+
+class Counted(FileLatchStore):
+    """A latch store that counts."""
+
+    loads = notes = 0
+
+    def load(self, cluster_id: str) -> LatchState | None:
+        self.loads += 1
+        return super().load(cluster_id)
+
+    def note_cluster(self, source: str, cluster_id: str) -> None:
+        self.notes += 1
+        super().note_cluster(source, cluster_id)
+
+
+def test_the_cluster_of_a_source_is_noted_when_it_becomes_another(tmp_path: Path) -> None:
+    """Not at each poll; and the latches of a start are read once, however many gates there are."""
+    latch_store = Counted(tmp_path)
+    start = LatchStart(cluster_id="c", source="b1:9092")
+    store = Store(wall=lambda: 7.0, latch_store=latch_store, start=start)
+    add(store)
+    add(store, "other")
+    assert latch_store.loads == 1
+    for cluster_id in ("c", "c", "d", "d"):
+        store.update(view(broker(), cluster_id=cluster_id))
+    assert (latch_store.notes, latch_store.last_cluster("b1:9092")) == (2, "d")
+
+
+def test_a_hook_that_fails_is_named_with_the_event(caplog: pytest.LogCaptureFixture) -> None:
+    """By its own name, or as it is shown where it has none."""
+
+    class Unnamed:
+        def __call__(self, _: Event) -> None:
+            raise RuntimeError
+
+        def __repr__(self) -> str:
+            return "a metrics library"
+
+    def broken(_: Changed) -> None:
+        raise RuntimeError
+
+    store = Store(wall=lambda: 7.0, metrics=Unnamed())
+    store.listen(broken)
+    store.update(OPEN)
+    assert [text.rpartition("<locals>.")[2] for _, text in messages(caplog)] == [
+        "hook a metrics library failed on Changed",
+        "broken failed on Changed",
+    ]
+
+
+@pytest.mark.parametrize("register", [lambda store: store.hook, lambda store: store.listen])
+def test_what_is_no_function_is_no_hook(register: Callable[[Store], Callable[[object], object]]) -> None:
+    """It would fail at each poll."""
+    with pytest.raises(TypeError, match=r"^a function is called with events, not 5$"):
+        register(Store(wall=lambda: 7.0))(5)
+
+
+def test_gates_that_are_latched_elsewhere_are_latched_at_the_epoch_of_the_view() -> None:
+    """Where they are latched here already, the time of that stays."""
+    now = [7.0]
+    store = Store(wall=lambda: now[0])
+    key = LatchKey("eos", TXN)
+    gate = add(store)
+    for epoch in (10, 20):
+        store.commit(view(broker(epoch=epoch, txn=2)), latched=[key])
+        now[0] = 8.0
+    assert [(one.opened_at, one.epoch) for one in store.latch_state.gates.values()] == [(7.0, 10)]
+    assert gate.open
+
+
+def test_brokers_are_asked_for_the_configs_of_gates_and_of_some_questions() -> None:
+    """An app that asks for a config of each request does not make the list longer without end."""
+    store = Store(wall=lambda: 7.0)
+    add(store, "gate", "config:a has x")
+    wanted = parse("config:b has x")
+    assert not store.lacks_configs(wanted)
+    store.evaluate(wanted)
+    assert store.wanted_configs() == {"a", "b"}
+    store.update(OPEN)
+    assert store.lacks_configs(wanted)
+    assert not store.lacks_configs(parse(TXN))
+    store.update(view(replace(broker(), configs={"b": BrokerConfig("x")})))
+    assert not store.lacks_configs(wanted)
+    assert store.lacks_configs(wanted & parse("config:a has x"))
+    for number in range(2 * MOST_CONFIGS):
+        store.evaluate(parse(f"config:c{number} has x"))
+    assert len(store.wanted_configs()) == MOST_CONFIGS + 1
