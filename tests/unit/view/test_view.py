@@ -240,6 +240,13 @@ def test_brokers_that_say_the_same_share_it() -> None:
     assert after.supported is before.supported
 
 
+def test_each_broker_shares_what_it_said_before() -> None:
+    """In the middle of a roll as well."""
+    before = view(broker(1, txn=3), broker(2, txn=4))
+    after = view(broker(1, txn=3), broker(2, txn=4), previous=before)
+    assert all(new.api_ranges is old.api_ranges for old, new in zip(before.brokers, after.brokers, strict=True))
+
+
 def test_mixed_brokers_show_a_roll() -> None:
     """While releases differ, what they support or serve differs."""
     assert not view(broker(1), broker(2), deaf(3)).mixed
