@@ -1,0 +1,107 @@
+"""Moves as people write them, and what brokers serve after each."""
+
+from collections.abc import Callable
+
+import pytest
+
+from featuregate.catalog import captured, features
+from featuregate_fleet.readiness import move_texts
+from featuregate_fleet.readiness.api_ranges import ReleaseApis, Served, WithoutOldVersions, is_internal
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
+
+FETCH, API_VERSIONS, TELEMETRY, CONTROLLED_SHUTDOWN = 1, 18, 71, 7
+OF_4_2, OF_3_9 = captured()["4.2"], captured()["3.9"]
+NO_DROP = "is not an API with a version: write 'Fetch<12', in quotes"
+RELEASES, FEATURES = ", ".join(captured()), ", ".join(features())
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "move"),
+    [
+        (move_texts.to, "4.2", ToRelease(OF_4_2)),
+        (move_texts.to, "4.2.0", ToRelease(OF_4_2)),
+        (move_texts.downgrade, "3.9.2", DowngradeTo(OF_3_9, "3.9.2")),
+        (move_texts.finalize, "transaction.version=2", Finalize("transaction.version", 2)),
+        (move_texts.finalize, "metadata.version=4.2-IV1", Finalize("metadata.version", 29)),
+        (move_texts.finalize, "metadata.version=29", Finalize("metadata.version", 29)),
+        (move_texts.deprecate, "group.version=32767", Deprecate("group.version", 32767)),
+        (move_texts.drop, "Fetch<12", DropApi(FETCH, 12)),
+        (move_texts.drop, "api:1<32767", DropApi(FETCH, 32767)),
+        (move_texts.drop, "api:32767<1", DropApi(32767, 1)),
+    ],
+)
+def test_a_move_is_read(reader: Callable[[str], Move], text: str, move: Move) -> None:
+    """A release, a level by number or by name, or an API by name or by number."""
+    assert reader(text) == move
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "why"),
+    [
+        (move_texts.to, "9.9", f"'9.9' is none of the known releases: {RELEASES}"),
+        (move_texts.downgrade, "x", f"'x' is none of the known releases: {RELEASES}"),
+        (move_texts.drop, "Fetch", f"'Fetch' {NO_DROP}"),
+        (move_texts.drop, "Fetch<32768", f"'Fetch<32768' {NO_DROP}"),
+        (move_texts.drop, "api:32768<1", f"'api:32768<1' {NO_DROP}"),
+        (move_texts.drop, "Fetch<0", "'Fetch<0' drops nothing: versions begin at 0"),
+        (move_texts.drop, "Fetsh<1", "no API is called 'Fetsh'; did you mean Fetch?"),
+        (move_texts.finalize, "x=1", f"'x' is none of the known features: {FEATURES}"),
+        (move_texts.finalize, "group.version", "'group.version' is not a feature with a level: write group.version=1"),
+        (
+            move_texts.deprecate,
+            "group.version=32768",
+            "'group.version=32768' is not a feature with a level: write group.version=1",
+        ),
+        (
+            move_texts.finalize,
+            "group.version=4.2-IV1",
+            "'group.version=4.2-IV1' is not a feature with a level: write group.version=1",
+        ),
+    ],
+)
+def test_a_text_that_is_no_move_says_why(reader: Callable[[str], Move], text: str, why: str) -> None:
+    """With what to write instead."""
+    with pytest.raises(ValueError) as raised:  # noqa: PT011 - its text is below
+        reader(text)
+    assert str(raised.value) == why
+
+
+def test_what_a_release_serves_is_what_its_brokers_said() -> None:
+    """Except of telemetry, and of ApiVersions, which any version of is answered."""
+    apis = ReleaseApis(OF_4_2)
+    assert (apis.brokers, apis.step, apis.source) == ("Kafka 4.2", "move to 4.2", OF_4_2.captured_from)
+    assert [apis.served(key) for key in (FETCH, API_VERSIONS, TELEMETRY)] == [(4, 18), (0, 2**15), (0, 2**15)]
+    assert apis.served(999) is None
+    assert [apis.lacks(FETCH, version) for version in (3, 4, 18, 19)] == [True, False, False, True]
+    assert apis.lacks(999, 0)
+    assert [apis.concerns(key) for key in (FETCH, CONTROLLED_SHUTDOWN)] == [True, False]
+    assert [is_internal(key) for key in (83, 87, 88)] == [True, True, False]
+    assert not apis.among_nodes
+    assert [str(each) for each in (Served(3, 3), Served(3, 4))] == ["3", "3-4"]
+
+
+@pytest.mark.parametrize(
+    ("release", "api", "version", "dropped"),
+    [
+        ("4.2", FETCH, 3, "4.0"),
+        ("4.0", FETCH, 3, "4.0"),
+        ("3.9", FETCH, 3, None),
+        ("4.2", FETCH, 99, None),
+        ("4.2", FETCH, 18, None),
+    ],
+)
+def test_a_version_was_dropped_in_a_release(release: str, api: int, version: int, dropped: str | None) -> None:
+    """The first that does not serve it any more, up to the target."""
+    assert ReleaseApis(captured()[release]).dropped_in(api, version) == dropped
+
+
+def test_brokers_without_old_versions_serve_all_else() -> None:
+    """Also to one another."""
+    apis = WithoutOldVersions(FETCH, 12)
+    texts = ("a broker without Fetch below 12", "drop Fetch below 12", "as given")
+    assert (apis.brokers, apis.step, apis.source) == texts
+    assert [apis.served(key) for key in (FETCH, 2)] == [(12, 2**15), (0, 2**15)]
+    assert [apis.lacks(FETCH, version) for version in (11, 12)] == [True, False]
+    assert (apis.concerns(FETCH), apis.concerns(2), apis.among_nodes) == (True, False, True)
+    assert apis.describe(FETCH, (3, 4)) == "The client uses Fetch 3, 4."
+    assert apis.dropped_in(FETCH, 3) is None
