@@ -157,3 +157,37 @@ def test_the_versions_that_a_client_may_use_are_those_that_all_brokers_have() ->
     silent = view(serving(1, Fetch=(0, 5), Produce=(0, 9)), deaf(2))
     assert usable_versions(silent, client) == {"Fetch": None, "Produce": None}
     assert usable_versions(View(cluster_id="c"), client) == {"Fetch": None, "Produce": None}
+
+
+def test_a_deprecated_level_of_metadata_version_has_its_name() -> None:
+    """As a finalized one has."""
+    answer = replace(broker(metadata_version=21, x=3), finalized_min={"metadata.version": 7, "x": 2})
+    decision = evaluate(view(answer), Feature("metadata.version").serves(6))
+    assert [reason.text for reason in decision.reasons] == [
+        "levels below 7 (3.3-IV3) are deprecated: the finalized level is 21 (3.9-IV0) at epoch 10",
+        "broker 1 (b1:9092) says 21 (3.9-IV0) at epoch 10, with levels below 7 deprecated, without a supported range",
+    ]
+
+
+def test_a_broker_is_stale_only_where_it_says_something_else() -> None:
+    """One that lags behind, and has the same level, says what the others do; 0 is its lowest and its highest level."""
+    seen = view(broker(1, epoch=10, metadata_version=21), broker(2, epoch=9, metadata_version=21), broker(3, epoch=9))
+    decision = evaluate(seen, Feature("metadata.version") >= 21)
+    assert [reason.text for reason in decision.reasons[1:]] == [
+        "broker 1 (b1:9092) says 21 (3.9-IV0) at epoch 10, without a supported range",
+        "broker 2 (b2:9092) says 21 (3.9-IV0) at epoch 9, without a supported range",
+        "broker 3 (b3:9092) still says 0 (absent) at epoch 9, without a supported range",
+    ]
+    lowest = replace(broker(1, group_version=2), finalized_min={"group.version": 2})
+    behind = evaluate(view(lowest, broker(2, epoch=9, group_version=2)), GROUP).reasons[2].text
+    assert behind == "broker 2 (b2:9092) still says 2 at epoch 9, without a supported range"
+
+
+@pytest.mark.parametrize(("serves", "first"), [(False, ["0..0"]), (True, ["3..3", "0..0"])])
+def test_brokers_that_cannot_run_a_level_come_first(first: list[str], *, serves: bool) -> None:
+    """Those that run only lower ones, and for a level that must be served those that run only higher ones."""
+    ranges = {1: (1, 2), 2: (2, 2), 3: (3, 3), 4: (0, 0)}
+    brokers = [replace(broker(at), supported={"x": SupportedRange(*ends)}) for at, ends in ranges.items()]
+    wanted = Feature("x").serves(2) if serves else Feature("x") >= 2
+    found = [reason.text.rpartition(" ")[2] for reason in evaluate(view(*brokers), wanted).reasons[1:]]
+    assert found == [*first, *(each for each in ("1..2", "2..2", "3..3") if each not in first)]

@@ -10,7 +10,7 @@ import pytest
 from builders import broker, deaf, view
 
 import featuregate as fg
-from featuregate.errors import DiscoveryError, OlderAnswers, OtherCluster, RefreshTimedOut
+from featuregate.errors import DiscoveryError, OlderAnswers, OtherCluster, RefreshTimedOut, RelayError
 from featuregate.gating.durable_latches import LatchStart
 from featuregate.gating.events import Changed, Event, Polled
 from featuregate.gating.gates import Gate
@@ -19,8 +19,9 @@ from featuregate.gating.latches import LatchedGate, LatchKey, LatchState
 from featuregate.gating.store import Store
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
-from featuregate.sources.source import MergedView
+from featuregate.sources.source import BrokerAnswers, MergedView
 from featuregate.testing import StaticFeatures
+from featuregate.view.answers import BrokerAnswer
 
 MIDDLE = 0.5
 """A chance at which a delay has no jitter."""
@@ -80,6 +81,49 @@ async def test_a_poll_tells_what_it_found_and_how_long_it_took() -> None:
     assert await polling.poller.poll() == 60
     assert polling.events[-1] == Polled(cluster_id="c", epoch=10, seconds=2.0, answered=1, known=2)
     assert polling.poller.view_and_age() == (NEW, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "delay"),
+    [
+        ({}, 60.0),
+        ({"stale_after": 30.0}, 15.0),
+        ({"moved_at": 99.0}, 6.0),
+        ({"last_error": RelayError("http://relay", "busy", 40.0)}, 60.0),
+    ],
+)
+async def test_the_next_poll_is_due_by_what_polls_have_shown(changed: dict[str, Any], delay: float) -> None:
+    """Sooner before the view is stale, and while something moves. An error of an earlier poll does not matter."""
+    polling = Polling(Asked(lambda: MergedView(view(broker()))))
+    for name, value in changed.items():
+        setattr(polling.state, name, value)
+    assert await polling.poller.poll() == delay
+
+
+async def test_brokers_that_differ_are_polled_more_often() -> None:
+    """It looks like a roll."""
+    polling = Polling(Asked(lambda: MergedView(view(broker(1, txn=3), broker(2, txn=4)))))
+    assert await polling.poller.poll() == 6
+
+
+def answers(*found: BrokerAnswer, registered: bool = False) -> BrokerAnswers:
+    return BrokerAnswers("c", 1, "cluster", registered, "broker", found, 5.0)
+
+
+def test_answers_are_merged_with_what_was_known() -> None:
+    """The levels of before stay where no answer is newer, and brokers that are not listed any more stay for a time."""
+    polling = Polling()
+    polling.poller.apply(answers(broker(1, group_version=1), broker(2, epoch=9)))
+    late = polling.poller.apply(answers(broker(1, epoch=9)))
+    assert (late.epoch, late.level("group.version"), late.seen_at) == (10, 1, 5.0)
+    assert [each.node_id for each in late.missing] == [2]
+    assert polling.state.unlisted_since("c") == {2: 100.0}
+    polling.now = 108.0
+    assert "8 s" in str(polling.poller.apply(answers(broker(1))).missing[0].failure)
+    polling.now = 109.0
+    assert polling.poller.apply(answers(broker(1))).missing == ()
+    polling.poller.apply(answers(broker(1), broker(3)))
+    assert polling.poller.apply(answers(broker(1), registered=True)).missing == ()
 
 
 def test_a_view_that_falls_behind_keeps_the_newest_levels() -> None:
