@@ -14,6 +14,7 @@ import pytest
 from builders import broker, deaf, view
 
 from featuregate.errors import GateClosed, NotPicklable
+from featuregate.gating.decisions import Decision
 from featuregate.gating.gates import Gate
 from featuregate.gating.latches import Policy
 from featuregate.gating.store import Store
@@ -62,6 +63,8 @@ def test_a_new_gate_is_closed_and_says_that_nothing_is_known(gate: Gate) -> None
     assert not gate
     assert gate.decision.verdict == "unknown"
     assert gate.decision.policy == "sticky"
+    alone = Gate("alone", TXN, policy="live", owner=Owner())
+    assert (alone.open, alone.open_after, alone.decision) == (False, 0.0, Decision.unseen(TXN, policy="live"))
 
 
 def test_a_gate_is_as_true_as_it_is_open(gate: Gate, store: Store) -> None:
@@ -171,7 +174,7 @@ def test_a_guard_runs_the_function_only_while_open(gate: Gate, store: Store) -> 
     def new(number: int, *, word: str) -> str:
         return f"new {number} {word}"
 
-    assert new(1, word="a") == "old 1 a"
+    assert new(1, word="a") == gate.guard(new, fallback=old)(1, word="a") == "old 1 a"
     store.update(view(broker()))
     assert new(2, word="b") == "new 2 b"
 
@@ -260,9 +263,12 @@ def test_a_guard_does_not_mix_kinds(gate: Gate) -> None:
     def plain() -> str:
         return ""
 
-    with pytest.raises(TypeError, match=r"plain is a plain function .*coroutine a coroutine function"):
+    with pytest.raises(TypeError, match=r"plain is a plain function .*coroutine a coroutine function: "):
         gate.guard(fallback=coroutine)(plain)  # type: ignore[arg-type]  # the mistake is the test
-    with pytest.raises(TypeError, match=r"coroutine is a coroutine function .*plain a plain function"):
+    with pytest.raises(
+        TypeError,
+        match=r"coroutine is a coroutine function .*plain a plain function: callers could not tell whether to await$",
+    ):
         gate.guard(fallback=plain)(coroutine)  # type: ignore[arg-type]  # the mistake is the test
 
 

@@ -7,7 +7,8 @@ import pytest
 
 import featuregate as fg
 from featuregate.errors import ClosedError, ConfigError
-from featuregate.testing import StaticFeatures
+from featuregate.gating.events import Changed
+from featuregate.testing import StaticFeatures, release_view
 
 TXN = "TxnOffsetCommit>=3"
 DAY = timedelta(days=1)
@@ -78,3 +79,31 @@ def test_a_discoverer_that_can_start_no_thread_raises_nothing_where_gates_are_ch
     features._life.start = refused  # type: ignore[method-assign]
     features.ensure_polling()
     assert not features.health()["polling"]
+
+
+def test_an_app_waits_for_the_first_view_and_hears_of_what_follows() -> None:
+    """Each callback by itself, until it is taken off; a question needs no gate."""
+    features = StaticFeatures()
+    changes, events = list[object](), list[object]()
+    off = [features.on_change(changes.append), features.on_event(events.append)]
+    assert not features.wait(0)
+    assert features.evaluate(TXN).verdict == "unknown"
+    features.show(release_view("4.2"))
+    assert features.wait(0)
+    assert features.evaluate(TXN).open
+    assert changes == [event for event in events if isinstance(event, Changed)] != []
+    for each in off:
+        each()
+    before = len(events)
+    features.show(release_view("3.9"))
+    assert (len(changes), len(events)) == (1, before)
+
+
+def test_a_gate_has_what_the_app_said_of_it() -> None:
+    """And waits by its discoverer."""
+    features = StaticFeatures()
+    gate = features.gate("late", TXN, open_after=DAY)
+    assert (gate.name, str(gate.requirement), gate.policy, gate.open_after) == ("late", TXN, "sticky", 86_400)
+    assert not gate.wait(0)
+    assert features.latched == {}
+    assert features.pin() == {"late": gate.pin()}
