@@ -38,7 +38,17 @@ NOTICED: Final = ("killed", "timeout")
 """A test that runs without end has noticed the change as well."""
 NO_MUTANT: Final = "of.no.module__mutmut_0"
 NOT_TRIED: Final = "not checked"
-COPIED: Final = ("featuregate", "tests", "scripts", "docs", "examples", "pyproject.toml", "README.md", "SECURITY.md")
+COPIED: Final = (
+    "featuregate",
+    "tests",
+    "scripts",
+    "docs",
+    "examples",
+    "benchmarks",
+    "pyproject.toml",
+    "README.md",
+    "SECURITY.md",
+)
 
 
 class Room(NamedTuple):
