@@ -7,7 +7,7 @@ from functools import reduce
 from operator import and_, attrgetter
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from featuregate_fleet.evidence.columns import ALL
@@ -25,6 +25,9 @@ WHO: Final = (
     "api_key", "version", "text_log",
 )  # fmt: skip
 """The columns by which usage differs for verdicts."""
+_FEW: Final = {"outcome": ("'completed'", "'refused'"), "forwarded": ("false", "true"), "text_log": ("false", "true")}
+"""Columns of ``api_usage`` with two values, in SQL, or null."""
+_STRINGS_AND_NUMBERS: Final = tuple(sorted(set(WHO) - _FEW.keys()))
 _OF_NODES: Final = ("listener", "principal", "client_id", "software_name", "api_key")
 """The columns by which requests of nodes differ from those of clients."""
 _HOUR: Final = timedelta(hours=1)
@@ -47,13 +50,29 @@ def usage_by_time(tables: Tables, logged: LoggedRequests) -> DataFrame:
         first = max(min(hours), max(hours) - _DAYS * _DAY)
         step = _HOUR if max(hours) - first <= _DAYS_IN_HOURS * _DAY else _DAY
     micros = step // timedelta(microseconds=1)
-    since = (first - EPOCH) // step * micros
+    since = (first - EPOCH) // step
     # Whole numbers: to cut a time to its day, by the rules of time zones, takes as long as to add a row up.
-    begins = f.expr(f"unix_micros(hour) div {micros} * {micros}")
-    timed = rows.withColumn("at", f.when(begins >= since, begins))
-    return timed.groupBy(*WHO, "at").agg(
+    number = f.expr(f"cast(unix_micros(hour) div {micros} as int)")
+    timed = rows.withColumns({"few": f.expr(_packed()), "at": f.when(number >= since, number)})
+    added = timed.groupBy("few", "at", *_STRINGS_AND_NUMBERS).agg(
         f.sum("count").alias("count"), f.min("first_seen").alias("first_seen"), f.max("last_seen").alias("last_seen")
     )
+    return added.withColumns(_unpacked() | {"at": f.col("at").cast("long") * micros}).drop("few")
+
+
+def _packed() -> str:
+    """Return the columns of few values as one number: a key of many columns is copied and hashed for each row."""
+    return " + ".join(
+        f"case {name} when {one} then {3**place} when {other} then {2 * 3**place} else 0 end"
+        for place, (name, (one, other)) in enumerate(_FEW.items())
+    )
+
+
+def _unpacked() -> dict[str, Column]:
+    return {
+        name: f.expr(f"case few div {3**place} % 3 when 1 then {one} when 2 then {other} end")
+        for place, (name, (one, other)) in enumerate(_FEW.items())
+    }
 
 
 def usage_over_time(by_time: DataFrame, nodes: Collection[Usage] = ()) -> tuple[UsageAt, ...]:

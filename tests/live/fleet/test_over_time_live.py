@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -57,6 +59,11 @@ def test_what_changes_is_read_and_what_stays_is_left_out(tmp_path: Path) -> None
         for number in range(60)
         for broker in ("1", "2")
     ]
+    kinds = list(product(("completed", "refused"), (None, False, True), (False, True)))
+    of_kinds = [
+        used(TEN, 16, "kgo", "app", outcome=outcome, forwarded=forwarded, text_log=text_log)
+        for outcome, forwarded, text_log in kinds
+    ]
     with local_session() as spark:
         tables = Tables(spark, tmp_path, "orders")
 
@@ -77,6 +84,11 @@ def test_what_changes_is_read_and_what_stays_is_left_out(tmp_path: Path) -> None
         rows = [{name: row.get(name) for name in API_USAGE.names} for row in of_hours]
         short.append("api_usage", spark.createDataFrame(rows, from_arrow_schema(API_USAGE)), BatchId("short", 0))
         by_hour = usage_over_time(usage_by_time(short, logged_requests(short)))
+        mixed = Tables(spark, tmp_path, "mixed")
+        rows = [{name: row.get(name) for name in API_USAGE.names} for row in of_kinds]
+        mixed.append("api_usage", spark.createDataFrame(rows, from_arrow_schema(API_USAGE)), BatchId("mixed", 0))
+        found = usage_by_time(mixed, logged_requests(mixed)).select("outcome", "forwarded", "text_log", "count")
+        assert Counter(found.collect()) == Counter((*kind, 5) for kind in kinds), "each kind is counted apart"
         over_time, levels, answers = over_time_of_now(), levels_over_time(tables), log_levels(tables)
         logged = logged_requests(tables)
     assert sorted(one.at for one in by_hour) == [TEN, TEN + HOUR], "few days are counted by the hour"
