@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.budgets import MOST_NODES
 from featuregate.errors import ConfigError
-from featuregate.gating.decisions import FRESH, Staleness
+from featuregate.gating.decisions import Staleness
 from featuregate.polling.schedule import MOVING_INTERVALS, ROLL_INTERVALS
 from featuregate.printable import some
 from featuregate.view.answers import BrokerAnswer, unlisted
@@ -176,7 +176,7 @@ class PollState:
         age = self.age(now)
         if age is not None and age > self.stale_after:
             return Staleness(view=f"no broker has answered for {age:.0f} s", levels=self._old_levels())
-        return Staleness(levels=old) if (old := self._old_levels()) else FRESH
+        return Staleness(levels=self._old_levels())
 
     def _old_levels(self) -> str | None:
         """Say why the finalized levels of the view are old, though brokers answer: none reports them any more.
