@@ -150,9 +150,9 @@ def test_what_was_not_seen_is_noted() -> None:
 def test_levels_that_are_deprecated_are_noted(side: str) -> None:
     """No update brings them back, whoever reports them."""
     views = {"brokers": VIEW, "controllers": replace(VIEW, role="controller")}
-    views[side] = replace(views[side], finalized_min={"metadata.version": 5, "transaction.version": 2})
+    views[side] = replace(views[side], finalized_min={"metadata.version": 2, "transaction.version": 2})
     made = plan(views["brokers"], upgrade({"metadata.version": 30}), controllers=views["controllers"])
-    text = "levels of metadata.version below 5 are deprecated: no update brings them back (KIP-584)"
+    text = "levels of metadata.version below 2 are deprecated: no update brings them back (KIP-584)"
     assert [note for note in made.notes if "deprecated" in note] == [text]
 
 

@@ -243,7 +243,9 @@ def test_a_level_that_the_table_does_not_know_is_unknown() -> None:
 )
 def test_the_version_of_the_quorum_never_goes_down(now: int, update: tuple[Update, ...], judgement: str) -> None:
     """Only the leader of the quorum knows whether the version can go up."""
-    assert one(*update, cluster_state(finalized={**FINALIZED, "kraft.version": now})).judgement == judgement
+    found = one(*update, cluster_state(finalized={**FINALIZED, "kraft.version": now}))
+    assert found.judgement == judgement
+    assert found.text.endswith("Can't downgrade the version of this feature.") is (judgement == "refused")
 
 
 @pytest.mark.parametrize(("newest", "whole"), [(2, True), (1, False)])

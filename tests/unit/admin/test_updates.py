@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from featuregate.admin.metadata_log import stays_in_log
 from featuregate.admin.updates import (
     LeftOut,
     Update,
@@ -186,3 +187,8 @@ def test_a_quorum_knows_of_kraft_version_from_4_1_on(
     """Older controllers refuse the metadata.version of 4.1, and from 4.0 on the whole request with it."""
     view = release_view(release, finalized={"metadata.version": level}, epoch=50)
     assert kraft_version_is_only_recorded((*upgrade({"kraft.version": 1}), *updates), view) is recorded
+
+
+def test_only_a_lowered_level_stays_in_the_log() -> None:
+    """One that was not finalized before cannot be lowered."""
+    assert stays_in_log({"a": 2, "b": 1, "c": 1}, {"a": 1, "b": 1, "c": 2, "d": 1, "e": 0}) == {"a": 2}

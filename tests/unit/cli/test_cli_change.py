@@ -20,8 +20,10 @@ DEPRECATION = " `metadata` flag is deprecated and may be removed in a future rel
 
 
 def by_words(value: object) -> str | None:
-    """Name a parameter that is an argument list."""
-    return " ".join(value) if isinstance(value, list) else None
+    """Name an argument list by its words, and lines by the first of them: mutmut finds no test by a line break."""
+    if isinstance(value, list):
+        return " ".join(value)
+    return value.splitlines()[0] if isinstance(value, str) and value else None
 
 
 # ------------------------------------------------------------------ output
