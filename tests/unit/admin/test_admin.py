@@ -257,7 +257,7 @@ def test_a_lost_answer_is_read_back(cluster: ScriptedCluster, *, applied: bool) 
         assert (outcome.done, outcome.read_back) == (True, True)
     else:
         with pytest.raises(UpdateUncertain, match="may or may not have been applied") as caught:
-            Admin(cluster.bootstrap, read_back=0.2).update(updates)
+            Admin(cluster.bootstrap, read_back=2.0).update(updates)
         assert caught.value.seen == {"share.version": cluster.nodes[1].finalized["share.version"]}
         assert isinstance(caught.value.__cause__.cause, ConnectionLost)
     assert len(cluster.received) == 1
