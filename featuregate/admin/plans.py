@@ -17,7 +17,7 @@ from featuregate.admin.updates import LeftOut, Update, checked, kraft_version_is
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, close_to, features, level_name
 from featuregate.errors import RequirementError
 from featuregate.gating.decisions import evaluate
-from featuregate.requirements import ConfigHas, Requirement, conditions_in, parse, presets
+from featuregate.requirements import ConfigHas, Requirement, conditions_in, features_in, parse, presets
 
 if TYPE_CHECKING:
     from featuregate.admin.registrations import Quorum
@@ -126,7 +126,7 @@ def plan(
     predictions = predict(wanted, cluster_state)
     done = tuple(_carried_out(predictions, all_or_nothing=cluster_state.all_or_nothing))
     after = _after(seen, done)
-    before_open, after_open = _open_presets(seen), _open_presets(after)
+    before_open, after_open = _open_presets(seen, wanted), _open_presets(after, wanted)
     return Plan(
         cluster_id=seen.cluster_id,
         epoch=seen.epoch,
@@ -176,8 +176,9 @@ def _after(view: View, updates: Iterable[Update]) -> View:
     return replace(view, finalized=finalized, epoch=max(view.epoch, 0))
 
 
-def _open_presets(view: View) -> set[str]:
-    return {preset.name for preset in presets.all() if _holds(view, preset)}
+def _open_presets(view: View, updates: tuple[Update, ...]) -> set[str]:
+    touched = {update.feature for update in updates}
+    return {preset.name for preset in presets.all() if touched & set(features_in(preset)) and _holds(view, preset)}
 
 
 def _holds(view: View, requirement: Requirement) -> bool:

@@ -54,7 +54,7 @@ class FrozenMap(Mapping[K, V]):
     def __eq__(self, other: object) -> bool:
         if isinstance(other, FrozenMap):
             return self is other or self._content == other._content
-        return self._content == other
+        return self._content == other if isinstance(other, Mapping) else NotImplemented
 
     def __hash__(self) -> int:
         if self._hash is None:

@@ -68,6 +68,12 @@ def test_a_preset_opens_where_levels_were_unknown(*, configs: bool) -> None:
     assert (made.opens, made.closes) == (("kip848",), ())
 
 
+def test_an_update_opens_no_preset_of_other_features() -> None:
+    """Levels without an epoch are no levels, and stay so for the features that are not updated."""
+    made = plan(replace(VIEW, epoch=-1), upgrade({"metadata.version": 30}))
+    assert (made.opens, made.closes) == ((), ())
+
+
 def test_an_affected_gate_is_named() -> None:
     """The latched gate stays open, while the brokers no longer have the level that it requires."""
     latched = {"next": presets.kip848, "eos": presets.kip447, "tv": Feature("transaction.version") >= 1}

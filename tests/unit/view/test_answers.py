@@ -218,6 +218,22 @@ def test_frozen_maps_equal_by_content() -> None:
     assert hash(one) != hash(FrozenMap({"a": 1}))
 
 
+class LikeFrozenMaps:
+    """Says itself what it equals."""
+
+    __hash__ = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FrozenMap)
+
+
+def test_what_is_no_mapping_says_itself_whether_it_equals_a_frozen_map() -> None:
+    """From either side."""
+    one = FrozenMap({"a": 1})
+    assert one == LikeFrozenMaps()
+    assert LikeFrozenMaps() == one
+
+
 def test_frozen_maps_read_like_dicts() -> None:
     """Length, order, membership and text are those of what was frozen."""
     one = FrozenMap({"b": 2, "a": 1})
