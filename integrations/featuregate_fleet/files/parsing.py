@@ -5,25 +5,28 @@ A collector may hand in counts of requests in place of lines, which are made and
 
 from __future__ import annotations
 
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
 
 from featuregate_fleet.evidence.aggregates import BEGINNING, as_text, from_text
 from featuregate_fleet.evidence.batches import FileText, parse_file, parse_files
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
-from featuregate_fleet.evidence.paths import LogFile, LogTimes
+from featuregate_fleet.evidence.paths import LogFile, LogTimes, log_file
 from featuregate_fleet.evidence.reasons import UNKNOWN_BROKER, UNREADABLE
 from featuregate_fleet.evidence.sums import add_up
 from featuregate_fleet.evidence.text import Unreadable
-from featuregate_fleet.files.opening import written_at
-from featuregate_fleet.files.pieces import Piece, begins_with, lines_of, read_piece
+from featuregate_fleet.files.opening import look_at_each, path_of, written_at
+from featuregate_fleet.files.pieces import Piece, begins_with, content_of, lines_of, read_piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
-    import pyarrow as pa
-
+FILES: Final = pa.schema([("uri", pa.string()), ("size", pa.int64()), ("content", pa.string())])
+"""Files that Spark has listed, with their contents, as `featuregate_fleet.files.pieces.content_of` returns them."""
 _BEGINNING: Final = BEGINNING.encode()
 _ANY_BROKER: Final = "0"
 """The reader of the counts knows it."""
@@ -37,29 +40,41 @@ def parse_pieces(
     return add_up(_parse(chosen, kept))
 
 
+def look_at_files(files: Iterable[pa.RecordBatch], *, root: str) -> Iterator[pa.RecordBatch]:
+    """Take batches of URIs and sizes of files below a folder, and yield them as `FILES`."""
+    for batch in files:
+        found = [log_file(root, *row.values()) for row in batch.to_pylist()]
+        contents = list(look_at_each(content_of, found, path_of(found[0]))) if found else []
+        yield pa.RecordBatch.from_arrays([*batch.columns, pa.array(contents, pa.string())], schema=FILES)
+
+
 def _parse(pieces: Iterable[Piece], kept: KeptLines) -> Iterator[pa.RecordBatch]:
-    for are_counts, some in groupby(pieces, lambda piece: is_aggregate(piece.file)):
+    for are_counts, some in groupby(map(_opened, pieces), itemgetter(0)):
+        texts = (text for _, text in some)
         if are_counts:  # they are read as a whole
-            yield from chain.from_iterable(read_aggregate(piece.file) for piece in some if piece.start == 0)
+            yield from chain.from_iterable(read_aggregate(text.file) for text in texts if text.start == 0)
         else:
-            yield from parse_files(map(_text_of, some), kept)
+            yield from parse_files(texts, kept)
 
 
-def _text_of(piece: Piece) -> FileText:
-    goes_on = piece.end is not None and (piece.end < piece.file.size or piece.start == piece.end)
+def _opened(piece: Piece) -> tuple[bool, FileText]:
+    """Return the lines of a piece, and whether they are counts, which the first line of the file says."""
     file = piece.file._replace(not_after=written_at(piece.file))
-    return FileText(file, read_piece(piece), piece.start, goes_on)
+    parts = read_piece(piece)
+    first = list(islice(parts, 1))
+    are_counts = begins_with(file, _BEGINNING) if piece.start else any(map(_begins_counts, first))
+    goes_on = piece.end is not None and (piece.end < piece.file.size or piece.start == piece.end)
+    return are_counts, FileText(file, chain(first, parts), piece.start, goes_on)
+
+
+def _begins_counts(part: pa.RecordBatch | Unreadable) -> bool:
+    return not isinstance(part, Unreadable) and str(part["value"][0]).startswith(BEGINNING)
 
 
 def aggregate(text: bytes, times: LogTimes = LogTimes(), not_after: datetime | None = None) -> bytes:  # noqa: B008 - a value
     """Return the counts of whole lines of a log that was last written at a time."""
     file = LogFile("", "", _ANY_BROKER, 0, times, not_after=not_after)
     return as_text(parse_file(file, lines_of(text))).encode()
-
-
-def is_aggregate(file: LogFile) -> bool:
-    """Return whether a file holds counts, by its first bytes."""
-    return begins_with(file, _BEGINNING)
 
 
 def read_aggregate(file: LogFile) -> Iterator[pa.RecordBatch]:

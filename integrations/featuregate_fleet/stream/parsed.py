@@ -33,10 +33,14 @@ _HEAD: Final = 160
 """Characters of a line that a message shows: its layout, and not yet who sent the request."""
 
 
+def tasks_for(spark: SparkSession) -> int:
+    """Return among how many tasks files are divided."""
+    return _TASKS_A_CORE * spark.sparkContext.defaultParallelism
+
+
 def parse_files(spark: SparkSession, pieces: Sequence[Piece], kept: KeptLines = KeptLines.NONE) -> DataFrame:
     """Return the rows of `featuregate_fleet.evidence.columns.PARSED` of some pieces of files."""
-    tasks = max(1, min(len(pieces), _TASKS_A_CORE * spark.sparkContext.defaultParallelism))
-    numbers = spark.range(0, len(pieces), 1, tasks)
+    numbers = spark.range(0, len(pieces), 1, max(1, min(len(pieces), tasks_for(spark))))
     parse = ReusedWorkerTask(partial(parse_pieces, pieces=pieces, kept=kept))
     return numbers.mapInArrow(parse, from_arrow_schema(PARSED))
 

@@ -88,7 +88,7 @@ class ReadFiles:
     def __init__(self, read: Iterable[tuple[Any, ...]] = ()) -> None:
         """Begin with query id, batch id, URI, path, size, and content and time where they are known, as they were read.
 
-        ``time`` is when the row was written, in microseconds since 1970.
+        ``time`` is when the row was written, or soon before the content was looked at, in microseconds since 1970.
         """
         self._files = connect("", check_same_thread=False, isolation_level=None)  # SQLite deletes it at its end
         finalize(self, self._files.close)  # Python 3.13 warns of a connection that is left open
@@ -142,10 +142,10 @@ class ReadFiles:
             up_to = _WHOLE if compressed else size
             self._files.execute(_ADD_TEXT, (text, broker_of(path) or "", path, up_to))
 
-    def add_all(self, batch: BatchId, files: Iterable[LogFile]) -> None:
-        """Add the files that a micro-batch has read."""
+    def add_all(self, batch: BatchId, files: Iterable[LogFile], looked_at: int) -> None:
+        """Add the files that a micro-batch has read, whose contents were looked at after this time."""
         for file in files:
-            self.add(batch, file.uri, file.path, file.size, file.content)
+            self.add(batch, file.uri, file.path, file.size, file.content, looked_at)
 
     @property
     def number(self) -> int:
@@ -169,7 +169,7 @@ class ReadFiles:
         Also those with the name of one that was forgotten: Spark takes them for the files that it has listed before.
         """
         stamps = stamps_below(logs)
-        found = look_at_each(lambda one: _another(logs, one, stamps, times), self._to_look_at(logs, stamps))
+        found = look_at_each(lambda one: _another(logs, one, stamps, times), self._to_look_at(logs, stamps), logs)
         return sorted(file for file in found if file is not None)
 
     def _to_look_at(self, logs: Path, stamps: Callable[[str], tuple[int, object] | None]) -> Iterator[_Known]:

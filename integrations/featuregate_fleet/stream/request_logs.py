@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
+from functools import partial
 from hashlib import sha256
 from itertools import islice
 from time import time_ns
@@ -15,18 +16,21 @@ from typing import TYPE_CHECKING, Final
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, LogFile, LogTimes, log_file
-from featuregate_fleet.files.opening import is_behind_link, look_at_each
-from featuregate_fleet.files.pieces import Piece, as_it_is, content_of, pieces_behind
+from featuregate_fleet.files.opening import is_behind_link
+from featuregate_fleet.files.parsing import FILES, look_at_files
+from featuregate_fleet.files.pieces import Piece, as_it_is, pieces_behind
 from featuregate_fleet.files.storage import path_in_uri, sizes_below, spark_path
 from featuregate_fleet.stream.checkpoints import write_batches
-from featuregate_fleet.stream.parsed import parse_files, write_parsed
+from featuregate_fleet.stream.parsed import parse_files, tasks_for, write_parsed
 from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.tables.failures import cause_of
 from featuregate_fleet.tables.folder import BatchId, Tables
+from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,9 +38,9 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.evidence.unread import MissingRequests
 
-_FILES_IN_A_BATCH: Final = (256, 2560)
+_FILES_IN_A_BATCH: Final = (256, 10_000)
 """At least and at most: a micro-batch costs three seconds of processor time in addition to its lines."""
-_BYTES_IN_A_BATCH: Final = 2**28
+_BYTES_IN_A_BATCH: Final = 2**31
 """Of small files, of which a micro-batch has more: a run that is to stop ends its micro-batch first."""
 _SAMPLE: Final = 1000
 """Files whose sizes say whether files are small."""
@@ -77,9 +81,9 @@ def drain(
 
     stopped = threading.Event()
 
-    def parse(found: Sequence[LogFile], pieces: Sequence[Piece], batch: BatchId) -> None:
+    def parse(found: Sequence[LogFile], pieces: Sequence[Piece], batch: BatchId, looked_at: int) -> None:
         nothing_read = write_parsed(parse_files(spark, pieces, kept), tables, batch, kept)
-        read.add_all(batch, found)
+        read.add_all(batch, found, looked_at)
         for one in nothing_read:
             report(one)
 
@@ -89,27 +93,34 @@ def drain(
             raise InterruptedError  # the only way to end a query before the next micro-batch; it runs in the next run
         if read.has_batch(batch):
             return  # it runs again because its commit was lost, and its files may be gone by now
-        listed = [log_file(root, row.uri, row["size"], times) for row in rows.collect()]
-        new = _new_files(listed, logs, read, batch)
-        parse(new, _unread(new, read, logs), batch)
+        looked_at = _now()
+        new = _new_files(_listed(rows, root, times), logs, read, batch)
+        parse(new, _unread(new, read, logs), batch, looked_at)
 
     try:
         read = ReadFiles.of(tables) if files is None else files
         sizes = [size for _, size in islice(sizes_below(logs), _SAMPLE)]
         write_batches(_files(spark, spark_path(logs), files_in_a_batch(sizes)), checkpoint, write)
         missed = read.missed(checkpoint)
-        if gone := _gone_files(missed, logs, times):
-            parse(gone, [Piece(file) for file in gone], _batch_of("missed", missed, read))  # one of them may be back
+        looked_at = _now()
+        if gone := _gone_files(missed, logs, times):  # one of them may be back
+            parse(gone, [Piece(file) for file in gone], _batch_of("missed", missed, read), looked_at)
         read.account_for(checkpoint, sorted(set(missed) - {file.uri for file in gone}))
-        looked_at = time_ns() // 1000
+        looked_at = _now()
         for file in read.replaced(logs, times):
             at = read.read_up_to(file, logs)
-            parse([file], pieces_behind(file, at), _batch_of("replaced", [file.path, str(file.content), str(at)], read))
+            batch = _batch_of("replaced", [file.path, str(file.content), str(at)], read)
+            parse([file], pieces_behind(file, at), batch, looked_at)
         read.have_looked(checkpoint, looked_at)
     except PySparkException as error:
         if stopped.is_set():
             return
         raise TablesBroken(f"the stream over {logs} failed: {cause_of(error)}") from error
+
+
+def _now() -> int:
+    """Return the time in microseconds since 1970."""
+    return time_ns() // 1000
 
 
 def files_in_a_batch(sizes: Sequence[int]) -> int:
@@ -119,15 +130,20 @@ def files_in_a_batch(sizes: Sequence[int]) -> int:
     return round(min(max(least, _BYTES_IN_A_BATCH / mean), most))
 
 
+def _listed(rows: DataFrame, root: str, times: Mapping[str, LogTimes]) -> list[LogFile]:
+    """Return the files of a micro-batch with their contents, at which executors look."""
+    look = ReusedWorkerTask(partial(look_at_files, root=root))
+    found = rows.coalesce(tasks_for(rows.sparkSession)).mapInArrow(look, from_arrow_schema(FILES)).collect()
+    return [log_file(root, row.uri, row["size"], times)._replace(content=row.content) for row in found]
+
+
 def _new_files(listed: Sequence[LogFile], logs: Path, read: ReadFiles, batch: BatchId) -> list[LogFile]:
-    """Return the files that no other query has read, with their contents. The run names those behind links.
+    """Return the files that no other query has read. The run names those behind links.
 
     The rows of other queries do not change any more: a micro-batch that runs again leaves out the same files.
     """
     others = [file for file in sorted(listed) if not read.has_of_others(file.uri, batch.query_id)]
-    new = [file for file in others if not is_behind_link(logs, file.path)]
-    contents = look_at_each(content_of, new)
-    return [file._replace(content=content) for file, content in zip(new, contents, strict=True)]
+    return [file for file in others if not is_behind_link(logs, file.path)]
 
 
 def _gone_files(uris: Sequence[str], logs: Path, times: Mapping[str, LogTimes]) -> list[LogFile]:

@@ -23,7 +23,7 @@ def test_a_checksum_goes_with_its_file(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("sizes", "files"),
-    [([], 2560), ([0], 2560), ([6_000] * 9, 2560), ([2**20] * 2, 256), ([2**17], 2048), ([2**34, 1], 256)],
+    [([], 10_000), ([0], 10_000), ([6_000] * 9, 10_000), ([2**23] * 2, 256), ([2**20], 2048), ([2**34, 1], 256)],
 )
 def test_a_micro_batch_has_more_files_where_they_are_small(sizes: list[int], files: int) -> None:
     """A run that is told to stop ends behind its micro-batch, so the bytes of one are bounded."""

@@ -17,8 +17,11 @@ from fleet_lines import document, line_of  # noqa: E402 - after the check for th
 from featuregate_fleet.evidence.lines.log_lines import KeptLines  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, log_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.sums import summed  # noqa: E402 - likewise
-from featuregate_fleet.files.parsing import aggregate, parse_pieces  # noqa: E402 - likewise
-from featuregate_fleet.files.pieces import Piece  # noqa: E402 - likewise
+from featuregate_fleet.files import parsing  # noqa: E402 - likewise
+from featuregate_fleet.files import pieces as module  # noqa: E402 - likewise
+from featuregate_fleet.files.opening import open_log  # noqa: E402 - likewise
+from featuregate_fleet.files.parsing import aggregate, look_at_files, parse_pieces  # noqa: E402 - likewise
+from featuregate_fleet.files.pieces import Piece, content_of  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,3 +124,29 @@ def test_small_files_of_a_broker_are_sent_on_together(tmp_path: Path):
     pieces = [Made("1", [GOOD, TEXT, "garbage"], b"\n", "plain", 0).write(tmp_path, number) for number in range(100)]
     numbers = [pa.RecordBatch.from_pydict({"number": range(len(pieces))})]
     assert len(list(parse_pieces(numbers, pieces=pieces))) == 3
+
+
+def test_a_file_is_opened_once_to_be_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """On a storage each time is a request. Whether it has counts, its first line says."""
+    made = [Made("1", lines, b"\n", kind, 0) for lines in ([GOOD], []) for kind in ("plain", "gzip")]
+    pieces = [file.write(tmp_path, number) for number, file in enumerate(made)]
+    opened: list[str] = []
+    monkeypatch.setattr(module, "open_log", lambda file: opened.append(file.path) or open_log(file))
+    list(parse_pieces([pa.RecordBatch.from_pydict({"number": range(len(pieces))})], pieces=pieces))
+    assert opened == [piece.file.path for piece in pieces]
+
+
+@given(st.lists(FILES, max_size=8))
+def test_a_look_at_files_adds_their_contents(tmp_path_factory: pytest.TempPathFactory, made: list[Made]):
+    """By these a file is known after a rotation. One that vanished, or is behind a link, has none."""
+    logs = tmp_path_factory.mktemp("logs")
+    files = [file.write(logs, number).file for number, file in enumerate(made)]
+    (logs / "link").symlink_to(__file__)
+    files += [log_file(str(logs), (logs / name).as_uri(), 1) for name in ("link", "gone")]
+    listed = pa.RecordBatch.from_pydict({"uri": [file.uri for file in files], "size": [file.size for file in files]})
+    looked_at = list(look_at_files([listed, listed.slice(0, 0)], root=str(logs)))
+    assert [batch.schema for batch in looked_at] == [parsing.FILES, parsing.FILES]
+    found, none = (batch.to_pylist() for batch in looked_at)
+    assert found == [{"uri": file.uri, "size": file.size, "content": content_of(file)} for file in files]
+    assert [row["content"] for row in found[-2:]] == [None, None]
+    assert none == []

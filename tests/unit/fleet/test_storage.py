@@ -20,7 +20,7 @@ from featuregate_fleet.commands.options.fleet_file import clusters_of
 from featuregate_fleet.errors import StorageFailed, TablesBusy
 from featuregate_fleet.evidence.paths import log_file
 from featuregate_fleet.files import storage
-from featuregate_fleet.files.opening import is_behind_link, open_log
+from featuregate_fleet.files.opening import is_behind_link, look_at_each, open_log
 from featuregate_fleet.files.pieces import content_of, pieces_of, read_piece
 from featuregate_fleet.files.storage import is_below, path_at, path_in_uri, reached, spark_path, storage_path, uri_of
 from featuregate_fleet.tables import locks
@@ -178,6 +178,13 @@ def test_each_look_opens_a_file_of_a_storage_once(lake: Path, monkeypatch: pytes
     (lines,) = read_piece(piece)
     assert lines["value"].to_pylist() == ["line"]
     assert times == [2]  # for its content and for its lines
+
+
+def test_a_storage_is_asked_for_several_files_at_once(lake: Path, tmp_path: Path) -> None:
+    """It answers after some tens of milliseconds each; on a disk threads take longer than the looks."""
+    together = threading.Barrier(8, timeout=60)
+    assert len(set(look_at_each(lambda _: (together.wait(), threading.get_ident())[1], range(8), lake))) == 8
+    assert set(look_at_each(lambda _: threading.get_ident(), range(8), tmp_path)) == {threading.get_ident()}
 
 
 def test_the_time_of_a_file_is_a_number_where_a_new_name_changes_it(lake: Path) -> None:

@@ -104,7 +104,7 @@ def check_layout(text: str) -> None:
 
 def reads_as_kafka(layout: Layout | None) -> bool:
     """Return whether a time as Kafka's own configuration writes it means the same with this layout as without."""
-    return time_in(_KAFKAS, layout) == last_time(_KAFKAS)
+    return layout is None or time_in(_KAFKAS, layout) == last_time(_KAFKAS)
 
 
 def layouts_for(line: str) -> list[str]:
