@@ -41,10 +41,10 @@ def path_of(file: LogFile) -> Path:
 
 
 def written_at(file: LogFile) -> datetime | None:
-    """Return when a file was last written; None for one that is gone."""
+    """Return when a file was last written; None for one that is gone, and for a time that no calendar has."""
     try:
         return modified_at(path_of(file))
-    except OSError:  # its reader says so
+    except (OSError, OverflowError, ValueError):  # its reader says so, or its broker has set it
         return None
 
 

@@ -58,11 +58,14 @@ def _parse(pieces: Iterable[Piece], kept: KeptLines) -> Iterator[pa.RecordBatch]
 
 
 def _opened(piece: Piece) -> tuple[bool, FileText]:
-    """Return the lines of a piece, and whether they are counts, which the first line of the file says."""
+    """Return the lines of a piece, and whether they are counts, which the first line of the file says.
+
+    A file may have been empty when it was listed, and have its counts by now.
+    """
     file = piece.file._replace(not_after=written_at(piece.file))
     parts = read_piece(piece)
     first = list(islice(parts, 1))
-    are_counts = begins_with(file, _BEGINNING) if piece.start else any(map(_begins_counts, first))
+    are_counts = any(map(_begins_counts, first)) if first and not piece.start else begins_with(file, _BEGINNING)
     goes_on = piece.end is not None and (piece.end < piece.file.size or piece.start == piece.end)
     return are_counts, FileText(file, chain(first, parts), piece.start, goes_on)
 

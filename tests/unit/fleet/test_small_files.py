@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -17,11 +18,11 @@ from fleet_lines import document, line_of  # noqa: E402 - after the check for th
 from featuregate_fleet.evidence.lines.log_lines import KeptLines  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, log_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.sums import summed  # noqa: E402 - likewise
-from featuregate_fleet.files import parsing  # noqa: E402 - likewise
+from featuregate_fleet.files import opening, parsing  # noqa: E402 - likewise
 from featuregate_fleet.files import pieces as module  # noqa: E402 - likewise
 from featuregate_fleet.files.opening import open_log  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import aggregate, look_at_files, parse_pieces  # noqa: E402 - likewise
-from featuregate_fleet.files.pieces import Piece, content_of  # noqa: E402 - likewise
+from featuregate_fleet.files.pieces import Piece, content_of, pieces_behind  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,3 +151,23 @@ def test_a_look_at_files_adds_their_contents(tmp_path_factory: pytest.TempPathFa
     assert found == [{"uri": file.uri, "size": file.size, "content": content_of(file)} for file in files]
     assert [row["content"] for row in found[-2:]] == [None, None]
     assert none == []
+
+
+def test_counts_are_read_of_a_file_that_was_empty_when_it_was_listed(tmp_path: Path):
+    """Copying makes the name first."""
+    (tmp_path / "1").mkdir()
+    path = tmp_path / "1" / "counts"
+    path.touch()
+    pieces = pieces_behind(log_file(str(tmp_path), path.as_uri(), 0), 0)
+    path.write_bytes(aggregate(f"{GOOD}\n".encode(), LogTimes()))
+    parsed = list(parse_pieces([pa.RecordBatch.from_pydict({"number": [0]})], pieces=pieces))
+    assert [row["count"] for batch in parsed for row in batch["api_usage"].drop_null().to_pylist()] == [1]
+
+
+@pytest.mark.parametrize("kind", ["plain", "counts"])
+def test_a_time_that_no_calendar_has_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str):
+    """Whoever may write a file may say when it was written."""
+    piece = Made("1", [GOOD], b"\n", kind, 0).write(tmp_path, 0)
+    monkeypatch.setattr(opening, "modified_at", lambda _: datetime.fromtimestamp(300_000_000_000, UTC))
+    parsed = list(parse_pieces([pa.RecordBatch.from_pydict({"number": [0]})], pieces=[piece]))
+    assert [row["count"] for batch in parsed for row in batch["api_usage"].drop_null().to_pylist()] == [1]
