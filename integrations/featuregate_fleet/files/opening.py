@@ -85,15 +85,11 @@ def _opened(path: Path, parts: tuple[str, ...]) -> IO[bytes]:
     return os.fdopen(found, "rb")
 
 
-def look_at_each(look: Callable[[Asked], Answer], files: Iterable[Asked], below: Path) -> Iterator[Answer]:
-    """Yield what a look at each file below a folder says, in their order.
+def look_at_each(look: Callable[[Asked], Answer], files: Iterable[Asked]) -> Iterator[Answer]:
+    """Yield what a look at each file says, in their order: a storage or a mount answers after some milliseconds.
 
-    A storage answers after some tens of milliseconds, and is asked for several at a time. On a disk threads would take
-    four times as long. There may be millions of files, of which some are taken at a time.
+    There may be millions of files, of which some are taken at a time.
     """
-    if is_local(below):
-        yield from map(look, files)
-        return
     waiting = iter(files)
     with ThreadPoolExecutor(_OPENED_AT_ONCE) as threads:
         while some := list(islice(waiting, _TAKEN_AT_ONCE)):

@@ -20,6 +20,7 @@ from featuregate_fleet.evidence.sums import add_up
 from featuregate_fleet.evidence.text import Unreadable
 from featuregate_fleet.files.opening import look_at_each, path_of, written_at
 from featuregate_fleet.files.pieces import Piece, begins_with, content_of, lines_of, read_piece
+from featuregate_fleet.files.storage import is_local
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -41,10 +42,14 @@ def parse_pieces(
 
 
 def look_at_files(files: Iterable[pa.RecordBatch], *, root: str) -> Iterator[pa.RecordBatch]:
-    """Take batches of URIs and sizes of files below a folder, and yield them as `FILES`."""
+    """Take batches of URIs and sizes of files below a folder, and yield them as `FILES`.
+
+    On a disk, threads would take four times as long as the looks.
+    """
     for batch in files:
         found = [log_file(root, *row.values()) for row in batch.to_pylist()]
-        contents = list(look_at_each(content_of, found, path_of(found[0]))) if found else []
+        is_stored = any(not is_local(path_of(file)) for file in found[:1])
+        contents = list((look_at_each if is_stored else map)(content_of, found))
         yield pa.RecordBatch.from_arrays([*batch.columns, pa.array(contents, pa.string())], schema=FILES)
 
 

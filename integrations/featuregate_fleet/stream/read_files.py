@@ -169,7 +169,7 @@ class ReadFiles:
         Also those with the name of one that was forgotten: Spark takes them for the files that it has listed before.
         """
         stamps = stamps_below(logs)
-        found = look_at_each(lambda one: _another(logs, one, stamps, times), self._to_look_at(logs, stamps), logs)
+        found = look_at_each(lambda one: _another(logs, one, stamps, times), self._to_look_at(logs, stamps))
         return sorted(file for file in found if file is not None)
 
     def _to_look_at(self, logs: Path, stamps: Callable[[str], tuple[int, object] | None]) -> Iterator[_Known]:

@@ -326,10 +326,14 @@ class Overtaken(Copier):
         super().__init__(pipe.sink)
         self.pipe = pipe
         self.partitions = partitions
-        self.armed = threading.Event()
+        self.holding, self.held, self.armed = (threading.Event() for _ in range(3))
 
     def __call__(self, messages: Sequence[Message], /) -> Iterator[Record]:
-        if self.armed.is_set():
+        if self.holding.is_set():
+            self.holding.clear()
+            self.held.set()
+            assert self.armed.wait(BOUND)
+        elif self.armed.is_set():
             self.armed.clear()
             for number in range(self.partitions):
                 name = partition_transactional_id(self.pipe.group, (self.pipe.source, number))
@@ -344,11 +348,14 @@ def test_a_failure_of_all_partitions_at_once_counts_once(kafka: LocalKafka) -> N
     pipe = Pipe.on(kafka, "overtaken", partitions=partitions)
     with Ledger(pipe) as ledger:
         overtaken = Overtaken(pipe, partitions)
-        # So long that a round has messages of all partitions where the machine is busy.
+        # So long that a round has messages of all partitions where the machine is busy: they are there when it begins.
         with Running(pipe, transform=overtaken, model="bridge", linger=5.0) as one:
             one.warm_up(ledger)
-            overtaken.armed.set()
+            overtaken.holding.set()
+            ledger.feed_now(1)
+            assert overtaken.held.wait(BOUND)
             ledger.feed_now(20 * partitions)
+            overtaken.armed.set()
             balance = ledger.balance()
     assert one.failure is None
     assert len(one.of(Fenced)) == len(one.of(Rejoining)) == 1

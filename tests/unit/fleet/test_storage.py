@@ -15,12 +15,15 @@ from object_store import BUCKET, object_store, use_s3
 pytest.importorskip("upath")
 pytest.importorskip("pyarrow")
 
+import pyarrow as pa
+
 from featuregate.errors import ConfigError
 from featuregate_fleet.commands.options.fleet_file import clusters_of
 from featuregate_fleet.errors import StorageFailed, TablesBusy
-from featuregate_fleet.evidence.paths import log_file
-from featuregate_fleet.files import storage
-from featuregate_fleet.files.opening import is_behind_link, look_at_each, open_log
+from featuregate_fleet.evidence.paths import LogFile, log_file
+from featuregate_fleet.files import parsing, storage
+from featuregate_fleet.files.opening import is_behind_link, open_log
+from featuregate_fleet.files.parsing import look_at_files
 from featuregate_fleet.files.pieces import content_of, pieces_of, read_piece
 from featuregate_fleet.files.storage import is_below, path_at, path_in_uri, reached, spark_path, storage_path, uri_of
 from featuregate_fleet.tables import locks
@@ -180,11 +183,25 @@ def test_each_look_opens_a_file_of_a_storage_once(lake: Path, monkeypatch: pytes
     assert times == [2]  # for its content and for its lines
 
 
-def test_a_storage_is_asked_for_several_files_at_once(lake: Path, tmp_path: Path) -> None:
+def test_a_storage_is_asked_for_several_files_at_once(
+    lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It answers after some tens of milliseconds each; on a disk threads take longer than the looks."""
-    together = threading.Barrier(8, timeout=60)
-    assert len(set(look_at_each(lambda _: (together.wait(), threading.get_ident())[1], range(8), lake))) == 8
-    assert set(look_at_each(lambda _: threading.get_ident(), range(8), tmp_path)) == {threading.get_ident()}
+    together, threads = threading.Barrier(8, timeout=60), set()
+
+    def content(file: LogFile) -> str:
+        threads.add(threading.get_ident())
+        if file.uri.startswith("s3"):
+            together.wait()
+        return "content"
+
+    monkeypatch.setattr(parsing, "content_of", content)
+    for folder, of_this_process in ((lake, False), (tmp_path, True)):
+        threads.clear()
+        listed = pa.RecordBatch.from_pydict({"uri": [uri_of(folder / str(n)) for n in range(8)], "size": [1] * 8})
+        (found,) = look_at_files([listed], root=path_in_uri(folder))
+        assert found["content"].to_pylist() == ["content"] * 8
+        assert (threads == {threading.get_ident()}) is of_this_process
 
 
 def test_the_time_of_a_file_is_a_number_where_a_new_name_changes_it(lake: Path) -> None:
