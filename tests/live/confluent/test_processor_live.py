@@ -326,14 +326,10 @@ class Overtaken(Copier):
         super().__init__(pipe.sink)
         self.pipe = pipe
         self.partitions = partitions
-        self.holding, self.held, self.armed = (threading.Event() for _ in range(3))
+        self.armed = threading.Event()
 
     def __call__(self, messages: Sequence[Message], /) -> Iterator[Record]:
-        if self.holding.is_set():
-            self.holding.clear()
-            self.held.set()
-            assert self.armed.wait(BOUND)
-        elif self.armed.is_set():
+        if self.armed.is_set():
             self.armed.clear()
             for number in range(self.partitions):
                 name = partition_transactional_id(self.pipe.group, (self.pipe.source, number))
@@ -348,14 +344,11 @@ def test_a_failure_of_all_partitions_at_once_counts_once(kafka: LocalKafka) -> N
     pipe = Pipe.on(kafka, "overtaken", partitions=partitions)
     with Ledger(pipe) as ledger:
         overtaken = Overtaken(pipe, partitions)
-        # So long that a round has messages of all partitions where the machine is busy: they are there when it begins.
-        with Running(pipe, transform=overtaken, model="bridge", linger=5.0) as one:
+        # So long that a round has messages of all partitions where the machine is busy.
+        with Running(pipe, transform=overtaken, model="bridge", linger=8.0) as one:
             one.warm_up(ledger)
-            overtaken.holding.set()
-            ledger.feed_now(1)
-            assert overtaken.held.wait(BOUND)
-            ledger.feed_now(20 * partitions)
             overtaken.armed.set()
+            ledger.feed_now(20 * partitions)
             balance = ledger.balance()
     assert one.failure is None
     assert len(one.of(Fenced)) == len(one.of(Rejoining)) == 1
