@@ -48,8 +48,8 @@ def look_at_files(files: Iterable[pa.RecordBatch], *, root: str) -> Iterator[pa.
     """
     for batch in files:
         found = [log_file(root, *row.values()) for row in batch.to_pylist()]
-        is_stored = any(not is_local(path_of(file)) for file in found[:1])
-        contents = list((look_at_each if is_stored else map)(content_of, found))
+        is_stored = bool(found) and not is_local(path_of(found[0]))
+        contents = list(look_at_each(content_of, found) if is_stored else map(content_of, found))
         yield pa.RecordBatch.from_arrays([*batch.columns, pa.array(contents, pa.string())], schema=FILES)
 
 
