@@ -54,7 +54,7 @@ def look_at_files(files: Iterable[pa.RecordBatch], *, root: str) -> Iterator[pa.
 
 
 def _parse(pieces: Iterable[Piece], kept: KeptLines) -> Iterator[pa.RecordBatch]:
-    for are_counts, some in groupby(map(_opened, pieces), itemgetter(0)):
+    for are_counts, some in groupby(map(_text_of, pieces), itemgetter(0)):
         texts = (text for _, text in some)
         if are_counts:  # they are read as a whole
             yield from chain.from_iterable(read_aggregate(text.file) for text in texts if text.start == 0)
@@ -62,7 +62,7 @@ def _parse(pieces: Iterable[Piece], kept: KeptLines) -> Iterator[pa.RecordBatch]
             yield from parse_files(texts, kept)
 
 
-def _opened(piece: Piece) -> tuple[bool, FileText]:
+def _text_of(piece: Piece) -> tuple[bool, FileText]:
     """Return the lines of a piece, and whether they are counts, which the first line of the file says.
 
     A file may have been empty when it was listed, and have its counts by now.

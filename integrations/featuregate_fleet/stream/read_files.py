@@ -142,10 +142,10 @@ class ReadFiles:
             up_to = _WHOLE if compressed else size
             self._files.execute(_ADD_TEXT, (text, broker_of(path) or "", path, up_to))
 
-    def add_all(self, batch: BatchId, files: Iterable[LogFile], looked_at: int) -> None:
+    def add_all(self, batch: BatchId, files: Iterable[LogFile], time: int) -> None:
         """Add the files that a micro-batch has read, whose contents were looked at after this time."""
         for file in files:
-            self.add(batch, file.uri, file.path, file.size, file.content, looked_at)
+            self.add(batch, file.uri, file.path, file.size, file.content, time)
 
     @property
     def number(self) -> int:
