@@ -45,6 +45,7 @@ def test_the_producer_of_the_app_sends_reports_too(kafka: MockKafka) -> None:
     while not done.is_set():
         producer.poll(0.05)
     thread.join(BOUND)
+    assert producer.flush(BOUND) == 0, "the order may be acknowledged after the report"
     assert kafka.values(TOPIC, 1) == [b"report"]
     assert set(callbacks) == {threading.current_thread()}
 
