@@ -18,8 +18,9 @@ from featuregate_fleet.evidence.paths import LogFile, LogTimes, log_file
 from featuregate_fleet.evidence.reasons import UNKNOWN_BROKER, UNREADABLE
 from featuregate_fleet.evidence.sums import add_up
 from featuregate_fleet.evidence.text import Unreadable
+from featuregate_fleet.files.contents import begins_with, content_of
 from featuregate_fleet.files.opening import look_at_each, path_of, written_at
-from featuregate_fleet.files.pieces import Piece, begins_with, content_of, lines_of, read_piece
+from featuregate_fleet.files.pieces import Piece, lines_of, read_piece
 from featuregate_fleet.files.storage import is_local
 
 if TYPE_CHECKING:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import re
 import zlib
-from hashlib import sha256
-from typing import IO, TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from featuregate_fleet.evidence.reasons import UNREADABLE, VANISHED
 from featuregate_fleet.evidence.text import LINES, LONGEST, Unreadable, lines_before
+from featuregate_fleet.files.contents import COMPRESSED, open_text
+from featuregate_fleet.files.formats import format_of, text_in
 from featuregate_fleet.files.opening import open_log, path_of
 
 if TYPE_CHECKING:
@@ -21,10 +20,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.evidence.paths import LogFile
 
 _PIECE: Final = 128 * 2**20
-_BLOCK: Final = 8 * 2**20
-_COMPRESSED_BLOCK: Final = 2**16
-"""A block may grow a thousandfold when it is decompressed."""
-_TEXT_BLOCK: Final = 2**20
 _MOST_LINES: Final = 2**18
 """That are placed at once: each takes some tens of bytes in addition to its text, which may be empty."""
 _HEADER: Final = 2**20
@@ -32,28 +27,6 @@ _HEADER: Final = 2**20
 that a container runtime has split."""
 _BATCH: Final = 8192
 """Lines: those that go to the quarantine become objects of Python."""
-_GZIP: Final = "gzip"
-_FORMATS: Final = {
-    b"\x1f\x8b": _GZIP,
-    b"(\xb5/\xfd": "zstd",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\0": "xz",
-    b"PK\x03\x04": "zip",
-    b"x\x9c": "deflate",
-    b'\x04"M\x18': "lz4",
-    b"\xff\x06\0\0sNaPpY": "snappy",
-    b"\xff\xfe[\0": "UTF-16",
-    b"\xff\xfe2\0": "UTF-16",
-}
-"""By the first bytes of a file: what Log4j 2, logrotate, shippers and editors write apart from plain text."""
-_LONGEST_MARK: Final = max(map(len, _FORMATS))
-_BEGINNING: Final = 1024
-"""Bytes of a text that tell it from others: some lines, of which each has its time."""
-_SEGMENT: Final = re.compile(r"\d+(?:\.[0-9a-f]+)?-\d+-\d+")
-COMPRESSED: Final = "+gzip"
-SHORT: Final = "+short"
-"""Stands before the length of a text that is too short to be known under another name."""
-_GZIP_HEADER: Final = 16 + zlib.MAX_WBITS
 
 
 class Piece(NamedTuple):
@@ -97,14 +70,16 @@ def read_piece(piece: Piece) -> Iterator[pa.RecordBatch | Unreadable]:
     """
     cutter = _Cutter(0)
     try:
-        with open_log(piece.file) as file:
-            found = _format(file, piece.file.path)
+        file, path = open_text(piece.file)
+        with file:
+            found = format_of(file, path)
             cutter = _Cutter(0 if found else max(piece.start - _HEADER, 0))
             file.seek(cutter.at)
-            for batch in _cut(cutter, _text(file, found), piece.end):
+            for batch in _cut(cutter, text_in(file, found), piece.end):
                 yield from _within(piece, batch)
-    except FileNotFoundError:
-        yield Unreadable(max(piece.start, cutter.at), VANISHED, "there is no such file any more")
+    except FileNotFoundError as error:
+        why = "there is no such file any more" if error.errno else str(error)
+        yield Unreadable(max(piece.start, cutter.at), VANISHED, why)
     except (OSError, EOFError, zlib.error) as error:
         yield Unreadable(max(piece.start, cutter.at), UNREADABLE, str(error))
 
@@ -116,60 +91,11 @@ def lines_of(text: bytes) -> Iterator[pa.RecordBatch]:
     yield from cutter.last_line()
 
 
-def content_of(file: LogFile) -> str | None:
-    """Return a hash of the beginning of a text, which says by its end whether the text is compressed.
-
-    That of a short text, which may be the same as another one, has its length. None for an empty one, for one that
-    cannot be read, and for a segment of `featuregate_fleet.files.segments`, whose name no other file ever has.
-    """
-    if _SEGMENT.fullmatch(file.path.rpartition("/")[2]):
-        return None
-    try:
-        head, found = _beginning(file, _BEGINNING)
-    except (OSError, EOFError, zlib.error):  # its reader says so
-        return None
-    if found not in {None, _GZIP}:
-        return None
-    short = f"{SHORT}{len(head)}" if len(head) < _BEGINNING else ""
-    return sha256(head).hexdigest() + short + (COMPRESSED if found else "") if head else None
-
-
-def has_grown_from(before: str, file: LogFile) -> bool:
-    """Return whether a file with a content begins with the text of which this was the content."""
-    text, short, length = before.removesuffix(COMPRESSED).partition(SHORT)
-    if not short:
-        return file.content == before
-    try:
-        return sha256(_beginning(file, int(length))[0]).hexdigest() == text
-    except (OSError, EOFError, zlib.error):  # it has changed since its content was asked for
-        return False
-
-
-def _beginning(file: LogFile, length: int) -> tuple[bytes, str | None]:
-    """Return the first bytes of a text, decompressed where that can be, and the format of the file."""
-    head = b""
-    with open_log(file) as opened:
-        found = _format(opened, file.path)
-        for part in _inflated(opened) if found == _GZIP else (opened.read(length),):
-            head += part
-            if len(head) >= length:
-                break
-    return head[:length], found
-
-
 def pieces_behind(file: LogFile, at: int) -> list[Piece]:
     """Return the pieces of a file of which a part was read under another name, up to a byte of its text."""
     pieces = [piece for piece in pieces_of(file) if piece.end is None or piece.end > at]
     rest = [piece._replace(start=max(piece.start, at)) for piece in pieces]
     return rest or [Piece(file, file.size, file.size)]
-
-
-def begins_with(file: LogFile, text: bytes) -> bool:
-    """Return whether the text of a file begins so; False for a file that cannot be read."""
-    try:
-        return _beginning(file, len(text))[0] == text
-    except (OSError, EOFError, zlib.error):  # its reader says so
-        return False
 
 
 def _cut(cutter: _Cutter, blocks: Iterator[bytes | memoryview], end: int | None) -> Iterator[pa.RecordBatch]:
@@ -188,86 +114,9 @@ def _is_packed(file: LogFile) -> bool:
         return file.content.endswith(COMPRESSED)
     try:
         with open_log(file) as opened:
-            return _format(opened, file.path) is not None
+            return format_of(opened, file.path) is not None
     except OSError:  # its reader says so
         return False
-
-
-def _format(opened: IO[bytes], path: str) -> str | None:
-    """Return the format of a file, by its first bytes or its name; None for plain text. It is then at its beginning.
-
-    Another format that is read as plain text has lines of no logger, and no request would be missing.
-    """
-    head = opened.read(_LONGEST_MARK)
-    opened.seek(0)
-    found = next((name for mark, name in _FORMATS.items() if head.startswith(mark)), None)
-    return found or (_GZIP if path.endswith(".gz") else None)
-
-
-def _text(file: IO[bytes], found: str | None) -> Iterator[bytes | memoryview]:
-    """Return the blocks of the text of a file in a format."""
-    if found is None:
-        return _blocks(file)
-    if found == _GZIP:
-        return _inflated(file)
-    raise OSError(f"this is {found}: put its text, or a gzip of that, under this name")
-
-
-def _blocks(file: IO[bytes]) -> Iterator[memoryview]:
-    """Yield blocks that end with a line where one ends. The line that has begun is read again: to join it is slower."""
-    while block := file.read(_BLOCK):
-        end = block.rfind(b"\n") + 1 or len(block)
-        file.seek(end - len(block), os.SEEK_CUR)
-        yield memoryview(block)[:end]
-
-
-def _inflated(file: IO[bytes]) -> Iterator[bytes]:
-    """Decompress a file of any number of gzip members, up to the first damaged byte, as blocks of a bounded size."""
-    waiting: list[bytes] = []
-    size = 0
-    try:
-        for text in _members(file):
-            waiting.append(text)
-            size += len(text)
-            if size >= _TEXT_BLOCK:
-                yield b"".join(waiting)
-                waiting, size = [], 0
-    except (OSError, EOFError, zlib.error):
-        yield b"".join(waiting)
-        raise
-    yield b"".join(waiting)
-
-
-def _members(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the text of gzip members: each may have a byte or two, or a thousand times its size."""
-    decoder = zlib.decompressobj(_GZIP_HEADER)
-    while block := file.read(_COMPRESSED_BLOCK):
-        text = b""
-        while block or len(text) == _TEXT_BLOCK:  # a full text may have a rest that the decoder holds
-            if decoder.eof:
-                block = block.lstrip(b"\0")  # padding between members and behind the last one
-                if not block:
-                    break
-                decoder = zlib.decompressobj(_GZIP_HEADER)
-            before = decoder.copy()
-            try:
-                text = decoder.decompress(block, _TEXT_BLOCK)
-            except zlib.error:
-                yield from _up_to_damage(before, block)
-                raise
-            yield text
-            block = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
-    if not decoder.eof:  # also where the file is empty, which is not gzip
-        raise EOFError("the compressed file ends before its end was marked")
-
-
-def _up_to_damage(decoder: zlib._Decompress, block: bytes) -> Iterator[bytes]:
-    """Yield what comes before the first byte that does not decompress."""
-    for byte in range(len(block)):
-        try:
-            yield decoder.decompress(block[byte : byte + 1])
-        except zlib.error:
-            return
 
 
 def _within(piece: Piece, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

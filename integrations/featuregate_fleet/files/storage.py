@@ -11,6 +11,8 @@ import re
 import stat
 import warnings
 from datetime import UTC, datetime
+from heapq import nlargest
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from urllib.parse import quote, unquote, urlsplit
@@ -46,6 +48,7 @@ OF_HADOOP: Final = frozenset({"hdfs", "webhdfs"})
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):(//([^/]*))?(/.*)?", re.DOTALL)
 _OF_AZURE: Final = re.compile(r"[^@]+@[^@]+\.(dfs|blob)\.core\.windows\.net")
 """Its backend would take a folder for the container of an authority that names the account alone."""
+_NEIGHBOURS: Final = 10_000
 _DBFS: Final = Path("/dbfs")
 """Where Databricks mounts its file system."""
 _OF_DATABRICKS: Final = "DATABRICKS_RUNTIME_VERSION"
@@ -180,6 +183,17 @@ def sizes_below(folder: Path) -> Iterator[tuple[str, int]]:
                 yield path.relative_to(folder).as_posix(), stamp[0]
 
 
+def changed_last(path: Path, most: int) -> list[Path]:
+    """Return the other files in the folder of one that were renamed or written last, the newest first.
+
+    Very many files of a folder may be deleted at once, and this is asked for each of them: some thousands of its files
+    are looked at.
+    """
+    stamps = {one: _stamp(one) for one in islice(path.parent.iterdir(), _NEIGHBOURS) if one.name != path.name}
+    found = [(stamp[1], one) for one, stamp in stamps.items() if stamp is not None]
+    return [one for _, one in nlargest(most, found)]
+
+
 def modified_at(path: Path) -> datetime:
     """Return when a file was last written. Backends differ in the unit of the time that ``stat()`` has."""
     if is_local(path):
@@ -188,7 +202,7 @@ def modified_at(path: Path) -> datetime:
     return found.astimezone(UTC)  # that of webhdfs is in the zone of this host, and does not say so
 
 
-def _stamp(path: Path) -> tuple[int, object] | None:
+def _stamp(path: Path) -> tuple[int, int] | None:
     try:
         about = path.stat()
     except OSError:

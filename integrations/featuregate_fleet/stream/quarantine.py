@@ -23,6 +23,8 @@ from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
     import pyarrow as pa
+_OF_FILE: Final = ["query_id", "batch_id", "uri"]
+"""What rows of a file in quarantine have in common with its row in the list of files."""
 _FILES: Final = "evidence_files"
 REPLAY: Final = "replay"
 """With this the ids of its queries begin."""
@@ -73,11 +75,10 @@ def _replay(spark: SparkSession, tables: Tables) -> int:
     summary = tried.agg(f.count("*").alias("count"), f.bit_xor(state).alias("hash")).collect()[0]
     if not summary["count"]:
         return 0
-    files = tried.where(of_file).select("uri", "path", "broker", "time_zone", "layout", "at").collect()
+    known = tables.read(_FILES).select(*_OF_FILE, "content")
+    files = tried.where(of_file).join(known, _OF_FILE, "left").collect()
     unread = _unread(tables)
-    listed = [(as_it_is(_file(row)), row["at"]) for row in files]
-    # A file of which nothing was read is in quarantine once, however long it is.
-    pieces = [Piece(file, at) if file.uri in unread else rest_of(file, at) for file, at in listed]
+    pieces = [_piece_again(row, is_unread=row.uri in unread) for row in files]
     lines = tried.where(~of_file).mapInArrow(ReusedWorkerTask(_parse), from_arrow_schema(PARSED))
     parsed = lines.unionByName(parse_files(spark, pieces)).unionByName(_counted_before(spark, files)).persist()
     try:
@@ -94,6 +95,14 @@ def _replay(spark: SparkSession, tables: Tables) -> int:
 
 def _file(row: Any) -> LogFile:
     return LogFile(row.uri, row.path, row.broker, 0, LogTimes(row.time_zone, row.layout))
+
+
+def _piece_again(row: Any, *, is_unread: bool) -> Piece:
+    """Return what is left to read of a file, and its content, because another file may have its name by now."""
+    file = as_it_is(_file(row))
+    # A file of which nothing was read is in quarantine once, however long it is.
+    piece = Piece(file, row.at) if is_unread else rest_of(file, row.at)
+    return piece._replace(file=file._replace(content=row.content))
 
 
 def _unread(tables: Tables) -> set[str]:

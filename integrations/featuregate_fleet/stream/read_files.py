@@ -13,8 +13,8 @@ from weakref import finalize
 from pyspark.sql import functions as f
 
 from featuregate_fleet.evidence.paths import LogFile, LogTimes, broker_of, log_file
+from featuregate_fleet.files.contents import COMPRESSED, SHORT, content_of, has_grown_from, text_of, twin_of
 from featuregate_fleet.files.opening import look_at_each
-from featuregate_fleet.files.pieces import COMPRESSED, SHORT, content_of, has_grown_from
 from featuregate_fleet.files.storage import path_in_uri, replace_text, stamps_below, uri_of
 from featuregate_fleet.stream.last_look import LastLook
 from featuregate_fleet.stream.left_out import left_out
@@ -155,13 +155,24 @@ class ReadFiles:
     def read_up_to(self, file: LogFile, logs: Path) -> int:
         """Return up to which byte the text of a file was read under a name that it has no more; otherwise 0.
 
-        Where the other name still has this text, the file is a copy, and counts as another one.
+        Where the other name still has this text, the file is a copy, and counts as another one, but not where gzip has
+        made one of the other: it is at work, or keeps both.
         """
         text = text_of(file.content) or ""
+        if up_to := self._read_as(twin_of(file.path), text):
+            return up_to
         known = self._files.execute(_OF_TEXT, (text, file.broker or "")).fetchall()
         if any(_has_content(logs / path, path, text) for path, _ in known if path != file.path):
             return 0
         return max((up_to for _, up_to in known), default=0)
+
+    def _read_as(self, path: str, text: str) -> int:
+        """Return up to which byte a text was read from a file; otherwise 0."""
+        row = self._files.execute("select size, content from files where path = ?", (path,)).fetchone()
+        size, content = row or (0, None)
+        if not content or text_of(content) != text:
+            return 0
+        return _WHOLE if content.endswith(COMPRESSED) else int(size)
 
     def replaced(self, logs: Path, times: Mapping[str, LogTimes]) -> list[LogFile]:
         """Return the files that have the name of one that was read, and another content, or one that is damaged.
@@ -303,11 +314,6 @@ def _mark(checkpoint: Path) -> _Accounted | None:
     """Return what a run has kept. None before the first run, and of an older release, which kept nothing."""
     mark = checkpoint / _MARK
     return _Accounted(**json.loads(mark.read_text(encoding="utf-8"))) if mark.exists() else None
-
-
-def text_of(content: str | None) -> str | None:
-    """Return what of the content of a file stays when it is compressed."""
-    return content and content.removesuffix(COMPRESSED)
 
 
 def _another(

@@ -21,6 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, LogFile, LogTimes, log_file
+from featuregate_fleet.files.contents import content_of, text_of, twin_of
 from featuregate_fleet.files.opening import is_behind_link
 from featuregate_fleet.files.parsing import FILES, look_at_files
 from featuregate_fleet.files.pieces import Piece, as_it_is, pieces_behind
@@ -95,7 +96,7 @@ def drain(
             return  # it runs again because its commit was lost, and its files may be gone by now
         looked_at = _now()
         new = _new_files(_listed(rows, root, times), logs, read, batch)
-        parse(new, _unread(new, read, logs), batch, looked_at)
+        parse(new, pieces_to_read(new, read, logs), batch, looked_at)
 
     try:
         read = ReadFiles.of(tables) if files is None else files
@@ -103,8 +104,8 @@ def drain(
         write_batches(_files(spark, spark_path(logs), files_in_a_batch(sizes)), checkpoint, write)
         missed = read.missed(checkpoint)
         looked_at = _now()
-        if gone := _gone_files(missed, logs, times):  # one of them may be back
-            parse(gone, [Piece(file) for file in gone], _batch_of("missed", missed, read), looked_at)
+        if gone := files_back(missed, logs, times):  # one of them may be back
+            parse(gone, pieces_to_read(gone, read, logs), _batch_of("missed", missed, read), looked_at)
         read.account_for(checkpoint, sorted(set(missed) - {file.uri for file in gone}))
         looked_at = _now()
         for file in read.replaced(logs, times):
@@ -146,10 +147,14 @@ def _new_files(listed: Sequence[LogFile], logs: Path, read: ReadFiles, batch: Ba
     return [file for file in others if not is_behind_link(logs, file.path)]
 
 
-def _gone_files(uris: Sequence[str], logs: Path, times: Mapping[str, LogTimes]) -> list[LogFile]:
-    """Return the files that vanished after Spark has listed them. The run names those behind links."""
-    gone = [as_it_is(log_file(path_in_uri(logs), uri, 0, times)) for uri in uris]
-    return [file for file in gone if not is_behind_link(logs, file.path)]
+def files_back(uris: Sequence[str], logs: Path, times: Mapping[str, LogTimes]) -> list[LogFile]:
+    """Return the files that vanished after Spark has listed them, with what they are now: some may be back.
+
+    The run names those behind links.
+    """
+    named = [log_file(path_in_uri(logs), uri, 0, times) for uri in uris]
+    gone = [as_it_is(file) for file in named if not is_behind_link(logs, file.path)]
+    return [file._replace(content=content_of(file)) for file in gone]
 
 
 def _batch_of(kind: str, what: Sequence[str], read: ReadFiles) -> BatchId:
@@ -161,12 +166,20 @@ def _batch_of(kind: str, what: Sequence[str], read: ReadFiles) -> BatchId:
     return BatchId(f"{kind} {sha256(chr(0).join([*what, *since]).encode()).hexdigest()}", 0)
 
 
-def _unread(files: Sequence[LogFile], read: ReadFiles, logs: Path) -> list[Piece]:
+def pieces_to_read(files: Sequence[LogFile], read: ReadFiles, logs: Path) -> list[Piece]:
     """Return the pieces of files that were not read: a rotation renames a log, and may compress it.
 
-    A file whose text was read has an empty piece, so that its name is known from then on.
+    A file whose text was read has an empty piece, so that its name is known from then on. Where gzip is at work while
+    Spark lists files, both its input and its output are among them.
     """
-    return [piece for file in files for piece in pieces_behind(file, read.read_up_to(file, logs))]
+    plain: dict[tuple[str, str | None], int] = {
+        (twin_of(file.path), file.content): file.size for file in files if file.content
+    }
+    pieces: list[Piece] = []
+    for file in files:
+        of_twin = plain.get((file.path, text_of(file.content)), 0)
+        pieces += pieces_behind(file, max(of_twin, read.read_up_to(file, logs)))
+    return pieces
 
 
 def _files(spark: SparkSession, root: str, in_a_batch: int) -> DataFrame:

@@ -12,9 +12,9 @@ from pyspark.sql import functions as f
 from featuregate.errors import ConfigError
 from featuregate_fleet.evidence.paths import log_file
 from featuregate_fleet.evidence.reasons import OF_FILES
-from featuregate_fleet.files.pieces import content_of
+from featuregate_fleet.files.contents import content_of, text_of
 from featuregate_fleet.files.storage import is_local, path_in_uri, sizes_below, uri_of
-from featuregate_fleet.stream.read_files import ReadFiles, is_accounted_for, path_of_uri, text_of
+from featuregate_fleet.stream.read_files import ReadFiles, is_accounted_for, path_of_uri
 
 if TYPE_CHECKING:
     from featuregate_fleet.tables.folder import Tables

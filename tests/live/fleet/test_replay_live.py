@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from fleet_lines import document, line_of
 
 from featuregate_fleet.files import pieces
+from featuregate_fleet.stream import request_logs
 from featuregate_fleet.stream.quarantine import replay
 from featuregate_fleet.stream.read_files import ReadFiles
-from featuregate_fleet.stream.request_logs import drain
+from featuregate_fleet.stream.request_logs import drain, pieces_to_read
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_fleet.tables.line_counts import read_line_counts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from featuregate_fleet.files.pieces import Piece
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 
@@ -123,3 +126,32 @@ def test_a_file_of_which_nothing_was_read_is_read_to_its_end(
         assert replay(spark, tables) == 1
         assert counts(tables) == (REQUESTS, REQUESTS, 0)
         assert ReadFiles.of(tables).changed(log.parents[1]) == []
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_file_that_has_the_name_of_a_lost_one_is_not_read_again(
+    tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run names the text that was replaced before it was read. A replay waits until that text is back."""
+    first, second = (f"{line_of(document(clientId=client))}\n" * REQUESTS for client in ("first", "second"))
+    log.unlink()
+    log.with_name("log").write_text(first)
+
+    def replaced(*found: Any) -> list[Piece]:
+        pieces = pieces_to_read(*found)
+        monkeypatch.undo()
+        log.with_name("log").write_text(second)
+        return pieces
+
+    with local_session() as spark:
+        tables = Tables(spark, tmp_path / "tables", "c")
+        monkeypatch.setattr(request_logs, "pieces_to_read", replaced)
+        drain(spark, log.parents[1], tables)
+        for _ in range(2):
+            assert counts(tables) == (REQUESTS, REQUESTS, 1)
+            assert replay(spark, tables) == 1
+        log.with_name("log").rename(log.with_name("log.1"))
+        log.with_name("log").write_text(first)
+        assert replay(spark, tables) == 1
+        drain(spark, log.parents[1], tables)
+        assert counts(tables) == (2 * REQUESTS, 2 * REQUESTS, 0)

@@ -22,10 +22,12 @@ from fleet_lines import document, line_of  # noqa: E402 - after the check for th
 
 from featuregate_fleet.evidence.paths import LogFile, log_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.text import Unreadable  # noqa: E402 - likewise
+from featuregate_fleet.files import formats  # noqa: E402 - likewise
 from featuregate_fleet.files import pieces as module  # noqa: E402 - likewise
+from featuregate_fleet.files.contents import begins_with  # noqa: E402 - likewise
 from featuregate_fleet.files.opening import is_behind_link  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
-from featuregate_fleet.files.pieces import Piece, begins_with, pieces_of, read_piece, rest_of  # noqa: E402 - likewise
+from featuregate_fleet.files.pieces import Piece, pieces_of, read_piece, rest_of  # noqa: E402 - likewise
 
 LINE = line_of(document())
 
@@ -58,15 +60,10 @@ def log(tmp_path: Path) -> Path:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make everything small, so that each boundary is met."""
-    for name, size in {
-        "_PIECE": 7,
-        "_BLOCK": 3,
-        "_COMPRESSED_BLOCK": 5,
-        "_BATCH": 2,
-        "LONGEST": 4,
-        "_HEADER": 4,
-    }.items():
+    for name, size in {"_PIECE": 7, "_BATCH": 2, "LONGEST": 4, "_HEADER": 4}.items():
         monkeypatch.setattr(module, name, size)
+    for name, size in {"_BLOCK": 3, "_COMPRESSED_BLOCK": 5}.items():
+        monkeypatch.setattr(formats, name, size)
 
 
 @given(
@@ -327,7 +324,7 @@ def test_what_is_read_at_once_is_bounded(log: Path):
     for size in (2**20 - 1, 2**20, 2**20 + 1, 5 * 2**20):
         log.write_bytes(gzip.compress(b"a" * size))
         with log.open("rb") as file:
-            blocks = list(module._inflated(file))
+            blocks = list(formats.inflated(file))
         assert sum(map(len, blocks)) == size
         assert max(map(len, blocks)) <= 2 * 2**20
     log.write_bytes(gzip.compress(b"x\n" * 2_000_000))

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 
 from featuregate_fleet.evidence.paths import IN_UTC, LogFile
 from featuregate_fleet.evidence.unread import UNLISTED
-from featuregate_fleet.files.pieces import content_of
+from featuregate_fleet.files.contents import content_of
 from featuregate_fleet.stream import read_files as module
 from featuregate_fleet.stream.last_look import LastLook
 from featuregate_fleet.stream.read_files import ReadFiles
@@ -233,11 +233,11 @@ def test_a_file_is_known_by_its_content_under_another_name(tmp_path: Path):
     """Up to the size that it had, or as a whole if it was compressed. A short text may be that of another file."""
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "log").write_text(LONG)
-    (tmp_path / "1" / "log.gz").write_bytes(gzip.compress(LONG.encode()))
+    (tmp_path / "1" / "log.1.gz").write_bytes(gzip.compress(LONG.encode()))
     (tmp_path / "1" / "short").write_text(LONG[:1023])
     (tmp_path / "1" / "damaged.gz").write_bytes(b"no gzip")
     (tmp_path / "1" / "7.5d0f3a9c-0-2000").write_text(LONG)
-    plain, packed = (of_broker_1(tmp_path, name) for name in ("log", "log.gz"))
+    plain, packed = (of_broker_1(tmp_path, name) for name in ("log", "log.1.gz"))
     assert plain.content is not None
     assert packed.content == f"{plain.content}+gzip"
     assert [of_broker_1(tmp_path, name).content for name in ("damaged.gz", "7.5d0f3a9c-0-2000")] == [None] * 2
@@ -251,7 +251,7 @@ def test_a_file_is_known_by_its_content_under_another_name(tmp_path: Path):
     for other in (plain._replace(broker="2"), plain._replace(content=None), short):
         assert files.read_up_to(other, tmp_path) == 0
     files.add(BatchId("query", 1), packed.uri, packed.path, 9, packed.content)
-    (tmp_path / "1" / "log.gz").unlink()
+    (tmp_path / "1" / "log.1.gz").unlink()
     assert files.read_up_to(plain, tmp_path) > 2**60
 
 

@@ -18,11 +18,11 @@ from fleet_lines import document, line_of  # noqa: E402 - after the check for th
 from featuregate_fleet.evidence.lines.log_lines import KeptLines  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, log_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.sums import summed  # noqa: E402 - likewise
-from featuregate_fleet.files import opening, parsing  # noqa: E402 - likewise
-from featuregate_fleet.files import pieces as module  # noqa: E402 - likewise
+from featuregate_fleet.files import contents, opening, parsing  # noqa: E402 - likewise
+from featuregate_fleet.files.contents import content_of  # noqa: E402 - likewise
 from featuregate_fleet.files.opening import open_log  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import aggregate, look_at_files, parse_pieces  # noqa: E402 - likewise
-from featuregate_fleet.files.pieces import Piece, content_of, pieces_behind  # noqa: E402 - likewise
+from featuregate_fleet.files.pieces import Piece, pieces_behind  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,7 +132,7 @@ def test_a_file_is_opened_once_to_be_parsed(tmp_path: Path, monkeypatch: pytest.
     made = [Made("1", lines, b"\n", kind, 0) for lines in ([GOOD], []) for kind in ("plain", "gzip")]
     pieces = [file.write(tmp_path, number) for number, file in enumerate(made)]
     opened: list[str] = []
-    monkeypatch.setattr(module, "open_log", lambda file: opened.append(file.path) or open_log(file))
+    monkeypatch.setattr(contents, "open_log", lambda file: opened.append(file.path) or open_log(file))
     list(parse_pieces([pa.RecordBatch.from_pydict({"number": range(len(pieces))})], pieces=pieces))
     assert opened == [piece.file.path for piece in pieces]
 

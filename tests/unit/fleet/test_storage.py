@@ -22,9 +22,10 @@ from featuregate_fleet.commands.options.fleet_file import clusters_of
 from featuregate_fleet.errors import StorageFailed, TablesBusy
 from featuregate_fleet.evidence.paths import LogFile, log_file
 from featuregate_fleet.files import parsing, storage
+from featuregate_fleet.files.contents import content_of
 from featuregate_fleet.files.opening import is_behind_link, open_log
 from featuregate_fleet.files.parsing import look_at_files
-from featuregate_fleet.files.pieces import content_of, pieces_of, read_piece
+from featuregate_fleet.files.pieces import pieces_of, read_piece
 from featuregate_fleet.files.storage import is_below, path_at, path_in_uri, reached, spark_path, storage_path, uri_of
 from featuregate_fleet.tables import locks
 from featuregate_fleet.tables.kept_names import check_names, keep_names
