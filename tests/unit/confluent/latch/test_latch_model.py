@@ -21,21 +21,25 @@ SAFE = {
     "two members": (Scenario(ours=2, tidy=True), 3_000),
     "resets, with a latch topic": (Scenario(ours=2, resets=True, tidy=True), 3_000),
     "eager rebalances": (Scenario(ours=2, eager=True, tidy=True), 2_000),
+    # Steps are joined between which brokers may change, so this finds less than the larger one below.
+    "brokers rolled under two members, in joined steps": (Scenario(ours=2, brokers=OLD, tidy=True), 4_000),
 }
 SAFE_AND_SLOW = {
-    "three members": (Scenario(ours=3, tidy=True), 40_000),
     "one and a foreign one": (Scenario(ours=1, foreign=1, tidy=True), 15_000),
     "two inputs": (Scenario(ours=2, inputs=2, tidy=True), 8_000),
+    "markers written late": (Scenario(ours=2, lag=True, tidy=True), 5_000),
+}
+SAFE_AND_LARGE = {
+    "three members": (Scenario(ours=3, tidy=True), 40_000),
     "every step of two members": (Scenario(ours=2), 50_000),
     "brokers rolled under two members": (Scenario(ours=2, brokers=OLD), 70_000),
-    "markers written late": (Scenario(ours=2, lag=True, tidy=True), 5_000),
 }
 
 BROKEN = {
     "R1 stable": ("S1", Scenario(ours=2, tidy=True, without=frozenset({"R1"}))),
     "R2 fenced": ("S1", Scenario(ours=2, without=frozenset({"R2"}))),
     "R3 all marks": ("S3", Scenario(ours=2, tidy=True, without=frozenset({"R3"}))),
-    "R4 every broker": ("S1", Scenario(ours=2, brokers=OLD, without=frozenset({"R4"}))),
+    "R4 every broker": ("S1", Scenario(ours=2, brokers=OLD, tidy=True, without=frozenset({"R4"}))),
     "R5 every member": ("S1", Scenario(ours=1, foreign=1, tidy=True, without=frozenset({"R5"}))),
     "R5 in this generation": (
         "S1",
@@ -44,14 +48,13 @@ BROKEN = {
     "R5 by committed": ("S1", Scenario(ours=1, foreign=1, tidy=True, without=frozenset({"R5 by committed"}))),
     "R6 fence the old id": ("S1", Scenario(ours=1, foreign=1, tidy=True, without=frozenset({"R6"}))),
     "R7 carry": ("S3", Scenario(ours=1, inputs=2, without=frozenset({"R7"}))),
-    "R8 id before offset": ("S1", Scenario(ours=2, brokers=OLD, without=frozenset({"R8"}))),
+    "R8 id before offset": ("S1", Scenario(ours=2, brokers=OLD, tidy=True, without=frozenset({"R8"}))),
     "R9 whole rounds": ("S1", Scenario(ours=2, tidy=True, without=frozenset({"R9"}))),
     "R10 fenced means rejoin": ("S1", Scenario(ours=2, brokers=OLD, without=frozenset({"R10"}))),
     "R11 latch topic": ("S3", Scenario(ours=1, resets=True, without=frozenset({"R11"}))),
     "R12 a switch is a takeover": ("S1", Scenario(ours=2, brokers=OLD, without=frozenset({"R12"}))),
 }
-LONG = {"R2 fenced", "R4 every broker", "R8 id before offset", "R9 whole rounds", "R10 fenced means rejoin"}
-LONG |= {"R12 a switch is a takeover"}
+LONG = {"R2 fenced", "R9 whole rounds", "R10 fenced means rejoin", "R12 a switch is a takeover"}
 
 ASSUMED = {
     "A1: a foreign member joins after v2": Scenario(ours=1, foreign=1, tidy=True, without=frozenset({"A1"})),
@@ -75,8 +78,16 @@ def test_the_protocol_is_safe_in_every_state(name: str) -> None:
 @slow
 @pytest.mark.parametrize("name", SAFE_AND_SLOW)
 def test_the_protocol_is_safe_in_every_state_of_larger_worlds(name: str) -> None:
-    """Three members, brokers that are rolled one by one, and every step on its own."""
+    """A foreign member, a second input, and markers that are written late."""
     hold(*SAFE_AND_SLOW[name])
+
+
+@slow
+@pytest.mark.proof("switch")
+@pytest.mark.parametrize("name", SAFE_AND_LARGE)
+def test_the_protocol_is_safe_in_every_state_of_the_largest_worlds(name: str) -> None:
+    """Three members, brokers that are rolled one by one, and every step on its own: a minute of processor time."""
+    hold(*SAFE_AND_LARGE[name])
 
 
 @pytest.mark.parametrize("rule", [pytest.param(rule, marks=slow if rule in LONG else ()) for rule in BROKEN])
