@@ -43,6 +43,11 @@ def of_client(number: int, *, oldest: bool) -> list[Usage]:
 
 def fleet(clients: int, *, old: int = 1, brokers: int = 3, silent: int = 0) -> Report:
     """Assess a fleet whose first clients are old, and whose last brokers have no evidence."""
+    return assess(fleet_evidence(clients, old=old, brokers=brokers, silent=silent), ToRelease(TARGET), NOW, WEEK)
+
+
+def fleet_evidence(clients: int, *, old: int = 1, brokers: int = 3, silent: int = 0) -> Evidence:
+    """Return the evidence of that fleet."""
     logged = [str(number) for number in range(1, brokers - silent + 1)]
     hours = [NOW.replace(minute=0) - timedelta(hours=back) for back in range(100)]
     hourly = {
@@ -53,7 +58,7 @@ def fleet(clients: int, *, old: int = 1, brokers: int = 3, silent: int = 0) -> R
         broker: BrokerLog(hours=len(of), requests=sum(of.values()), first_seen=min(of), last_seen=max(of))
         for broker, of in hourly.items()
     }
-    evidence = Evidence(
+    return Evidence(
         usage=tuple(usage for number in range(clients) for usage in of_client(number, oldest=number < old)),
         brokers=logs,
         hourly=hourly,
@@ -75,4 +80,3 @@ def fleet(clients: int, *, old: int = 1, brokers: int = 3, silent: int = 0) -> R
         rows=10**6,
         versions={"api_usage": 7, "quarantine": None},
     )
-    return assess(evidence, ToRelease(TARGET), NOW, WEEK)
