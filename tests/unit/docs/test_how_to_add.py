@@ -33,6 +33,7 @@ def test_the_lists_name_files_that_are_there() -> None:
 
 
 @pytest.mark.parametrize("kind", get_args(AnyCondition))
+@pytest.mark.no_cover
 def test_a_requirement_kind_is_exported_drawn_and_documented(kind: type) -> None:
     """By the strategies all properties of decisions and texts hold for it."""
     assert kind.__name__ in requirements.__all__

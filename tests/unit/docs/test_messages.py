@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 from doc_pages import ROOT
 
+pytestmark = pytest.mark.no_cover
+
 HABITS = re.compile(
     r"\bso (?:many|long|much)\b(?! as\b| that\b)|\banew\b|\bbeside\b|\btold\b|\bstands? for\b|\bwhoever\b|\bbefell\b"
     r"|(?<!there )(?<!There )\b(?:is|are) no (?!longer\b|more\b|one\b)\w+"

@@ -44,6 +44,7 @@ def totals(path: Path) -> tuple[dict[str, int], int, int]:
 
 
 @pytest.mark.parametrize("percent", [5, 50])
+@pytest.mark.no_cover
 def test_garbage_among_real_lines_hides_none_of_them(tmp_path: Path, real_lines: Sequence[str], percent: int):
     """Each line is a row or in quarantine, and all requests of a real broker are rows."""
     random_ = random.Random(percent)

@@ -194,6 +194,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize(("begin", "repeated"), ENDLESS.values(), ids=ENDLESS)
+@pytest.mark.no_cover
 def test_many_parts_of_a_line_do_not_take_the_square_of_its_length(begin: str, repeated: str):
     """Each part is read once, and the whole line where a part may have ended it."""
     assert not grows_too_much(parts_of(begin, (repeated * 64)[:64]))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import hypothesis.strategies as st
+import pytest
 from app_model.expectations import AppRequirements, BrokerReport, Expectations
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import (
@@ -458,6 +459,7 @@ class Discovery(RuleBasedStateMachine):
         assert len(self.cluster.requests) == requests
 
 
+@pytest.mark.no_cover
 def test_invariants_1_to_5_hold_whatever_brokers_do() -> None:
     """Stale, paused, rebuilt and wrong brokers, in any order, with restarts and clock jumps between."""
     run_state_machine_as_test(

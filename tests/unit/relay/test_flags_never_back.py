@@ -139,6 +139,7 @@ def test_invariant_10_no_replica_closes_a_gate_of_a_client_or_takes_its_levels_b
 
 
 @pytest.mark.parametrize("seen", ["closed", "falls"])
+@pytest.mark.no_cover
 def test_a_client_that_sends_no_tag_is_taken_back(seen: str) -> None:
     """The property above would notice, and OFREP has no other place for a floor."""
     find(SCHEDULES, lambda schedule: getattr(carried_out(World(keeps_tag=False), schedule), seen), settings=ANY_EXAMPLE)

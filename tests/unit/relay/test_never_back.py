@@ -91,6 +91,7 @@ def test_no_answer_takes_a_client_back(schedule: list[tuple]) -> None:
     assert world.closed == []
 
 
+@pytest.mark.no_cover
 def test_without_the_floor_answers_do_take_clients_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """The property above would notice."""
     monkeypatch.setattr(Floor, "above", lambda *_: None)

@@ -114,6 +114,7 @@ def relay() -> Iterator[str]:
 
 @pytest.mark.parametrize("description", DESCRIPTIONS)
 @pytest.mark.parametrize("path", DOCUMENT["paths"])
+@pytest.mark.no_cover
 def test_each_answer_is_one_that_the_protocol_allows(path: str, description: str, relay: str) -> None:
     """By its own description, and by a tighter one."""
 

@@ -95,6 +95,7 @@ def rolled_twice(script: sim.Script) -> bool:
     return len(rolled) != len(set(rolled))
 
 
+@pytest.mark.no_cover
 def test_a_failing_script_shrinks_to_the_events_that_it_needs() -> None:
     """Hypothesis leaves out all others, and the script prints as the code that creates it."""
     script = find(upgrades(sim.KRaft("3.9", brokers=2)), rolled_twice, settings=settings(derandomize=True))
@@ -120,6 +121,7 @@ def all_events(start: sim.KRaft | sim.ZooKeeper) -> st.SearchStrategy:
 
 
 @pytest.mark.parametrize("start", STARTS, ids=repr)
+@pytest.mark.no_cover
 def test_the_invariants_hold_in_any_upgrade(start: sim.KRaft | sim.ZooKeeper) -> None:
     """The app polls, restarts, and gets answers that are cut off."""
 
