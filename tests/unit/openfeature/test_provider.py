@@ -305,6 +305,7 @@ def test_a_gate_that_is_held_open_says_so() -> None:
 
 def test_the_provider_is_shut_down_with_the_sdk() -> None:
     """No thread of it is left, and no event comes any more."""
+    before = threading.enumerate()
     with FakeCluster(1) as brokers:
         features = fg.Discoverer(brokers.bootstrap, interval=HOUR)
         emitted = Emitted(ready_client(features))
@@ -312,7 +313,7 @@ def test_the_provider_is_shut_down_with_the_sdk() -> None:
         api.shutdown()
         assert features.health()["status"] == "closed"
         assert not features.health()["polling"]
-        assert "featuregate-poll" not in {thread.name for thread in threading.enumerate()}
+        assert [each for each in threading.enumerate() if each.name == "featuregate-poll" and each not in before] == []
         assert emitted.nothing()
 
 

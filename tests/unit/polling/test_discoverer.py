@@ -64,10 +64,6 @@ def is_collected(gone: weakref.ref[Any]) -> bool:
     return gone() is None
 
 
-def poll_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "featuregate-poll"]
-
-
 # ---------------------------------------------------------------------- one look
 
 
@@ -585,20 +581,25 @@ def test_a_broker_may_be_remembered_for_ever() -> None:
 # ---------------------------------------------------------------------- life and death
 
 
-def test_invariant_8_closing_twice_is_closing_once(new: FakeCluster) -> None:
+def test_invariant_8_closing_twice_is_closing_once(
+    new: FakeCluster, poll_threads: Callable[[], list[threading.Thread]]
+) -> None:
     """The thread has ended, and what was seen can still be read."""
     features = fg.Discoverer(new.bootstrap, interval=HOUR).start()
+    (polling,) = poll_threads()
     gate = features.gate("txn", NEW_TXN)
     assert gate.wait(BOUND)
     features.close()
     features.close()
-    assert poll_threads() == []
+    assert not polling.is_alive()
     assert gate.open
     assert features.view is not None
     assert features.health()["status"] == "closed"
 
 
-def test_invariant_8_what_is_closed_stays_closed(new: FakeCluster) -> None:
+def test_invariant_8_what_is_closed_stays_closed(
+    new: FakeCluster, poll_threads: Callable[[], list[threading.Thread]]
+) -> None:
     """Neither starting, nor asking, nor waiting brings it back."""
     features = fg.Discoverer(new.bootstrap, interval=HOUR)
     features.close()
@@ -636,7 +637,9 @@ def test_invariant_8_closing_wakes_who_waits(new: FakeCluster) -> None:
     assert len(caught) == 1
 
 
-def test_invariant_8_a_forgotten_discoverer_dies(new: FakeCluster) -> None:
+def test_invariant_8_a_forgotten_discoverer_dies(
+    new: FakeCluster, poll_threads: Callable[[], list[threading.Thread]]
+) -> None:
     """Its thread ends, also where a callback holds it in a circle."""
     features = fg.Discoverer(new.bootstrap, interval=HOUR).start()
     features.on_change(Circle(features))
@@ -650,7 +653,9 @@ def test_invariant_8_a_forgotten_discoverer_dies(new: FakeCluster) -> None:
     assert not thread.is_alive()
 
 
-def test_a_gate_that_is_held_keeps_its_discoverer(new: FakeCluster) -> None:
+def test_a_gate_that_is_held_keeps_its_discoverer(
+    new: FakeCluster, poll_threads: Callable[[], list[threading.Thread]]
+) -> None:
     """An app that keeps only the gate wants it to open; the two, which reference each other, end together."""
     gate = fg.Discoverer(new.bootstrap, interval=0.05).gate("tv2", fg.Feature("share.version") >= 2)
     gc.collect()
@@ -710,7 +715,9 @@ def test_a_poll_that_was_cut_off_is_not_waited_for(new: FakeCluster) -> None:
         assert features.refresh(BOUND).cluster_id == new.cluster_id
 
 
-def test_invariant_8_a_signal_handler_may_close_it_at_any_time(new: FakeCluster) -> None:
+def test_invariant_8_a_signal_handler_may_close_it_at_any_time(
+    new: FakeCluster, poll_threads: Callable[[], list[threading.Thread]]
+) -> None:
     """Handlers run in the main thread, which may be inside start() just then: no dead-lock, and no thread left."""
     features = fg.Discoverer(new.bootstrap, interval=HOUR)
 
@@ -750,7 +757,9 @@ def test_it_starts_again_where_its_loop_has_ended(new: FakeCluster) -> None:
     features.close()
 
 
-async def test_it_polls_as_a_task_of_the_callers_loop(new: FakeCluster) -> None:
+async def test_it_polls_as_a_task_of_the_callers_loop(
+    new: FakeCluster, poll_threads: Callable[[], list[threading.Thread]]
+) -> None:
     """No thread is started; callbacks run in the loop."""
     heard: list[threading.Thread] = []
     async with fg.Discoverer(new.bootstrap, interval=HOUR) as features:

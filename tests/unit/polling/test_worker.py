@@ -4,6 +4,7 @@ import asyncio
 import gc
 import threading
 import weakref
+from collections.abc import Callable
 
 import pytest
 
@@ -51,10 +52,6 @@ class Hanging(Counting):
         raise AssertionError("not reached")
 
 
-def poll_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "featuregate-poll"]
-
-
 def test_it_polls_at_once_and_when_it_is_rung() -> None:
     """An hour's delay does not keep a bell from being heard."""
     poller = Counting()
@@ -93,7 +90,7 @@ def test_it_polls_again_after_the_delay() -> None:
     worker.stop()
 
 
-def test_invariant_8_stopping_ends_a_poll_that_hangs() -> None:
+def test_invariant_8_stopping_ends_a_poll_that_hangs(poll_threads: Callable[[], list[threading.Thread]]) -> None:
     """The thread has ended when stop returns, whatever it was waiting for."""
     poller = Hanging()
     worker = Worker.in_thread(poller)
@@ -102,7 +99,7 @@ def test_invariant_8_stopping_ends_a_poll_that_hangs() -> None:
     assert poll_threads() == []
 
 
-def test_invariant_8_stopping_twice_is_stopping_once() -> None:
+def test_invariant_8_stopping_twice_is_stopping_once(poll_threads: Callable[[], list[threading.Thread]]) -> None:
     """Also before the thread has come to life."""
     worker = Worker.in_thread(Counting())
     worker.stop()
