@@ -65,6 +65,7 @@ def test_garbage_among_real_lines_hides_none_of_them(tmp_path: Path, real_lines:
     assert (usage, quarantined) == (REQUESTS - bad, bad - again)
 
 
+@pytest.mark.no_cover
 def test_huge_lines_are_counted(tmp_path: Path):
     """Of more bytes than a line may have, with a request before and behind."""
     line = (Path(__file__).parents[2] / "data/request_logs/4.2.0.log").read_bytes().splitlines()

@@ -29,6 +29,7 @@ def test_most_lines_are_requests():
     assert 1000 < sum(map(len, lines)) / len(lines) < 1600
 
 
+@pytest.mark.no_cover
 def test_some_requests_are_refused_and_some_lines_are_garbage():
     """So that a benchmark writes each table: one request of 1,000 is refused, and 1 % of the lines is garbage."""
     lines = [line.rstrip("\n") for line in islice(made_lines(7, Mix()), 20_000)]

@@ -253,6 +253,7 @@ def test_the_folder_of_logs_may_be_behind_links_itself(tmp_path: Path):
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5])
+@pytest.mark.no_cover
 def test_lines_in_are_rows_and_quarantined_lines(log: Path, share: float):
     """Some of the lines may be garbage, and the log may be compressed and cut."""
     chance = random.Random(share)
@@ -264,7 +265,7 @@ def test_lines_in_are_rows_and_quarantined_lines(log: Path, share: float):
         LINE.replace("16", '"16"').encode(),
         b"x" * 99_999,
     ]
-    lines = [chance.choice(kinds) if chance.random() < share else LINE.encode() for _ in range(4000)]
+    lines = [chance.choice(kinds) if chance.random() < share else LINE.encode() for _ in range(1200)]
     garbage = sum(line != LINE.encode() for line in lines)
     log.write_bytes(b"\n".join(lines))
     cut = log.with_suffix(".gz")

@@ -76,6 +76,7 @@ def test_each_client_of_which_lines_were_cut_keeps_a_row():
     assert (early["client_id"], early["lines"], early["seen_at"].minute) == ("early", 1, 9)
 
 
+@pytest.mark.no_cover
 def test_clients_do_not_fill_the_memory():
     """Rows that stand for several lines are held back up to a number."""
     count = ROWS_OF_REASON + 2 * MOST_SHARED + 3000

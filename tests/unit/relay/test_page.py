@@ -138,6 +138,7 @@ def test_text_from_the_network_is_escaped_and_cut() -> None:
     assert max(map(len, page.stripped_strings)) < 500
 
 
+@pytest.mark.no_cover
 def test_every_broker_may_be_strange_and_the_page_stays_small() -> None:
     """A hundred brokers with a hundred features of their own each."""
     strange = [
