@@ -87,11 +87,8 @@ def usage_in(fleet: Fleet) -> Counter[tuple[Any, ...]]:
     return total
 
 
-@pytest.mark.usefixtures("jvm")
-def test_evidence_of_a_real_broker_becomes_verdicts(
-    fleet: Fleet, broker_log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Each exit code once; a second run changes nothing, and a lost checkpoint neither loses nor doubles a line."""
+def reach_verdicts(fleet: Fleet, broker_log: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """Run twice, the second time with what a transfer had cut, and return the report."""
     code, report = fleet.readiness(capsys, "--to", "4.2")
     assert (code, report["verdict"], report["lines"]["read"]) == (3, "unknown", 0)
 
@@ -116,7 +113,23 @@ def test_evidence_of_a_real_broker_becomes_verdicts(
     assert lines["read"] == len(broker_log.read_text().splitlines()) + 3
     assert lines["read"] == lines["rows"] + lines["quarantined"]
     assert usage_in(fleet) == requests_of(broker_log)
+    return report
 
+
+@pytest.mark.usefixtures("jvm")
+def test_evidence_of_a_real_broker_becomes_verdicts(
+    fleet: Fleet, broker_log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without evidence and with a part of it the verdict is unknown; with all, it names who uses what goes away."""
+    reach_verdicts(fleet, broker_log, capsys)
+
+
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.proof("fleet")
+def test_verdicts_outlive_a_lost_checkpoint(fleet: Fleet, broker_log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each exit code once; a second run changes nothing, and a lost checkpoint neither loses nor doubles a line."""
+    report = reach_verdicts(fleet, broker_log, capsys)
+    lines = report["lines"]
     assert fleet.run() == 0
     again = fleet.readiness(capsys, "--to", "4.2")[1]
     assert (again["lines"], again["coverage"]["table_versions"]) == (lines, report["coverage"]["table_versions"])
@@ -143,6 +156,7 @@ def test_evidence_of_a_real_broker_becomes_verdicts(
 
 
 @pytest.mark.usefixtures("jvm")
+@pytest.mark.proof("fleet")  # for each commit, a run is ended between its writes in test_batches_live.py
 def test_a_micro_batch_that_runs_again_counts_once(
     fleet: Fleet, broker_log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -24,10 +25,29 @@ UNDECODED = os.fsdecode(b"caf\xe9")
 SHOWN = r"1/caf\xe9"
 
 
-@pytest.mark.usefixtures("jvm")
-def test_each_file_is_read_or_named(tmp_path: Path, broker_log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever Spark lists. Once a file has another name, it is read, and the verdict knows that, too."""
-    logs, broker = tmp_path / "logs", tmp_path / "logs" / "1"
+class Unread(NamedTuple):
+    """Logs of which Spark reads a part, and the tables of what it read."""
+
+    broker: Path
+    place: list[str]
+    """The options of a command."""
+
+    def run(self) -> int:
+        """Read what is there."""
+        return main(["fleet", "run", "--once", "--logs", str(self.broker.parent), *self.place])
+
+    def of_files(self, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str, int]]:
+        """Return what the verdict knows of files: verdict, reason and number."""
+        capsys.readouterr()
+        main(["fleet", "readiness", "--to", "3.9", "--output", "json", *self.place])
+        rows = json.loads(capsys.readouterr().out)["rows"]
+        return [(row["verdict"], row["why"], row["count"]) for row in rows if row["subject"] == "files of broker 1"]
+
+
+@pytest.fixture
+def unread(tmp_path: Path, broker_log: Path) -> Unread:
+    """Write files of all names, and links."""
+    broker = tmp_path / "logs" / "1"
     text = broker_log.read_text()
     for name in (*NAMES, UNDECODED):
         (broker / name).parent.mkdir(parents=True, exist_ok=True)
@@ -36,35 +56,42 @@ def test_each_file_is_read_or_named(tmp_path: Path, broker_log: Path, capsys: py
         (broker / name).unlink()
         (broker / name).symlink_to(target)
     (broker / "linked").symlink_to(broker / "to", target_is_directory=True)
-    place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
-    run = ["fleet", "run", "--once", "--logs", str(logs), *place]
+    return Unread(broker, ["--tables", str(tmp_path / "tables"), "--cluster", "c"])
 
-    def of_files() -> list[tuple[str, str, int]]:
-        capsys.readouterr()
-        main(["fleet", "readiness", "--to", "3.9", "--output", "json", *place])
-        rows = json.loads(capsys.readouterr().out)["rows"]
-        return [(row["verdict"], row["why"], row["count"]) for row in rows if row["subject"] == "files of broker 1"]
 
-    assert main(run) == 2
+@pytest.mark.usefixtures("jvm")
+def test_each_file_is_read_or_named(tmp_path: Path, unread: Unread, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever Spark lists."""
+    assert unread.run() == 2
     said = capsys.readouterr().err
     with local_session() as spark:
         tables = Tables(spark, tmp_path / "tables", "c")
-        unread = {row.path for row in tables.read("unread_files").collect()}
+        left_out = {row.path for row in tables.read("unread_files").collect()}
         read = {row.path for row in tables.read("evidence_files").collect()}
     being_written = {"1/.a", "1/a._COPYING_", "1/.old/a"}
-    assert unread == {"1/_a", "1/_old/a", "1/link", "1/dangling", "1/linked", SHOWN}
-    assert read | unread | being_written == {SHOWN, *(f"1/{name}" for name in (*NAMES, "linked"))}
-    assert read.isdisjoint(unread | being_written)
+    assert left_out == {"1/_a", "1/_old/a", "1/link", "1/dangling", "1/linked", SHOWN}
+    assert read | left_out | being_written == {SHOWN, *(f"1/{name}" for name in (*NAMES, "linked"))}
+    assert read.isdisjoint(left_out | being_written)
     assert "1/_a and 1 more: not read, because Spark does not list" in said
     assert "1/dangling and 2 more: not read, because symbolic links are not followed" in said
     assert "1/.a and 2 more: not read, because such names" in said
     assert rf"{SHOWN}: not read, because Java cannot decode the name in its locale" in said
-    linked, undecoded, unlisted = found = sorted(of_files(), key=itemgetter(1), reverse=True)
+    linked, undecoded, unlisted = found = sorted(unread.of_files(capsys), key=itemgetter(1), reverse=True)
     assert [(verdict, count) for verdict, _, count in found] == [("unknown", count) for count in (3, 1, 2)]
     assert linked[1].startswith("1/dangling and 2 more have not been read")
     assert undecoded[1].startswith(f"{SHOWN} has not been read: Java cannot decode")
     assert unlisted[1].startswith("1/_a and 1 more have not been read")
 
+
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.proof("fleet")
+def test_a_file_that_was_unread_is_read_under_another_name(
+    broker_log: Path, unread: Unread, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The verdict knows that, too."""
+    broker, text = unread.broker, broker_log.read_text()
+    assert unread.run() == 2
+    assert {verdict for verdict, _, _ in unread.of_files(capsys)} == {"unknown"}
     (broker / "_a").rename(broker / "b")
     (broker / UNDECODED).rename(broker / "cafe")
     (broker / "_old").rename(broker / "old")
@@ -73,10 +100,10 @@ def test_each_file_is_read_or_named(tmp_path: Path, broker_log: Path, capsys: py
     (broker / "link").write_text(text)
     with (broker / "a").open("a") as file:
         file.write("more\n")
-    assert main(run) == 2
+    assert unread.run() == 2
     assert "1/linked/a: it is not read: there is no such file any more" in capsys.readouterr().err  # nor ever was it
-    assert [(verdict, count) for verdict, _, count in of_files()] == [("warn", 1)]
-    assert main(run) == 0
+    assert [(verdict, count) for verdict, _, count in unread.of_files(capsys)] == [("warn", 1)]
+    assert unread.run() == 0
 
 
 @pytest.mark.proof("fleet")
