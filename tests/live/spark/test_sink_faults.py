@@ -170,13 +170,20 @@ def test_one_task_writes_each_row_of_all_shards_once_under_all_faults(
     survive(kafka, Pipe.on(kafka, "joined", partitions=4), seed, FAULTS // 2 + 1, master="local[2,8]", joins=True)
 
 
-def test_each_row_is_written_once_though_a_worker_and_the_driver_are_killed(
-    pytestconfig: pytest.Config, shared_kafka: Callable[[str], LocalKafka]
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "a worker is killed",
+        # A driver takes half a minute of processor time to come back; test_sink_live.py replays its batches.
+        pytest.param("the driver dies after the batch is written", marks=pytest.mark.proof("sink")),
+    ],
+)
+def test_each_row_is_written_once_though_a_process_is_killed(
+    pytestconfig: pytest.Config, shared_kafka: Callable[[str], LocalKafka], kind: str
 ) -> None:
-    """The same harness on one broker, with one fault of each kind."""
+    """The same harness on one broker, with one fault."""
     seed, broker = int(pytestconfig.option.hypothesis_seed), shared_kafka(KAFKA)
-    kinds = ("a worker is killed", "the driver dies after the batch is written")
-    survive(broker, Pipe.on(broker, "brief", partitions=4), seed, 2, kinds, rate=4 * RATE, master="local[2,8]")
+    survive(broker, Pipe.on(broker, "brief", partitions=4), seed, 1, (kind,), rate=2 * RATE, master="local[2,8]")
 
 
 def survive(
@@ -206,7 +213,7 @@ def survive(
         harm.counts.balanced(balance)
         logger.info("seed %d: %s; %d faults, %d lives of the driver", seed, balance, len(harm.done), job.lives)
         assert balance.exactly_once, f"seed {seed}: {balance}; {harm.done}"
-        assert len(harm.done) >= faults * 7 // 8, "now and then whoever was to be harmed ended by itself"
+        assert len(harm.done) >= max(1, faults * 7 // 8), "now and then whoever was to be harmed ended by itself"
 
 
 @pytest.mark.proof("sink")
