@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from eos.pipes import Pipe
 from micro_batches import process
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession, functions
 from streams.connect import connect_spark
+from streams.connected_copying import PARTITIONS, Copying
+from topics import committed_values
 
 from featuregate.errors import ClosedError
-from featuregate.testing import FakeCluster
+from featuregate.testing import FakeCluster, LocalKafka
 from featuregate_spark import FeatureSession, Snapshot, WrongSession
 from featuregate_spark.events import SparkEvent, StreamEnded, StreamProgressed
 from featuregate_spark.pins.dataframes import DataFrameFiles
@@ -144,6 +147,20 @@ def test_a_pin_that_was_half_written_is_written_again(spark: SparkSession, tmp_p
     assert files.names("featuregate") == ["pin-7"]
     assert files.names("nothing") == []
     assert (files.exists("featuregate/pin-7"), files.exists("featuregate/pin-8")) == (True, False)
+
+
+def test_a_batch_that_is_replayed_is_written_once(spark: SparkSession, kafka: LocalKafka, tmp_path: Path) -> None:
+    """The driver died between the sink's commit and Spark's own, and the replay runs in another process."""
+    with FeatureSession(spark, kafka.bootstrap) as features:
+        topic = Pipe.on(kafka, "connected", partitions=PARTITIONS).sink
+        copying = Copying(spark, tmp_path, features, topic)
+        for batch_id, lines in enumerate(["a\nb\nc\n", "d\ne\n"]):
+            (copying.inputs / f"{batch_id}.txt").write_text(lines)
+            copying.run()
+            (copying.checkpoint / "commits" / str(batch_id)).unlink()
+            (copying.checkpoint / "commits" / f".{batch_id}.crc").unlink()
+            copying.run()
+        assert committed_values(kafka.client_config(), topic, partitions=PARTITIONS) == [b"a", b"b", b"c", b"d", b"e"]
 
 
 def test_a_session_ends_with_its_spark(spark: SparkSession) -> None:
