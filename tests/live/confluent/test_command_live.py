@@ -31,7 +31,7 @@ LATCHED = (("fg1;model=v2|theirs", 5), ("fg1;model=v2", 6), ("of the app", 7))
 """The text and the offset of each partition."""
 
 
-@pytest.fixture(scope="module", params=["2.8.2", "4.2.0"])
+@pytest.fixture(scope="module", params=[pytest.param("2.8.2", marks=pytest.mark.proof("switch")), "4.2.0"])
 def kafka(request: pytest.FixtureRequest, shared_kafka: Callable[[str], LocalKafka]) -> LocalKafka:
     return shared_kafka(request.param)
 
