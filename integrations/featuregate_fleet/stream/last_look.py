@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 from featuregate_fleet.files.storage import is_local, replace_text
@@ -39,7 +39,7 @@ class LastLook:
 
     def of_file(self, logs: Path, path: str) -> int:
         """Return when a file was looked at: 0 where its folder is another one since, or was not there."""
-        folder = str(PurePosixPath(path).parent)
+        folder = path.rpartition("/")[0] or "."
         if folder not in self.seen:
             self.seen[folder] = _inode(logs / folder)
         now = self.seen[folder]

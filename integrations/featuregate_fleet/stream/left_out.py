@@ -25,13 +25,14 @@ def left_out(logs: Path, encoding: str) -> Iterator[tuple[str, str]]:
     for folder, folders, names in os.walk(logs):
         below = Path(folder).relative_to(logs)
         of_folder = _why_left_out(below.parts, encoding)  # once: a folder may have very many files
+        with os.scandir(folder) as entries:
+            links = {entry.name for entry in entries if entry.is_symlink()}
         for name in {*names, *folders} - {PROGRESS}:
-            path = Path(folder, name)
             of_name = _why_left_out((name,), encoding)
             why = UNLISTED if UNLISTED in {of_folder, of_name} else of_folder or of_name
-            if path.is_symlink():
+            if name in links:
                 yield (below / name).as_posix(), LINKED
-            elif why and path.is_file() and path.stat().st_size:
+            elif why and (path := Path(folder, name)).is_file() and path.stat().st_size:
                 yield (below / name).as_posix(), why
 
 

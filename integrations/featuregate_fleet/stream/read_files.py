@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import contextmanager
+from itertools import islice
 from sqlite3 import connect
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -13,12 +14,13 @@ from weakref import finalize
 from pyspark.sql import functions as f
 
 from featuregate_fleet.evidence.paths import LogFile, LogTimes, broker_of, log_file
-from featuregate_fleet.files.contents import COMPRESSED, SHORT, content_of, has_grown_from, text_of, twin_of
+from featuregate_fleet.files.contents import COMPRESSED, SHORT, text_of, twin_of
 from featuregate_fleet.files.opening import look_at_each
-from featuregate_fleet.files.storage import path_in_uri, replace_text, stamps_below, uri_of
+from featuregate_fleet.files.storage import path_in_uri, replace_text, stamps_below
 from featuregate_fleet.stream.last_look import LastLook
 from featuregate_fleet.stream.left_out import left_out
 from featuregate_fleet.stream.listed_files import listed_files
+from featuregate_fleet.stream.other_contents import KnownFile, has_content, is_same, other_file
 from featuregate_fleet.tables.folder import BatchId, Tables
 
 if TYPE_CHECKING:
@@ -27,11 +29,10 @@ if TYPE_CHECKING:
 
 FORGOTTEN: Final = ""
 """In place of the URI: the row has the counts of the files that `fleet retain` has taken from the list."""
+_ADDED_AT_ONCE: Final = 1000
 _IN_A_TURN: Final = 10_000
 _WHOLE: Final = 2**62
 """Bytes of a compressed text, which was read as a whole."""
-_CLOCKS: Final = 300 * 10**9
-"""Nanoseconds by which the clock of a file system may differ from that of Spark."""
 _MARK: Final = "files_accounted_for"
 _SCHEMA: Final = """
 pragma journal_mode = off;
@@ -47,8 +48,10 @@ create table texts (text text, broker text, path text, up_to integer, primary ke
 """
 _ADD: Final = """
 insert into files (path, size, content, time) values (?, ?, ?, ?) on conflict (path) do update
-set size = excluded.size, content = coalesce(excluded.content, content), time = excluded.time
+set size = case when content <> excluded.content then excluded.size else max(size, excluded.size) end,
+    content = coalesce(excluded.content, content), time = excluded.time
 """
+_ADD_URI: Final = "insert or ignore into uris values (?, ?, ?)"
 _ADD_TEXT: Final = """
 insert into texts values (?, ?, ?, ?) on conflict (text, broker, path) do update
 set up_to = max(up_to, excluded.up_to)
@@ -57,6 +60,7 @@ _OF_TEXT: Final = "select path, up_to from texts where text = ? and broker = ?"
 _CONTENTS: Final = """
 select path, content, size, looked_at, time from files where content is not null and path > ? order by path limit 1000
 """
+_LOOKED_AT: Final = "update files set looked_at = ? where path = ?"
 _COME_BACK: Final = "select uri from forgotten where plain not in (select plain from uris)"
 _TURN: Final = "select number, path, size from files where number > ? and number <= ? order by number limit ?"
 
@@ -70,13 +74,16 @@ class _Accounted(NamedTuple):
     """The files up to there that are in no table: those behind links."""
 
 
-class _Known(NamedTuple):
-    """A file that may have another content than the one that was read."""
+class _Read(NamedTuple):
+    """A file as it was read."""
 
+    query_id: str
+    batch_id: int
+    uri: str
     path: str
-    content: str | None
-    """The one that was read; None for a file that was forgotten."""
-    stamp: tuple[int, object]
+    size: int
+    content: str | None = None
+    time: int | None = None
 
 
 class ReadFiles:
@@ -100,9 +107,7 @@ class ReadFiles:
         self._look = LastLook()
         self.shortened: int | None = None
         """When files were taken from the list, in microseconds since 1970."""
-        with self._at_once():
-            for query_id, batch_id, uri, path, size, *known in read:
-                self.add(BatchId(query_id, batch_id), uri, path, size, *known)
+        self._add_each(read)
 
     @contextmanager
     def _at_once(self) -> Iterator[None]:
@@ -116,36 +121,34 @@ class ReadFiles:
         """Return those that the tables have."""
         columns = ("query_id", "batch_id", "uri", "path", "size", "content")
         files = tables.read("evidence_files").where("uri not like 'kafka:%'").orderBy("written_at", "batch_id")
+        rows = files.select(*columns, f.unix_micros("written_at").alias("time")).toLocalIterator()
         found = cls()
-        with found._at_once():
-            for row in files.select(*columns, f.unix_micros("written_at").alias("time")).toLocalIterator():
-                if row["uri"] == FORGOTTEN:
-                    found.shortened = row["time"]
-                else:
-                    found.add(BatchId(row["query_id"], row["batch_id"]), *row[2:])
+        found._add_each(found._but_forgotten(rows))
         return found
 
-    def add(
-        self, batch: BatchId, uri: str, path: str, size: int, content: str | None = None, time: int | None = None
-    ) -> None:
-        """Add a file that a micro-batch has read, when it had this size and content."""
-        self._batches.add(batch)
-        known = self._files.execute("select size, content from files where path = ?", (path,)).fetchone()
-        self._number += known is None
-        before, known_content = known or (0, None)
-        is_another = None not in {known_content, content} and known_content != content
-        row = path, size if is_another else max(size, before), content, time
-        self._files.execute(_ADD, row)
-        self._files.execute("insert or ignore into uris values (?, ?, ?)", (uri, batch.query_id, path_of_uri(uri)))
-        if content is not None and SHORT not in content:
-            text, compressed, _ = content.partition(COMPRESSED)
-            up_to = _WHOLE if compressed else size
-            self._files.execute(_ADD_TEXT, (text, broker_of(path) or "", path, up_to))
+    def _but_forgotten(self, rows: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of files, and keep when others were taken from the list."""
+        for row in rows:
+            if row["uri"] == FORGOTTEN:
+                self.shortened = row["time"]
+            else:
+                yield row
 
     def add_all(self, batch: BatchId, files: Iterable[LogFile], time: int) -> None:
         """Add the files that a micro-batch has read, whose contents were looked at after this time."""
-        for file in files:
-            self.add(batch, file.uri, file.path, file.size, file.content, time)
+        self._add_each((*batch, file.uri, file.path, file.size, file.content, time) for file in files)
+
+    def _add_each(self, read: Iterable[tuple[Any, ...]]) -> None:
+        rows = iter(read)
+        with self._at_once():
+            while some := [_Read(*row) for row in islice(rows, _ADDED_AT_ONCE)]:
+                self._batches |= {BatchId(row.query_id, row.batch_id) for row in some}
+                self._files.executemany(_ADD, ((row.path, row.size, row.content, row.time) for row in some))
+                self._files.executemany(_ADD_URI, ((row.uri, row.query_id, path_of_uri(row.uri)) for row in some))
+                self._files.executemany(
+                    _ADD_TEXT, (_text_read(row) for row in some if SHORT not in (row.content or SHORT))
+                )
+            (self._number,) = self._files.execute("select count(*) from files").fetchone()
 
     @property
     def number(self) -> int:
@@ -162,7 +165,7 @@ class ReadFiles:
         if up_to := self._read_as(twin_of(file.path), text):
             return up_to
         known = self._files.execute(_OF_TEXT, (text, file.broker or "")).fetchall()
-        if any(_has_content(logs / path, path, text) for path, _ in known if path != file.path):
+        if any(has_content(logs / path, path, text) for path, _ in known if path != file.path):
             return 0
         return max((up_to for _, up_to in known), default=0)
 
@@ -180,38 +183,30 @@ class ReadFiles:
         Also those with the name of one that was forgotten: Spark takes them for the files that it has listed before.
         """
         stamps = stamps_below(logs)
-        found = look_at_each(lambda one: _another(logs, one, stamps, times), self._to_look_at(logs, stamps))
+        found = look_at_each(lambda one: other_file(logs, one, stamps, times), self._to_look_at(logs, stamps))
         return sorted(file for file in found if file is not None)
 
-    def _to_look_at(self, logs: Path, stamps: Callable[[str], tuple[int, object] | None]) -> Iterator[_Known]:
-        for path, content, size, looked_at, time in self._known_contents():
-            if (stamp := stamps(path)) is not None and self._is_new(
-                path, size, looked_at, max(time or 0, self._look.of_file(logs, path)), stamp
-            ):
-                yield _Known(path, content, stamp)
+    def _to_look_at(self, logs: Path, stamps: Callable[[str], tuple[int, object] | None]) -> Iterator[KnownFile]:
+        for some in self._known_contents():
+            seen: list[tuple[str, str]] = []
+            for path, content, size, looked_at, time in some:
+                if (stamp := stamps(path)) is None or looked_at == repr(stamp):
+                    continue
+                seen.append((repr(stamp), path))
+                known_at = max(time or 0, self._look.of_file(logs, path))
+                if looked_at is not None or not is_same(size, known_at, stamp):
+                    yield KnownFile(path, content, stamp)
+            self._files.executemany(_LOOKED_AT, seen)
         for (uri,) in self._files.execute(_COME_BACK).fetchall():
             path = log_file(path_in_uri(logs), uri, 0).path
             if (stamp := stamps(path)) is not None:
-                yield _Known(path, None, stamp)
+                yield KnownFile(path, None, stamp)
 
-    def _known_contents(self) -> Iterator[tuple[str, str, int, str | None, int | None]]:
+    def _known_contents(self) -> Iterator[list[tuple[str, str, int, str | None, int | None]]]:
         last = ""
         while rows := self._files.execute(_CONTENTS, (last,)).fetchall():
-            yield from rows
+            yield rows
             last = rows[-1][0]
-
-    def _is_new(self, path: str, size: int, looked_at: str | None, known_at: int, stamp: tuple[int, object]) -> bool:
-        """Return whether a file may have another content than before, by its stamp; keep the stamp.
-
-        One that has its size, and was neither written nor renamed since its row was written, or since a run has looked
-        at all files, is the same.
-        """
-        if looked_at == repr(stamp):
-            return False
-        self._files.execute("update files set looked_at = ? where path = ?", (repr(stamp), path))
-        changed = stamp[1]
-        same = size == stamp[0] and isinstance(changed, int) and changed < known_at * 1000 - _CLOCKS
-        return looked_at is not None or not same
 
     def have_looked(self, checkpoint: Path, at: int) -> None:
         """Keep, for later runs, that what `replaced` has returned at a time is in the tables.
@@ -316,19 +311,10 @@ def _mark(checkpoint: Path) -> _Accounted | None:
     return _Accounted(**json.loads(mark.read_text(encoding="utf-8"))) if mark.exists() else None
 
 
-def _another(
-    logs: Path,
-    known: _Known,
-    stamps: Callable[[str], tuple[int, object] | None],
-    times: Mapping[str, LogTimes],
-) -> LogFile | None:
-    """Return the file that has the name of another or a forgotten one; None where it is the same, or has grown."""
-    path, before, stamp = known
-    file = log_file(path_in_uri(logs), uri_of(logs / path), stamp[0], times)
-    file = file._replace(content=content_of(file))
-    if file.content is None:  # damaged, or empty, or renamed just now
-        return file if stamp[0] > 0 and stamps(path) == stamp else None
-    return None if before is not None and has_grown_from(before, file) else file
+def _text_read(row: _Read) -> tuple[str, str, str, int]:
+    """Return the text of a file, its broker and path, and up to which byte it was read."""
+    text, compressed, _ = str(row.content).partition(COMPRESSED)
+    return text, broker_of(row.path) or "", row.path, _WHOLE if compressed else row.size
 
 
 def path_of_uri(uri: str) -> str:
@@ -337,9 +323,3 @@ def path_of_uri(uri: str) -> str:
     while (decoded := unquote(path)) != path:
         path = decoded
     return path
-
-
-def _has_content(place: Path, path: str, text: str) -> bool:
-    """Return whether the text of a file begins with that of another one."""
-    content = content_of(LogFile(uri_of(place), path, None, 0)) if place.is_file() else None
-    return text_of(content) == text

@@ -73,6 +73,7 @@ SETTINGS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.scheduler.mode": "FAIR",  # between clusters that are read at a time, each with a pool
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # eleven calls to the JVM for each column of a query
     "spark.log.level": "OFF",  # what fails is said in one line
     "spark.sql.adaptive.enabled": "false",  # plans again after each shuffle, which here has two partitions
     "spark.sql.shuffle.partitions": "2",

@@ -34,9 +34,11 @@ _CHECKPOINTS: Final = "_checkpoints"
 _CHECK_RETENTION: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 _STATISTICS: Final = ("delta.dataSkippingStatsColumns", "written_at")
-_WRITING: Final = dict([("mergeSchema", "true"), _STATISTICS])
+_LOG: Final = ("delta.logRetentionDuration", "interval 7 days")
+_WRITING: Final = dict([("mergeSchema", "true"), _STATISTICS, _LOG])
 """A table that an older release has made gets the columns that it lacks. A new table has statistics of one column: by
-default Delta's log keeps the least and the greatest principal of each file, also of those that are deleted."""
+default Delta's log keeps the least and the greatest principal of each file, also of those that are deleted. And its log
+goes back as far as its deleted files: by default 30 days, and each run lists some thousand files of the log."""
 _PARTITIONS: Final = "cluster"
 """Delta Lake lets two writers commit at a time where each reads and changes files of its own partition alone."""
 _INVENTORY: Final = "path string, length long, isDir boolean, modificationTime long"

@@ -11,6 +11,7 @@ from featuregate.cli import main
 from featuregate_fleet.evidence.columns import BROKERS, EVIDENCE_FILES, ORIGIN, QUARANTINE
 from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import LoggedRequest
+from featuregate_fleet.evidence.unread import CHANGED, unread_file
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.stream.upkeep import compact
 from featuregate_fleet.tables.folder import Tables
@@ -71,3 +72,6 @@ def test_an_older_table_gets_partitions_when_it_is_compacted(tmp_path: Path) -> 
         assert detail["properties"]["delta.dataSkippingStatsColumns"] == "written_at"
         assert {name: each.read("brokers").count() for name, each in tables.items()} == {"a": 1, "b": 1}
         assert not list(place.glob("*.parquet")), "the files of the older table are deleted"
+        tables["a"].leave_unread({unread_file("1/log", CHANGED)})
+        (new,) = spark.sql(f"DESCRIBE DETAIL {tables['a'].name_for_sql('unread_files')}").collect()
+        assert new["properties"]["delta.logRetentionDuration"] == "interval 7 days", "each run lists the log"

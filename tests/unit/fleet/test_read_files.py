@@ -12,6 +12,7 @@ pytest.importorskip("pyspark")
 from featuregate_fleet.evidence.paths import IN_UTC, LogFile
 from featuregate_fleet.evidence.unread import UNLISTED
 from featuregate_fleet.files.contents import content_of
+from featuregate_fleet.stream import other_contents
 from featuregate_fleet.stream import read_files as module
 from featuregate_fleet.stream.last_look import LastLook
 from featuregate_fleet.stream.read_files import ReadFiles
@@ -26,6 +27,11 @@ def uri_of(name: str) -> str:
 def read(*names: str, size: int = 4) -> ReadFiles:
     """Return files that one micro-batch has read."""
     return ReadFiles(("query", 0, uri_of(name), f"1/{name}", size) for name in names)
+
+
+def add(files: ReadFiles, batch: BatchId, uri: str, path: str, size: int, content: str | None = None) -> None:
+    """Add a file that a micro-batch has read."""
+    files.add_all(batch, [LogFile(uri, path, "1", size, content=content)], 0)
 
 
 def lists(checkpoint: Path, log: str, *entries: tuple[int, str]) -> None:
@@ -51,7 +57,7 @@ def test_a_later_call_looks_at_what_was_listed_since(tmp_path: Path):
     for log in (tmp_path / "sources" / "0").iterdir():
         log.write_text("v1\nno JSON")
     lists(tmp_path, "2.compact", (0, "a"), (1, "gone"), (2, "new"), (2, "also gone"))
-    files.add(BatchId("query", 2), uri_of("new"), "1/new", 4)
+    add(files, BatchId("query", 2), uri_of("new"), "1/new", 4)
     assert files.missed(tmp_path) == [uri_of("also gone")]
     assert files.missed(tmp_path) == []
 
@@ -122,7 +128,7 @@ def test_a_file_is_opened_where_it_may_have_changed_since_its_row_was_written(
     of_this_run = ReadFiles()
     of_this_run.add_all(BatchId("query", 0), [file._replace(size=file.size + size)], written)
     looked_at: list[LogFile] = []
-    monkeypatch.setattr(module, "content_of", lambda file: looked_at.append(file) or content_of(file))
+    monkeypatch.setattr(other_contents, "content_of", lambda file: looked_at.append(file) or content_of(file))
     for files in (
         ReadFiles([("query", 0, file.uri, file.path, file.size + size, file.content, written)]),
         of_this_run,
@@ -152,7 +158,7 @@ def test_a_file_that_a_run_has_looked_at_is_not_opened_again(
     files = ReadFiles([row])
     assert files.missed(checkpoint) == []
     looked_at: list[LogFile] = []
-    monkeypatch.setattr(module, "content_of", lambda file: looked_at.append(file) or content_of(file))
+    monkeypatch.setattr(other_contents, "content_of", lambda file: looked_at.append(file) or content_of(file))
     assert files.replaced(logs, IN_UTC) == []
     assert len(looked_at) == opened
     (logs / "1" / "log").write_text(OTHER)
@@ -182,8 +188,8 @@ def test_a_file_of_a_folder_that_was_renamed_is_opened(tmp_path: Path):
 def test_the_number_of_files_is_counted_by_name():
     """The thread that shows progress asks for it, while another one adds files."""
     files = read("a", "b")
-    files.add(BatchId("query", 1), uri_of("a"), "1/a", 9)
-    files.add(BatchId("query", 1), uri_of("c"), "1/c", 9)
+    add(files, BatchId("query", 1), uri_of("a"), "1/a", 9)
+    add(files, BatchId("query", 1), uri_of("c"), "1/c", 9)
     assert files.number == 3
 
 
@@ -204,7 +210,7 @@ def test_each_file_that_has_changed_is_named_in_its_turn(tmp_path: Path, monkeyp
         (tmp_path / "1" / name).write_text("one\n")
     files = read("a", "b", "gone")
     assert files.changed(tmp_path) == []
-    files.add(BatchId("query", 1), uri_of("c"), "1/c", 3)
+    add(files, BatchId("query", 1), uri_of("c"), "1/c", 3)
     for name in "ab":
         (tmp_path / "1" / name).write_text("one\ntwo\n")
     assert files.changed(tmp_path) == ["1/c"]
@@ -246,11 +252,11 @@ def test_a_file_is_known_by_its_content_under_another_name(tmp_path: Path):
     assert files.read_up_to(packed, tmp_path) == 0  # a copy of what is there still
     (tmp_path / "1" / "log").write_text(OTHER)
     assert files.read_up_to(packed, tmp_path) == files.read_up_to(plain, tmp_path) == 1500
-    files.add(BatchId("query", 0), short.uri, short.path, 1023, short.content)
+    add(files, BatchId("query", 0), short.uri, short.path, 1023, short.content)
     (tmp_path / "1" / "short").unlink()
     for other in (plain._replace(broker="2"), plain._replace(content=None), short):
         assert files.read_up_to(other, tmp_path) == 0
-    files.add(BatchId("query", 1), packed.uri, packed.path, 9, packed.content)
+    add(files, BatchId("query", 1), packed.uri, packed.path, 9, packed.content)
     (tmp_path / "1" / "log.1.gz").unlink()
     assert files.read_up_to(plain, tmp_path) > 2**60
 
@@ -261,7 +267,7 @@ def test_a_file_with_the_name_of_another_one_is_found(tmp_path: Path):
     (tmp_path / "1" / "log").write_text(LONG)
     before = of_broker_1(tmp_path, "log")
     files = ReadFiles([("query", 0, before.uri, before.path, before.size, before.content)])
-    files.add(BatchId("query", 0), uri_of("gone"), "1/gone", 9, before.content)
+    add(files, BatchId("query", 0), uri_of("gone"), "1/gone", 9, before.content)
     assert files.replaced(tmp_path, IN_UTC) == []
     (tmp_path / "1" / "log").write_text(LONG + LONG)
     assert files.replaced(tmp_path, IN_UTC) == []
@@ -269,7 +275,7 @@ def test_a_file_with_the_name_of_another_one_is_found(tmp_path: Path):
     (found,) = files.replaced(tmp_path, IN_UTC)
     assert (found.path, found.size, found.broker) == ("1/log", 1500, "1")
     assert found.content not in {None, before.content}
-    files.add(BatchId("replaced", 0), found.uri, found.path, found.size, found.content)
+    add(files, BatchId("replaced", 0), found.uri, found.path, found.size, found.content)
     assert files.replaced(tmp_path, IN_UTC) == []
     assert files.changed(tmp_path) == []
 
