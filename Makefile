@@ -52,7 +52,7 @@ PYTEST = PYTHONFAULTHANDLER=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loads
 	--max-worker-restart=0 --durations=20
 
 .PHONY: test
-test: lint docs class-archives ## check, docs, tests against a few real brokers, coverage (20 minutes)
+test: lint docs class-archives ## check, docs, tests against a few real brokers, coverage (14 minutes)
 	$(BIN)/coverage erase
 	COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml $(PYTEST)
 	$(BIN)/coverage combine --quiet
