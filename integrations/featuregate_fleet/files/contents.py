@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
 from contextlib import suppress
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 _BEGINNING: Final = 1024
 """Bytes of a text that tell it from others: some lines, of which each has its time."""
-_BY_GZIP: Final = ".gz"
+BY_GZIP: Final = ".gz"
 _RENAMED: Final = "another file has its name since it was listed, and none in this folder has its text"
 _CANDIDATES: Final = 100
 """Files that may have the text of another one: those of a rotation by number, all of which are renamed at once."""
@@ -69,27 +70,38 @@ def open_text(file: LogFile) -> tuple[IO[bytes], str]:
     OSError
         As for `featuregate_fleet.files.opening.open_log`, which also says when `StorageFailed` is raised.
     """
-    gone = FileNotFoundError(_RENAMED)
+    failure: OSError = FileNotFoundError(_RENAMED)
     try:
         opened = open_log(file)
         if _has_text_of(file, opened, file.path):
             return opened, file.path
         opened.close()
-    except FileNotFoundError as error:
-        gone = error
+    except OSError as error:  # a rotation may also leave a file that cannot be read yet
+        failure = error
     for path in _candidates(path_of(file)) if file.content else ():
         named = file._replace(uri=uri_of(path), path=str(PurePosixPath(file.path).with_name(path.name)))
         with suppress(OSError):  # a link, a folder, or a file that is gone
             opened = open_log(named)
-            if _has_text_of(file, opened, named.path):
+            if _is_whole(file, opened, path) and _has_text_of(file, opened, named.path):
                 return opened, named.path
             opened.close()
-    raise gone
+    raise failure
 
 
 def _candidates(path: Path) -> list[Path]:
-    """Return the files that may have the text of one. A storage renames none."""
-    return [path.with_name(twin_of(path.name)), *changed_last(path, _CANDIDATES)] if is_local(path) else []
+    """Return the files that may have the text of one. Compressed ones are last, because gzip may be at work.
+
+    A storage renames none.
+    """
+    if not is_local(path):
+        return []
+    twins = [path.with_name(name) for name in (twin_of(path.name),) if name]
+    return sorted([*twins, *changed_last(path, _CANDIDATES)], key=lambda one: one.name.endswith(BY_GZIP))
+
+
+def _is_whole(file: LogFile, opened: IO[bytes], path: Path) -> bool:
+    """Return whether an open file may have all that a file had: another one may have begun to copy it."""
+    return path.name.endswith(BY_GZIP) or os.fstat(opened.fileno()).st_size >= file.size
 
 
 def _has_text_of(file: LogFile, opened: IO[bytes], path: str) -> bool:
@@ -112,7 +124,7 @@ def text_of(content: str | None) -> str | None:
 
 def twin_of(path: str) -> str:
     """Return the name that gzip gives to a file, or has taken from it."""
-    return path.removesuffix(_BY_GZIP) if path.endswith(_BY_GZIP) else path + _BY_GZIP
+    return path.removesuffix(BY_GZIP) if path.endswith(BY_GZIP) else path + BY_GZIP
 
 
 def _beginning(file: LogFile, length: int) -> tuple[bytes, str | None]:

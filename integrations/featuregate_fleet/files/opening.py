@@ -48,6 +48,15 @@ def written_at(file: LogFile) -> datetime | None:
         return None
 
 
+def size_now(file: LogFile) -> int:
+    """Return the size of a file of this machine, also of one that got its name since it was listed."""
+    try:
+        about = path_of(file).lstat()
+    except OSError:  # its reader says so
+        return file.size
+    return about.st_size if stat.S_ISREG(about.st_mode) else file.size
+
+
 def open_log(file: LogFile) -> IO[bytes]:
     """Open a file without following links below the folder of logs, also one that is put there meanwhile.
 
@@ -123,8 +132,11 @@ class _StoredFile:
         except OSError as error:
             raise failure_of(self._path, error) from error
 
+    def close(self) -> None:
+        self._file.close()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self.close()

@@ -48,7 +48,7 @@ OF_HADOOP: Final = frozenset({"hdfs", "webhdfs"})
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):(//([^/]*))?(/.*)?", re.DOTALL)
 _OF_AZURE: Final = re.compile(r"[^@]+@[^@]+\.(dfs|blob)\.core\.windows\.net")
 """Its backend would take a folder for the container of an authority that names the account alone."""
-_NEIGHBOURS: Final = 10_000
+_NEIGHBOURS: Final = 2000
 _DBFS: Final = Path("/dbfs")
 """Where Databricks mounts its file system."""
 _OF_DATABRICKS: Final = "DATABRICKS_RUNTIME_VERSION"

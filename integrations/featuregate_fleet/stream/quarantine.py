@@ -14,8 +14,11 @@ from featuregate_fleet.evidence.batches import parse_quarantined
 from featuregate_fleet.evidence.columns import EVIDENCE_FILES, PARSED
 from featuregate_fleet.evidence.paths import OTHERS, LogFile, LogTimes
 from featuregate_fleet.evidence.reasons import OF_FILES, OF_REPORTS, PARSER, UNKNOWN_LAYOUT
+from featuregate_fleet.files.contents import content_of
+from featuregate_fleet.files.opening import path_of
 from featuregate_fleet.files.pieces import Piece, as_it_is, rest_of
 from featuregate_fleet.stream.parsed import file_rows, parse_files, quarantine_rows, text_logs_of, usage_rows
+from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.tables.failures import one_line_failures
 from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_spark.arrow_tables import to_arrow
@@ -75,14 +78,15 @@ def _replay(spark: SparkSession, tables: Tables) -> int:
     summary = tried.agg(f.count("*").alias("count"), f.bit_xor(state).alias("hash")).collect()[0]
     if not summary["count"]:
         return 0
-    known = tables.read(_FILES).select(*_OF_FILE, "content")
+    known = tables.read(_FILES).select(*_OF_FILE, "size", "content")
     files = tried.where(of_file).join(known, _OF_FILE, "left").collect()
     unread = _unread(tables)
-    pieces = [_piece_again(row, is_unread=row.uri in unread) for row in files]
+    batch = BatchId(f"{REPLAY} {summary['count']} {summary['hash']}", 0)
+    read = ReadFiles.of(tables, batch.query_id)  # of which a replay that was killed may have written rows
+    pieces = [_piece_again(row, read, is_unread=row.uri in unread) for row in files]
     lines = tried.where(~of_file).mapInArrow(ReusedWorkerTask(_parse), from_arrow_schema(PARSED))
     parsed = lines.unionByName(parse_files(spark, pieces)).unionByName(_counted_before(spark, files)).persist()
     try:
-        batch = BatchId(f"{REPLAY} {summary['count']} {summary['hash']}", 0)
         text_logs = text_logs_of(to_arrow(file_rows(parsed)))
         tables.append_anew("api_usage", usage_rows(parsed, text_logs), batch)
         tables.append_anew(_FILES, file_rows(parsed), batch)
@@ -97,12 +101,20 @@ def _file(row: Any) -> LogFile:
     return LogFile(row.uri, row.path, row.broker, 0, LogTimes(row.time_zone, row.layout))
 
 
-def _piece_again(row: Any, *, is_unread: bool) -> Piece:
-    """Return what is left to read of a file, and its content, because another file may have its name by now."""
-    file = as_it_is(_file(row))
+def _piece_again(row: Any, read: ReadFiles, *, is_unread: bool) -> Piece:
+    """Return what is left to read of a file, up to the size that it had where its text is known.
+
+    The text may have another name by now, and another file this one. A text that was not known may have been read under
+    another name.
+    """
+    file = _file(row)
+    if row.content is not None:
+        return rest_of(file._replace(size=row.size, content=row.content), row.at)
+    now = as_it_is(file)
+    now = now._replace(content=content_of(now))
+    at = max(row.at, read.read_up_to(now, path_of(now).parents[now.path.count("/")]))
     # A file of which nothing was read is in quarantine once, however long it is.
-    piece = Piece(file, row.at) if is_unread else rest_of(file, row.at)
-    return piece._replace(file=file._replace(content=row.content))
+    return Piece(now, at) if is_unread else rest_of(now, at)
 
 
 def _unread(tables: Tables) -> set[str]:

@@ -113,15 +113,20 @@ class ReadFiles:
     def _at_once(self) -> Iterator[None]:
         """Write to the temporary file once."""
         self._files.execute("begin")
-        yield
+        try:
+            yield
+        except BaseException:
+            self._files.execute("rollback")
+            raise
         self._files.execute("commit")
 
     @classmethod
-    def of(cls, tables: Tables) -> ReadFiles:
-        """Return those that the tables have."""
+    def of(cls, tables: Tables, but: str | None = None) -> ReadFiles:
+        """Return those that the tables have, without those of one query."""
         columns = ("query_id", "batch_id", "uri", "path", "size", "content")
         files = tables.read("evidence_files").where("uri not like 'kafka:%'").orderBy("written_at", "batch_id")
-        rows = files.select(*columns, f.unix_micros("written_at").alias("time")).toLocalIterator()
+        others = files if but is None else files.where(f.col("query_id") != but)
+        rows = others.select(*columns, f.unix_micros("written_at").alias("time")).toLocalIterator()
         found = cls()
         found._add_each(found._but_forgotten(rows))
         return found
@@ -162,12 +167,12 @@ class ReadFiles:
         made one of the other: it is at work, or keeps both.
         """
         text = text_of(file.content) or ""
-        if up_to := self._read_as(twin_of(file.path), text):
-            return up_to
+        twin = twin_of(file.path)
+        of_twin = self._read_as(twin, text)
         known = self._files.execute(_OF_TEXT, (text, file.broker or "")).fetchall()
-        if any(has_content(logs / path, path, text) for path, _ in known if path != file.path):
-            return 0
-        return max((up_to for _, up_to in known), default=0)
+        if any(has_content(logs / path, path, text) for path, _ in known if path not in {file.path, twin}):
+            return of_twin
+        return max((up_to for _, up_to in known), default=of_twin)
 
     def _read_as(self, path: str, text: str) -> int:
         """Return up to which byte a text was read from a file; otherwise 0."""

@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, LogFile, LogTimes, log_file
-from featuregate_fleet.files.contents import content_of, text_of, twin_of
+from featuregate_fleet.files.contents import BY_GZIP, content_of, text_of, twin_of
 from featuregate_fleet.files.opening import is_behind_link
 from featuregate_fleet.files.parsing import FILES, look_at_files
 from featuregate_fleet.files.pieces import Piece, as_it_is, pieces_behind
@@ -95,7 +95,7 @@ def drain(
         if read.has_batch(batch):
             return  # it runs again because its commit was lost, and its files may be gone by now
         looked_at = _now()
-        new = _new_files(_listed(rows, root, times), logs, read, batch)
+        new = without_output_at_work(_new_files(_listed(rows, root, times), logs, read, batch), read)
         parse(new, pieces_to_read(new, read, logs), batch, looked_at)
 
     try:
@@ -164,6 +164,18 @@ def _batch_of(kind: str, what: Sequence[str], read: ReadFiles) -> BatchId:
     """
     since = [] if read.shortened is None else [str(read.shortened)]
     return BatchId(f"{kind} {sha256(chr(0).join([*what, *since]).encode()).hexdigest()}", 0)
+
+
+def without_output_at_work(files: Sequence[LogFile], read: ReadFiles) -> list[LogFile]:
+    """Leave out what gzip has begun to write and nothing can be read of yet: the end of the run looks at it again."""
+    paths = {file.path for file in files}
+    return [
+        file
+        for file in files
+        if file.content is not None
+        or not file.path.endswith(BY_GZIP)
+        or not ((twin := twin_of(file.path)) in paths or read.has_path(twin))
+    ]
 
 
 def pieces_to_read(files: Sequence[LogFile], read: ReadFiles, logs: Path) -> list[Piece]:

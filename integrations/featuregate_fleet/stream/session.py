@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import chdir, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, Final
@@ -138,8 +139,10 @@ def local_session(jars: Path | None = None, *, topics: bool = True, s3: bool = F
     if SparkContext._active_spark_context is not None:  # noqa: SLF001 - an active session is that of one thread
         yield session_beside(SparkSession.builder.getOrCreate())
         return
+    folder = _scratch_folder()
     with _interrupts_restored():
-        spark = _started(jars, topics=topics, s3=s3)
+        spark = _started(folder, jars, topics=topics, s3=s3)
+        _end_by_interrupts(folder)
         try:
             yield spark
         finally:
@@ -165,12 +168,11 @@ def session_beside(spark: SparkSession) -> SparkSession:
     return another
 
 
-def _started(jars: Path | None, *, topics: bool, s3: bool) -> SparkSession:
+def _started(folder: str, jars: Path | None, *, topics: bool, s3: bool) -> SparkSession:
     wanted = settings(os.environ, jars, topics=topics, s3=s3)
     if SUBMITTED not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    folder = _scratch_folder()
     with chdir(folder):
         return start(wanted, Path(folder))
 
@@ -184,6 +186,24 @@ def _interrupts_restored() -> Iterator[None]:
     finally:
         if threading.current_thread() is threading.main_thread():  # in another thread PySpark does not take it
             signal.signal(signal.SIGINT, before)
+
+
+def _end_by_interrupts(folder: str) -> None:
+    """Let Ctrl-C end this process and its JVM at once: tables are whole whenever that is.
+
+    The handler of PySpark asks the JVM to cancel its jobs. Within another question to the JVM it fails, and with it
+    what the JVM has asked of Python, in hundreds of lines.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, partial(_end, folder))
+
+
+def _end(folder: str, number: int, _frame: object) -> None:
+    java: Any = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - nothing else knows the process
+    if java is not None:  # else this process is that of spark-submit's JVM, which ends with it
+        java.kill()
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(128 + number)  # what a shell says of a process that a signal has ended
 
 
 def _scratch_folder() -> str:

@@ -155,3 +155,44 @@ def test_a_file_that_has_the_name_of_a_lost_one_is_not_read_again(
         assert replay(spark, tables) == 1
         drain(spark, log.parents[1], tables)
         assert counts(tables) == (2 * REQUESTS, 2 * REQUESTS, 0)
+
+
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_log_that_is_back_under_another_name_is_read_up_to_the_size_that_it_had(
+    tmp_path: Path,
+    log: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    packed: bool,  # noqa: FBT001
+) -> None:
+    """It was listed, and away when it was read. It had several pieces, and a short log has its name by now."""
+    log.unlink()
+    live, text = log.with_name("log"), f"{line_of(document())}\n" * REQUESTS
+    live.write_text(text)
+    away = tmp_path / "away"
+
+    def unmounted(*found: Any) -> list[Piece]:
+        result = pieces_to_read(*found)
+        live.rename(away)
+        return result
+
+    monkeypatch.setattr(pieces, "_PIECE", len(text) // 3)
+    with local_session() as spark:
+        tables = Tables(spark, tmp_path / "tables", "c")
+        with monkeypatch.context() as during:
+            during.setattr(request_logs, "pieces_to_read", unmounted)
+            during.setattr(request_logs, "files_back", lambda *_: [])
+            drain(spark, log.parents[1], tables)
+        quarantined = counts(tables)[2]
+        assert quarantined >= 3  # a piece each
+        with away.open("a") as more:
+            more.write(f"{line_of(document(clientId='later'))}\n" * 5)
+        if packed:
+            live.with_name("log.1.gz").write_bytes(gzip.compress(away.read_bytes()))
+        else:
+            away.rename(live.with_name("log.1"))
+        live.write_text(f"{line_of(document(clientId='new'))}\n" * 7)
+        assert replay(spark, tables) == quarantined
+        assert counts(tables) == (REQUESTS, REQUESTS, 0)
+        drain(spark, log.parents[1], tables)
+        assert counts(tables) == (REQUESTS + 5 + 7, REQUESTS + 5 + 7, 0)

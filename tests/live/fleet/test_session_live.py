@@ -1,13 +1,18 @@
 """The session of the fleet pipeline, in a program that has one already."""
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from waiting import BOUND, eventually
 
+from featuregate.cli import main
 from featuregate_fleet.errors import WrongSpark
 from featuregate_fleet.stream.session import local_session
 from featuregate_fleet.tables import folder
@@ -51,6 +56,7 @@ WITHOUT_JARS = """
 import sys
 
 from pyspark.sql import SparkSession
+from waiting import BOUND, eventually
 
 from featuregate.cli import main
 
@@ -113,3 +119,26 @@ def test_a_java_that_is_missing_is_one_line(tmp_path):
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("featuregate_fleet.errors.WrongSpark: Spark does not start: ")
     assert f"{tmp_path}/bin/java: No such file or directory" in done.stderr.splitlines()[-1]
+
+
+def test_ctrl_c_ends_a_run_at_once_and_without_a_word(tmp_path: Path, broker_log: Path) -> None:
+    """In the middle of a micro-batch. Its JVM ends, too, and nothing is left below TMPDIR; the next run reads all."""
+    (tmp_path / "logs" / "1").mkdir(parents=True)
+    (tmp_path / "tmp").mkdir()
+    shutil.copy(broker_log, tmp_path / "logs" / "1" / "log")
+    place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
+    command = [sys.executable, "-m", "featuregate", "fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]
+    environment = os.environ | {"TMPDIR": str(tmp_path / "tmp")}
+    with subprocess.Popen(
+        command, start_new_session=True, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as run:
+        offsets = tmp_path / "tables" / "_checkpoints" / "c" / "request_logs" / "offsets" / "0"
+        eventually(offsets.exists, "a micro-batch has begun", BOUND)
+        os.killpg(run.pid, signal.SIGINT)  # as a terminal does: the JVM gets it, too, and ignores it
+        assert run.communicate() == (b"", b"")
+        assert run.returncode == 128 + signal.SIGINT
+    eventually(lambda: not list((tmp_path / "tmp").glob("featuregate-fleet-*")), "nothing is left", BOUND)
+    assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]) == 0
+    with local_session() as spark:
+        (read,) = Tables(spark, tmp_path / "tables", "c").read("evidence_files").collect()
+        assert read["read"] == len(broker_log.read_text().splitlines())

@@ -228,8 +228,7 @@ def test_doctor_names_a_listener_that_does_not_answer(run: Run, tmp_path: Path, 
     """The listener answers none of the protocols that the command tries."""
     cluster = fake_cluster(1)
     cluster.broker(1).pause()
-    bounds = {"socket_timeout_ms": "200", "socket_connection_setup_timeout_ms": "200"}
-    (finding,) = diagnose(run, tmp_path, cluster.bootstrap, **bounds)
+    (finding,) = diagnose(run, tmp_path, cluster.bootstrap, socket_timeout_ms="200")
     assert finding["code"] == "silent"
 
 

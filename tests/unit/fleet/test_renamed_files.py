@@ -18,9 +18,9 @@ from fleet_lines import document, line_of  # noqa: E402 - after the check for th
 from featuregate_fleet.evidence.paths import IN_UTC, LogFile, log_file  # noqa: E402 - likewise
 from featuregate_fleet.files import pieces as pieces_module  # noqa: E402 - likewise
 from featuregate_fleet.files.contents import content_of  # noqa: E402 - likewise
-from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
+from featuregate_fleet.files.parsing import look_at_files, parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.stream.read_files import ReadFiles  # noqa: E402 - likewise
-from featuregate_fleet.stream.request_logs import files_back, pieces_to_read  # noqa: E402 - likewise
+from featuregate_fleet.stream.request_logs import files_back, pieces_to_read, without_output_at_work  # noqa: E402 - likewise
 from featuregate_fleet.tables.folder import BatchId  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
@@ -49,18 +49,22 @@ class Run:
         self.quarantined: list[dict[str, Any]] = []
         self.listed: set[str] = set()
         self.batches = 0
+        self.missed: list[str] = []
 
     def batch(self, meanwhile: Callable[[Path], object] = lambda _: None) -> None:
         """Read what is new, and change the folder between the look and the reading."""
         paths = sorted(path for path in self.folder.iterdir() if path.name not in self.listed)
         self.listed |= {path.name for path in paths}
-        files = [self._look(path) for path in paths]
+        files = without_output_at_work([self._look(path) for path in paths], self.read)
         pieces = pieces_to_read(files, self.read, self.logs)
         meanwhile(self.folder)
         self._parse(files, pieces)
+        self.missed += [path.as_uri() for path in paths if path.as_uri() not in {file.uri for file in files}]
 
     def end(self) -> None:
-        """Read the files that have the names of others."""
+        """Read the files that were missed, and those that have the names of others."""
+        back = files_back(self.missed, self.logs, IN_UTC)
+        self._parse(back, pieces_to_read(back, self.read, self.logs))
         for file in self.read.replaced(self.logs, IN_UTC):
             self._parse([file], pieces_to_read([file], self.read, self.logs))
 
@@ -189,6 +193,76 @@ def test_a_log_at_which_gzip_works_counts_once(run: Run, moment: str, requests: 
     run.end()
     assert run.usage == {"old": requests}
     assert run.quarantined == []
+
+
+@pytest.mark.parametrize("moment", ["first batch", "later batch"])
+@pytest.mark.parametrize("output", [b"", gzip.compress(log_of("old"))[:20]])
+def test_what_gzip_has_begun_to_write_is_looked_at_again(run: Run, moment: str, output: bytes):
+    """It has nothing, or a header, until its buffer is full. It is whole by the time at which it is read."""
+
+    def end(folder: Path) -> None:
+        (folder / "log.gz").write_bytes(gzip.compress(log_of("old")))
+
+    (run.folder / "log").write_bytes(log_of("old"))
+    if moment == "later batch":
+        run.batch()
+    (run.folder / "log.gz").write_bytes(output)
+    run.batch(end)
+    run.end()
+    assert run.usage == {"old": REQUESTS}
+    assert run.quarantined == []
+
+
+def test_what_gzip_has_begun_to_write_is_not_taken_for_the_whole(run: Run):
+    """The rotation has renamed the log, which is whole, and what gzip has written of it is newer."""
+    text = b"".join(log_of(f"client {number}") for number in range(400))
+    (run.folder / "log").write_bytes(text)
+
+    def rotate(folder: Path) -> None:
+        (folder / "log").rename(folder / "log.1")
+        (folder / "log.1.gz").write_bytes(gzip.compress(text)[:3000])
+        (folder / "copy").write_bytes(text[:9999])
+
+    run.batch(rotate)
+    assert sum(run.usage.values()) == 400 * REQUESTS
+    assert run.quarantined == []
+
+
+@pytest.mark.parametrize("other", ["link", "pipe", "folder"])
+def test_a_log_whose_name_cannot_be_read_now_is_read_under_its_other_one(run: Run, other: str):
+    """What is behind a link is not read, and nobody waits for the writer of a pipe."""
+    (run.folder / "log").write_bytes(log_of("old"))
+
+    def rotate(folder: Path) -> None:
+        log = folder / "log"
+        log.rename(folder / "log.1")
+        {"link": lambda: log.symlink_to(folder / "log.1"), "pipe": lambda: os.mkfifo(log), "folder": log.mkdir}[other]()
+
+    run.batch(rotate)
+    assert run.usage == {"old": REQUESTS}
+    assert run.quarantined == []
+
+
+def test_a_log_that_was_rotated_after_it_was_listed_has_the_size_of_now(run: Run):
+    """Spark keeps what it has listed for later micro-batches: the name is that of a shorter log."""
+    (run.folder / "log").write_bytes(log_of("new", 10))
+    listed = pa.RecordBatch.from_pydict({"uri": [(run.folder / "log").as_uri()], "size": [len(log_of("old"))]})
+    (found,) = look_at_files([listed], root=str(run.logs))
+    assert found["size"].to_pylist() == [len(log_of("new", 10))]
+
+
+def test_the_larger_part_counts_where_a_text_was_read_under_several_names(run: Run):
+    """It grew when it had another name than that of its output."""
+    (run.folder / "log").write_bytes(log_of("old"))
+    run.batch()
+    (run.folder / "log").rename(run.folder / "log.1")
+    with (run.folder / "log.1").open("ab") as log:
+        log.write(log_of("more"))
+    run.batch()
+    (run.folder / "log.gz").write_bytes(gzip.compress((run.folder / "log.1").read_bytes()))
+    (run.folder / "log.1").unlink()
+    run.batch()
+    assert run.usage == {"old": REQUESTS, "more": REQUESTS}
 
 
 @pytest.mark.parametrize("requests", [REQUESTS, SHORT])

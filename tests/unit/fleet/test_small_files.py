@@ -20,7 +20,7 @@ from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, log_file  # noqa:
 from featuregate_fleet.evidence.sums import summed  # noqa: E402 - likewise
 from featuregate_fleet.files import contents, opening, parsing  # noqa: E402 - likewise
 from featuregate_fleet.files.contents import content_of  # noqa: E402 - likewise
-from featuregate_fleet.files.opening import open_log  # noqa: E402 - likewise
+from featuregate_fleet.files.opening import open_log, path_of  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import aggregate, look_at_files, parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.files.pieces import Piece, pieces_behind  # noqa: E402 - likewise
 
@@ -148,7 +148,10 @@ def test_a_look_at_files_adds_their_contents(tmp_path_factory: pytest.TempPathFa
     looked_at = list(look_at_files([listed, listed.slice(0, 0)], root=str(logs)))
     assert [batch.schema for batch in looked_at] == [parsing.FILES, parsing.FILES]
     found, none = (batch.to_pylist() for batch in looked_at)
-    assert found == [{"uri": file.uri, "size": file.size, "content": content_of(file)} for file in files]
+    sizes = [path_of(file).stat().st_size for file in files[:-2]] + [1, 1]
+    assert found == [
+        {"uri": file.uri, "size": size, "content": content_of(file)} for file, size in zip(files, sizes, strict=True)
+    ]
     assert [row["content"] for row in found[-2:]] == [None, None]
     assert none == []
 

@@ -21,6 +21,7 @@ from featuregate.errors import ConfigError
 from featuregate_fleet.commands.options.fleet_file import clusters_of
 from featuregate_fleet.errors import StorageFailed, TablesBusy
 from featuregate_fleet.evidence.paths import LogFile, log_file
+from featuregate_fleet.evidence.text import Unreadable
 from featuregate_fleet.files import parsing, storage
 from featuregate_fleet.files.contents import content_of
 from featuregate_fleet.files.opening import is_behind_link, open_log
@@ -182,6 +183,18 @@ def test_each_look_opens_a_file_of_a_storage_once(lake: Path, monkeypatch: pytes
     (lines,) = read_piece(piece)
     assert lines["value"].to_pylist() == ["line"]
     assert times == [2]  # for its content and for its lines
+
+
+def test_an_object_that_was_replaced_before_it_was_read_is_named(lake: Path) -> None:
+    """Nothing else is looked for: a storage renames no file."""
+    path = lake / "1" / "a.log"
+    path.write_bytes(b"first\n" * 300)
+    file = log_file(path_in_uri(lake), uri_of(path), path.stat().st_size)
+    (piece,) = pieces_of(file._replace(content=content_of(file)))
+    path.write_bytes(b"other\n" * 300)
+    (failed,) = read_piece(piece)
+    assert isinstance(failed, Unreadable)
+    assert failed.reason == "vanished"
 
 
 def test_a_storage_is_asked_for_several_files_at_once(
