@@ -14,7 +14,7 @@ from featuregate_fleet.evidence.batches import parse_quarantined
 from featuregate_fleet.evidence.columns import EVIDENCE_FILES, PARSED
 from featuregate_fleet.evidence.paths import OTHERS, LogFile, LogTimes
 from featuregate_fleet.evidence.reasons import OF_FILES, OF_REPORTS, PARSER, UNKNOWN_LAYOUT
-from featuregate_fleet.files.contents import content_of
+from featuregate_fleet.files.contents import COMPRESSED, content_of
 from featuregate_fleet.files.opening import path_of
 from featuregate_fleet.files.pieces import Piece, as_it_is, rest_of
 from featuregate_fleet.stream.parsed import file_rows, parse_files, quarantine_rows, text_logs_of, usage_rows
@@ -109,7 +109,9 @@ def _piece_again(row: Any, read: ReadFiles, *, is_unread: bool) -> Piece:
     """
     file = _file(row)
     if row.content is not None:
-        return rest_of(file._replace(size=row.size, content=row.content), row.at)
+        # A compressed file has another size once it is restored; that of its text is not known.
+        size = as_it_is(file).size if row.content.endswith(COMPRESSED) else row.size
+        return rest_of(file._replace(size=size, content=row.content), row.at)
     now = as_it_is(file)
     now = now._replace(content=content_of(now))
     at = max(row.at, read.read_up_to(now, path_of(now).parents[now.path.count("/")]))
