@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Final
 
-from featuregate_fleet.files.formats import GZIP, format_of, inflated
+from featuregate_fleet.files.formats import BY_GZIP, GZIP, format_of, inflated
 from featuregate_fleet.files.opening import open_log, path_of
 from featuregate_fleet.files.storage import changed_last, is_local, uri_of
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _BEGINNING: Final = 1024
 """Bytes of a text that tell it from others: some lines, of which each has its time."""
-BY_GZIP: Final = ".gz"
 _RENAMED: Final = "another file has its name since it was listed, and none in this folder has its text"
 _CANDIDATES: Final = 100
 """Files that may have the text of another one: those of a rotation by number, all of which are renamed at once."""

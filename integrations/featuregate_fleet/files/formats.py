@@ -14,6 +14,8 @@ _COMPRESSED_BLOCK: Final = 2**16
 """A block may grow a thousandfold when it is decompressed."""
 _TEXT_BLOCK: Final = 2**20
 GZIP: Final = "gzip"
+BY_GZIP: Final = ".gz"
+"""The end of the names that gzip gives."""
 _FORMATS: Final = {
     b"\x1f\x8b": GZIP,
     b"(\xb5/\xfd": "zstd",
@@ -39,7 +41,7 @@ def format_of(opened: IO[bytes], path: str) -> str | None:
     head = opened.read(_LONGEST_MARK)
     opened.seek(0)
     found = next((name for mark, name in _FORMATS.items() if head.startswith(mark)), None)
-    return found or (GZIP if path.endswith(".gz") else None)
+    return found or (GZIP if path.endswith(BY_GZIP) else None)
 
 
 def text_in(file: IO[bytes], found: str | None) -> Iterator[bytes | memoryview]:

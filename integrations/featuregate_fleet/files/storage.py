@@ -177,11 +177,10 @@ def sizes_below(folder: Path) -> Iterator[tuple[str, int]]:
     if not is_local(folder):
         yield from ((path, size) for path, (size, _) in listing(folder).items())
         return
-    for place, _, _ in os.walk(folder):
-        with os.scandir(place) as entries:
-            for entry in entries:
-                if entry.is_file(follow_symlinks=False) and (stamp := _stamp(entry.path)) is not None:
-                    yield entry.path.removeprefix(f"{folder}/"), stamp[0]
+    for place, _, names in os.walk(folder):
+        for path in (f"{place}/{name}" for name in names):
+            if not is_link(path) and (stamp := _stamp(path)) is not None:
+                yield path.removeprefix(f"{folder}/"), stamp[0]
 
 
 def changed_last(path: Path, most: int) -> list[Path]:
@@ -190,8 +189,8 @@ def changed_last(path: Path, most: int) -> list[Path]:
     Very many files of a folder may be deleted at once, and this is asked for each of them: some thousands of its files
     are looked at.
     """
-    stamps = {one: _stamp(one) for one in islice(path.parent.iterdir(), _NEIGHBOURS) if one.name != path.name}
-    found = [(stamp[1], one) for one, stamp in stamps.items() if stamp is not None]
+    others = (one for one in islice(path.parent.iterdir(), _NEIGHBOURS) if one.name != path.name)
+    found = [(stamp[1], one) for one in others if (stamp := _stamp(one)) is not None]
     return [one for _, one in nlargest(most, found)]
 
 
@@ -201,6 +200,11 @@ def modified_at(path: Path) -> datetime:
         return datetime.fromtimestamp(path.stat().st_mtime, UTC)
     found: datetime = _backend(path).modified(path.path)  # type: ignore[attr-defined]
     return found.astimezone(UTC)  # that of webhdfs is in the zone of this host, and does not say so
+
+
+def is_link(path: str) -> bool:
+    """Return whether a path of this machine is a symbolic link; False for one that is gone."""
+    return os.path.islink(path)  # noqa: PTH114 - as in _stamp
 
 
 def _stamp(path: str | Path) -> tuple[int, int] | None:

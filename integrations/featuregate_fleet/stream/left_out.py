@@ -8,7 +8,7 @@ from pathlib import Path
 
 from featuregate_fleet.evidence.unread import LINKED, UNDECODED, UNLISTED
 from featuregate_fleet.files.segments import PROGRESS
-from featuregate_fleet.files.storage import is_local, listing
+from featuregate_fleet.files.storage import is_link, is_local, listing
 
 
 def left_out(logs: Path, encoding: str) -> Iterator[tuple[str, str]]:
@@ -25,12 +25,10 @@ def left_out(logs: Path, encoding: str) -> Iterator[tuple[str, str]]:
     for folder, folders, names in os.walk(logs):
         below = Path(folder).relative_to(logs)
         of_folder = _why_left_out(below.parts, encoding)  # once: a folder may have very many files
-        with os.scandir(folder) as entries:
-            links = {entry.name for entry in entries if entry.is_symlink()}
         for name in {*names, *folders} - {PROGRESS}:
             of_name = _why_left_out((name,), encoding)
             why = UNLISTED if UNLISTED in {of_folder, of_name} else of_folder or of_name
-            if name in links:
+            if is_link(f"{folder}/{name}"):
                 yield (below / name).as_posix(), LINKED
             elif why and (path := Path(folder, name)).is_file() and path.stat().st_size:
                 yield (below / name).as_posix(), why

@@ -82,7 +82,8 @@ def _replay(spark: SparkSession, tables: Tables) -> int:
     files = tried.where(of_file).join(known, _OF_FILE, "left").collect()
     unread = _unread(tables)
     batch = BatchId(f"{REPLAY} {summary['count']} {summary['hash']}", 0)
-    read = ReadFiles.of(tables, batch.query_id)  # of which a replay that was killed may have written rows
+    # The list of files may have millions. A replay that was killed may have written rows of this query.
+    read = ReadFiles.of(tables, batch.query_id) if any(row.content is None for row in files) else ReadFiles()
     pieces = [_piece_again(row, read, is_unread=row.uri in unread) for row in files]
     lines = tried.where(~of_file).mapInArrow(ReusedWorkerTask(_parse), from_arrow_schema(PARSED))
     parsed = lines.unionByName(parse_files(spark, pieces)).unionByName(_counted_before(spark, files)).persist()

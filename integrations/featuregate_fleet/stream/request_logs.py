@@ -21,7 +21,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, LogFile, LogTimes, log_file
-from featuregate_fleet.files.contents import BY_GZIP, content_of, text_of, twin_of
+from featuregate_fleet.files.contents import content_of, text_of, twin_of
+from featuregate_fleet.files.formats import BY_GZIP
 from featuregate_fleet.files.opening import is_behind_link
 from featuregate_fleet.files.parsing import FILES, look_at_files
 from featuregate_fleet.files.pieces import Piece, as_it_is, pieces_behind
