@@ -37,7 +37,8 @@ def content_of(file: LogFile) -> str | None:
     if _SEGMENT.fullmatch(file.path.rpartition("/")[2]):
         return None
     try:
-        head, found = _beginning(file, _BEGINNING)
+        with open_log(file) as opened:
+            head, found = _beginning_of(opened, file.path, _BEGINNING)
     except (OSError, EOFError, zlib.error):  # its reader says so
         return None
     if found not in {None, GZIP}:
@@ -48,12 +49,12 @@ def content_of(file: LogFile) -> str | None:
 
 def has_grown_from(before: str, file: LogFile) -> bool:
     """Return whether a file with a content begins with the text of which this was the content."""
-    text, short, length = before.removesuffix(COMPRESSED).partition(SHORT)
-    if not short:
+    if SHORT not in before:
         return file.content == before
     try:
-        return sha256(_beginning(file, int(length))[0]).hexdigest() == text
-    except (OSError, EOFError, zlib.error):  # it has changed since its content was asked for
+        with open_log(file) as opened:
+            return _has_text_of(file._replace(content=before), opened, file.path)
+    except OSError:  # it has changed since its content was asked for
         return False
 
 
@@ -124,11 +125,6 @@ def text_of(content: str | None) -> str | None:
 def twin_of(path: str) -> str:
     """Return the name that gzip gives to a file, or has taken from it."""
     return path.removesuffix(BY_GZIP) if path.endswith(BY_GZIP) else path + BY_GZIP
-
-
-def _beginning(file: LogFile, length: int) -> tuple[bytes, str | None]:
-    with open_log(file) as opened:
-        return _beginning_of(opened, file.path, length)
 
 
 def _beginning_of(opened: IO[bytes], path: str, length: int) -> tuple[bytes, str | None]:

@@ -49,6 +49,7 @@ _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):(//([^/]*))?(/.*)?", re.DO
 _OF_AZURE: Final = re.compile(r"[^@]+@[^@]+\.(dfs|blob)\.core\.windows\.net")
 """Its backend would take a folder for the container of an authority that names the account alone."""
 _NEIGHBOURS: Final = 2000
+"""Files of a folder among which the ones that were renamed last are looked for."""
 _DBFS: Final = Path("/dbfs")
 """Where Databricks mounts its file system."""
 _OF_DATABRICKS: Final = "DATABRICKS_RUNTIME_VERSION"
