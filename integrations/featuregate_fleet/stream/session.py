@@ -9,17 +9,20 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.jars.progress import shown_on_a_terminal
 from featuregate.jars.spark import class_path
 from featuregate.jars.spark_lines import OLDEST, release_numbers
 from featuregate_fleet.errors import WrongSpark
+
+if TYPE_CHECKING:
+    from subprocess import Popen
 
 try:
     import pyspark
@@ -142,7 +145,8 @@ def local_session(jars: Path | None = None, *, topics: bool = True, s3: bool = F
     folder = _scratch_folder()
     with _interrupts_restored():
         spark = _started(folder, jars, topics=topics, s3=s3)
-        _end_by_interrupts(folder)
+        # PySpark has set its own.
+        _on_interrupts(partial(_end, folder, getattr(SparkContext._gateway, "proc", None)))  # noqa: SLF001 - nothing else knows
         try:
             yield spark
         finally:
@@ -188,18 +192,18 @@ def _interrupts_restored() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def _end_by_interrupts(folder: str) -> None:
-    """Let Ctrl-C end this process and its JVM at once: tables are whole whenever that is.
+def _on_interrupts(handler: Callable[[int, object], None]) -> None:
+    """Handle Ctrl-C, in place of PySpark.
 
     The handler of PySpark asks the JVM to cancel its jobs. Within another question to the JVM it fails, and with it
     what the JVM has asked of Python, in hundreds of lines.
     """
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, partial(_end, folder))
+        signal.signal(signal.SIGINT, handler)
 
 
-def _end(folder: str, number: int, _frame: object) -> None:
-    java: Any = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - nothing else knows the process
+def _end(folder: str, java: Popen[bytes] | None, number: int, _frame: object) -> None:
+    """End this process and its JVM at once: tables are whole whenever that is."""
     if java is not None:  # else this process is that of spark-submit's JVM, which ends with it
         java.kill()
     shutil.rmtree(folder, ignore_errors=True)
@@ -239,10 +243,15 @@ def _start_jvm(settings: Mapping[str, str], folder: Path) -> None:
     conf = SparkConf().setAll(list(settings.items()))
     log = folder / "spark.log"
     with shown_on_a_terminal("starting Spark", lambda: "on this machine"), log.open("wb") as said:
+        asked: list[int] = []
+        _on_interrupts(lambda number, _: asked.append(number))  # a JVM that has begun to start would stay for ever
         try:
             gateway = launch_gateway(conf, {"stdout": said, "stderr": said})  # type: ignore[no-untyped-call]  # PySpark has no types for it
         except PySparkRuntimeError as error:
             raise WrongSpark(f"Spark does not start: {_said(log) or error}") from error
+        _on_interrupts(partial(_end, str(folder), gateway.proc))
+        for number in asked:
+            _end(str(folder), gateway.proc, number, None)
         SparkContext(conf=conf, gateway=gateway)
 
 

@@ -121,8 +121,18 @@ def test_a_java_that_is_missing_is_one_line(tmp_path):
     assert f"{tmp_path}/bin/java: No such file or directory" in done.stderr.splitlines()[-1]
 
 
-def test_ctrl_c_ends_a_run_at_once_and_without_a_word(tmp_path: Path, broker_log: Path) -> None:
-    """In the middle of a micro-batch. Its JVM ends, too, and nothing is left below TMPDIR; the next run reads all."""
+def is_running(group: int) -> bool:
+    """Return whether a process of a group runs."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("begun", ["tmp/featuregate-fleet-*/spark.log", "tables/_checkpoints/c/request_logs/offsets/0"])
+def test_ctrl_c_ends_a_run_at_once_and_without_a_word(tmp_path: Path, broker_log: Path, begun: str) -> None:
+    """While its JVM starts, and in the middle of a micro-batch. The JVM ends, too, and the next run reads all."""
     (tmp_path / "logs" / "1").mkdir(parents=True)
     (tmp_path / "tmp").mkdir()
     shutil.copy(broker_log, tmp_path / "logs" / "1" / "log")
@@ -132,12 +142,12 @@ def test_ctrl_c_ends_a_run_at_once_and_without_a_word(tmp_path: Path, broker_log
     with subprocess.Popen(
         command, start_new_session=True, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as run:
-        offsets = tmp_path / "tables" / "_checkpoints" / "c" / "request_logs" / "offsets" / "0"
-        eventually(offsets.exists, "a micro-batch has begun", BOUND)
+        eventually(lambda: list(tmp_path.glob(begun)), "it has begun", BOUND)
         os.killpg(run.pid, signal.SIGINT)  # as a terminal does: the JVM gets it, too, and ignores it
         assert run.communicate() == (b"", b"")
         assert run.returncode == 128 + signal.SIGINT
-    eventually(lambda: not list((tmp_path / "tmp").glob("featuregate-fleet-*")), "nothing is left", BOUND)
+    eventually(lambda: not is_running(run.pid), "its JVM and Python's workers have ended", BOUND)
+    assert not list((tmp_path / "tmp").glob("featuregate-fleet-*"))
     assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]) == 0
     with local_session() as spark:
         (read,) = Tables(spark, tmp_path / "tables", "c").read("evidence_files").collect()
