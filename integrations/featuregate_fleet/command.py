@@ -47,12 +47,12 @@ _ACTIONS: Final = {
     "logging": (request_logging, "turn the request logs of brokers on and off"),
     "collect": (collect, "cut a live log into files for 'run'"),
     "run": (reading, "read log files into tables"),
+    "readiness": (readiness, "say whether a move is safe"),
     "tables": (tables, "list the tables"),
     "replay": (replay, "parse again what is in quarantine"),
     "retain": (retain, "delete evidence that is too old"),
     "forget": (forget, "remove who one principal is"),
     "compact": (compact, "join the small files of the tables"),
-    "readiness": (readiness, "say whether a move is safe"),
 }
 
 

@@ -34,7 +34,10 @@ class _ByTask(argparse.RawDescriptionHelpFormatter):
             return super()._format_action(action)
         commands = {command.dest: command for command in self._iter_indented_subactions(action)}
         named = {name for names in TASKS.values() for name in names}
-        tasks = {**TASKS, "more": tuple(commands.keys() - named)}
+        more = tuple(name for name in commands if name not in named)
+        if len(more) == len(commands):  # the actions of one command
+            return "".join(map(self._format_action, commands.values()))
+        tasks = {**TASKS, "more": more}
         self._indent()
         lists = ((task, [commands[name] for name in names if name in commands]) for task, names in tasks.items())
         text = "\n".join(f"  {task}:\n{''.join(map(self._format_action, found))}" for task, found in lists if found)

@@ -21,7 +21,7 @@ from featuregate_fleet.evidence.columns import ALL, KEYS
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes
 from featuregate_fleet.evidence.pseudonyms import HASHED, Pseudonyms
-from featuregate_fleet.files.storage import is_below, reached, storage_path
+from featuregate_fleet.files.storage import is_below, reached, storage_path, why_no_folder
 from featuregate_fleet.readiness import move_texts
 from featuregate_fleet.readiness.evidence import confirmed
 from featuregate_fleet.readiness.report import assess
@@ -296,8 +296,8 @@ def _move(asked: Mapping[str, str]) -> Move:
 
 def _logs(given: str | os.PathLike[str], tables: Path) -> Path:
     logs = reached("logs", storage_path("logs", given))
-    if not logs.is_dir():
-        raise ConfigError("logs", f"{logs}: there is no such folder")
+    if problem := why_no_folder(logs):
+        raise ConfigError("logs", f"{logs}: {problem}")
     if is_below(tables, logs):
         raise ConfigError("tables", f"{tables} is within {logs}, and would be read as logs: move it out")
     return logs

@@ -16,6 +16,9 @@ UNDECODED: Final = "undecoded"
 LINKED: Final = "linked"
 """A symbolic link, to a file or a folder: it may name any file of the host that reads."""
 
+SPECIAL: Final = "special"
+"""A pipe, a socket or a device: to read it would take its bytes from others, or never end."""
+
 _OF_WRITERS: Final = frozenset({"_temporary", "_spark_metadata"})
 """The folders in which Hadoop and Spark keep what is being written, and what was."""
 

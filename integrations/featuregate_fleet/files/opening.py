@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Final, Self, TypeVar, cast
 
-from featuregate_fleet.files.storage import failure_of, is_local, modified_at, path_at
+from featuregate_fleet.files.storage import failure_of, is_link, is_local, is_special, kind_of, modified_at, path_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -105,10 +105,13 @@ def look_at_each(look: Callable[[Asked], Answer], files: Iterable[Asked]) -> Ite
             yield from threads.map(look, some)
 
 
-def is_behind_link(folder: Path, path: str) -> bool:
-    """Return whether a part of a path below a folder is a symbolic link."""
+def is_refused(folder: Path, path: str) -> bool:
+    """Return whether a part of a path below a folder is a symbolic link, or whether it is a pipe or the like."""
+    if not is_local(folder):
+        return False
     below = PurePosixPath(path)
-    return is_local(folder) and any((folder / part).is_symlink() for part in (below, *below.parents[:-1]))
+    links = any(is_link(f"{folder}/{part}") for part in (below, *below.parents[:-1]))
+    return links or is_special(kind_of(f"{folder}/{path}"))
 
 
 class _StoredFile:

@@ -48,6 +48,8 @@ OF_HADOOP: Final = frozenset({"hdfs", "webhdfs"})
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):(//([^/]*))?(/.*)?", re.DOTALL)
 _OF_AZURE: Final = re.compile(r"[^@]+@[^@]+\.(dfs|blob)\.core\.windows\.net")
 """Its backend would take a folder for the container of an authority that names the account alone."""
+_GONE: Final = 0
+"""The kind of nothing."""
 _NEIGHBOURS: Final = 2000
 """Files of a folder among which the ones that were renamed last are looked for."""
 _DBFS: Final = Path("/dbfs")
@@ -124,6 +126,13 @@ def is_below(path: Path, folder: Path) -> bool:
         return False
     one, other = (f"{uri_of(each.resolve()).rstrip('/')}/" for each in (path, folder))
     return one.startswith(other)
+
+
+def why_no_folder(path: Path) -> str:
+    """Say why a path is not one of a folder; empty for a folder."""
+    if path.is_dir():
+        return ""
+    return "this is not a folder, but a file" if path.exists() else "there is no such folder"
 
 
 def on_s3(*paths: Path | None) -> bool:
@@ -205,7 +214,20 @@ def modified_at(path: Path) -> datetime:
 
 def is_link(path: str) -> bool:
     """Return whether a path of this machine is a symbolic link; False for one that is gone."""
-    return os.path.islink(path)  # noqa: PTH114 - as in _stamp
+    return kind_of(path) == stat.S_IFLNK
+
+
+def is_special(kind: int) -> bool:
+    """Return whether this is a pipe, a socket or a device."""
+    return kind not in {_GONE, stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK}
+
+
+def kind_of(path: str) -> int:
+    """Return what is at a path of this machine, as `stat.S_IFMT` has it."""
+    try:
+        return stat.S_IFMT(os.lstat(path).st_mode)
+    except OSError:
+        return _GONE
 
 
 def _stamp(path: str | Path) -> tuple[int, int] | None:

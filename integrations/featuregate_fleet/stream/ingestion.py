@@ -74,6 +74,7 @@ class Ingestion:
             self._files = ReadFiles.of(tables)
             self._unread = UnreadFiles(inputs.logs, self._files, tables, say, encoding_of_names(spark))
         self._before: View | None = None
+        self._empty = False
         self._missing = MissingEvidence(say)
 
     @property
@@ -102,6 +103,11 @@ class Ingestion:
                 self._read_usage(view)
             if self._unread:
                 self._unread.look()
+            if self._files and not self._files.number and not self._empty:
+                self._empty = True  # once
+                self._say(
+                    f"{self._inputs.logs}: no log was found there: that of broker 1 belongs into {self._inputs.logs}/1"
+                )
             self._before = view or self._before
             return read_line_counts(self._tables)
 

@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from featuregate_fleet.evidence.unread import LINKED, UNDECODED, UNLISTED
+from featuregate_fleet.evidence.unread import LINKED, SPECIAL, UNDECODED, UNLISTED
 from featuregate_fleet.files.segments import PROGRESS
-from featuregate_fleet.files.storage import is_link, is_local, listing
+from featuregate_fleet.files.storage import is_local, is_special, kind_of, listing, stamps_below
 
 
 def left_out(logs: Path, encoding: str) -> Iterator[tuple[str, str]]:
-    """Yield links, and the files that Spark filters out (HadoopFSUtils) or Java loses, if anything is in them.
+    """Yield links, pipes and the like, and files that Spark filters out (HadoopFSUtils) or Java loses.
 
     Each has its reason: a name that begins with ``_`` or ``.``, one that is not valid in the encoding that the JVM has
-    for names, or a link, also one to a folder.
+    for names, a link, also one to a folder, or what is neither file nor folder. Empty files are left out.
     """
     if not is_local(logs):
         for stored, (size, _) in listing(logs).items():
             if size and any(map(_is_hidden, stored.split("/"))) and not stored.endswith(f"/{PROGRESS}"):
                 yield stored, UNLISTED
         return
+    stamps = stamps_below(logs)
     for folder, folders, names in os.walk(logs):
         below = Path(folder).relative_to(logs)
         of_folder = _why_left_out(below.parts, encoding)  # once: a folder may have very many files
         for name in {*names, *folders} - {PROGRESS}:
             of_name = _why_left_out((name,), encoding)
             why = UNLISTED if UNLISTED in {of_folder, of_name} else of_folder or of_name
-            if is_link(f"{folder}/{name}"):
+            kind = kind_of(f"{folder}/{name}")
+            if kind == stat.S_IFLNK:
                 yield (below / name).as_posix(), LINKED
-            elif why and (path := Path(folder, name)).is_file() and path.stat().st_size:
-                yield (below / name).as_posix(), why
+            elif kind == stat.S_IFREG:
+                if why and (stamp := stamps((below / name).as_posix())) is not None and stamp[0]:
+                    yield (below / name).as_posix(), why
+            elif is_special(kind) and not why:
+                yield (below / name).as_posix(), SPECIAL
 
 
 def _why_left_out(names: Sequence[str], encoding: str) -> str | None:

@@ -71,7 +71,7 @@ class _Accounted(NamedTuple):
     number: int
     """The newest one in the list."""
     left_out: list[str]
-    """The files up to there that are in no table: those behind links."""
+    """The files up to there that are in no table: those behind links, pipes and the like."""
 
 
 class _Read(NamedTuple):
@@ -249,6 +249,11 @@ class ReadFiles:
         self._listed = last
         return sorted(missed)
 
+    @property
+    def left_out(self) -> frozenset[str]:
+        """The files that `missed` returns again, because they were left out before."""
+        return frozenset(self._accounted.left_out)
+
     def _remember(self, listed: Iterable[str]) -> None:
         """Keep the files that Spark will not list again, and that are not in the tables any more."""
         with self._at_once():
@@ -262,7 +267,7 @@ class ReadFiles:
     def account_for(self, checkpoint: Path, left_out: Iterable[str]) -> None:
         """Keep that all files which `missed` has looked at are in the tables, for later runs, but those left out.
 
-        These are behind links: a file may get the name later, and Spark will not list it again.
+        They are behind links, or pipes and the like: a file may get the name later, and Spark will not list it again.
         """
         accounted = self._accounted if self._listed is None else _Accounted(self._listed, list(left_out))
         if accounted != self._accounted:

@@ -23,7 +23,7 @@ from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, LogFile, LogTimes, log_file
 from featuregate_fleet.files.contents import content_of, text_of, twin_of
 from featuregate_fleet.files.formats import BY_GZIP
-from featuregate_fleet.files.opening import is_behind_link
+from featuregate_fleet.files.opening import is_refused, path_of
 from featuregate_fleet.files.parsing import FILES, look_at_files
 from featuregate_fleet.files.pieces import Piece, as_it_is, pieces_behind
 from featuregate_fleet.files.storage import path_in_uri, sizes_below, spark_path
@@ -35,7 +35,7 @@ from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
     from pathlib import Path
 
     from featuregate_fleet.evidence.unread import MissingRequests
@@ -103,9 +103,9 @@ def drain(
         read = ReadFiles.of(tables) if files is None else files
         sizes = [size for _, size in islice(sizes_below(logs), _SAMPLE)]
         write_batches(_files(spark, spark_path(logs), files_in_a_batch(sizes)), checkpoint, write)
-        missed = read.missed(checkpoint)
+        missed, refused = read.missed(checkpoint), read.left_out
         looked_at = _now()
-        if gone := files_back(missed, logs, times):  # one of them may be back
+        if gone := files_back(missed, logs, times, refused):  # one of them may be back
             parse(gone, pieces_to_read(gone, read, logs), _batch_of("missed", missed, read), looked_at)
         read.account_for(checkpoint, sorted(set(missed) - {file.uri for file in gone}))
         looked_at = _now()
@@ -140,21 +140,24 @@ def _listed(rows: DataFrame, root: str, times: Mapping[str, LogTimes]) -> list[L
 
 
 def _new_files(listed: Sequence[LogFile], logs: Path, read: ReadFiles, batch: BatchId) -> list[LogFile]:
-    """Return the files that no other query has read. The run names those behind links.
+    """Return the files that no other query has read. The run names those behind links, pipes and the like.
 
     The rows of other queries do not change any more: a micro-batch that runs again leaves out the same files.
     """
     others = [file for file in sorted(listed) if not read.has_of_others(file.uri, batch.query_id)]
-    return [file for file in others if not is_behind_link(logs, file.path)]
+    return [file for file in others if not is_refused(logs, file.path)]
 
 
-def files_back(uris: Sequence[str], logs: Path, times: Mapping[str, LogTimes]) -> list[LogFile]:
+def files_back(
+    uris: Sequence[str], logs: Path, times: Mapping[str, LogTimes], refused: Container[str] = ()
+) -> list[LogFile]:
     """Return the files that vanished after Spark has listed them, with what they are now: some may be back.
 
-    The run names those behind links.
+    ``refused`` are those of which an earlier look found a link, a pipe or the like: where it is gone, nothing is lost.
     """
     named = [log_file(path_in_uri(logs), uri, 0, times) for uri in uris]
-    gone = [as_it_is(file) for file in named if not is_behind_link(logs, file.path)]
+    files = [file for file in named if file.uri not in refused or path_of(file).exists()]
+    gone = [as_it_is(file) for file in files if not is_refused(logs, file.path)]
     return [file._replace(content=content_of(file)) for file in gone]
 
 

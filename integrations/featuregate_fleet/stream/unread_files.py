@@ -12,6 +12,7 @@ from featuregate_fleet.evidence.reasons import LAYOUTS, OF_FILES, ROWS_OF_REASON
 from featuregate_fleet.evidence.unread import (
     CHANGED,
     LINKED,
+    SPECIAL,
     UNDECODED,
     UNLISTED,
     MissingRequests,
@@ -30,6 +31,7 @@ _WHY: Final = {
         "Java cannot decode the name in its locale: rename the file, or run with LC_ALL=C.UTF-8 if the name is in UTF-8"
     ),
     LINKED: "symbolic links are not followed: put the file itself there",
+    SPECIAL: "pipes, sockets and devices are not read: take them out of the folder, and put files there",
 }
 
 
@@ -55,7 +57,10 @@ def why_missing(file: MissingRequests) -> str:
     if file.reason == UNKNOWN_BROKER and file.path.startswith("kafka:"):
         return f"{what}: give each record the node id of its broker, as its key or in the header of --broker-header"
     if file.reason == UNKNOWN_BROKER:
-        return f"{what}: put it into a folder of logs whose name is the node id of the broker"
+        return (
+            f"{what}: move it into a folder of logs whose name is the node id of the broker, and take 'featuregate "
+            "fleet run', and then 'featuregate fleet replay'"
+        )
     begins = f"{what}. The first one begins with {file.head!r}. Layouts that are read: {LAYOUTS}. "
     if file.reason != UNKNOWN_LAYOUT:
         return f"{begins}Log a time with a date before the request, and hand in whole lines."
@@ -78,6 +83,7 @@ class UnreadFiles:
         self._read = read
         self._tables = tables
         self._changed: set[str] = set()
+        self._restored: set[str] = set()
         self._unlisted: dict[str, str] = {}
         """With their reasons."""
         self._being_written = False
@@ -89,7 +95,15 @@ class UnreadFiles:
 
     def look(self) -> None:
         """Name what is new since the last look, and keep all of it."""
-        changed = set(self._read.changed(self._logs)) - self._changed
+        changed = set(self._read.changed(self._logs)) - self._changed - self._restored
+        restored = changed & self._tables.files_in_quarantine() if changed else changed
+        for path in sorted(restored):
+            self._say(
+                f"{path} could not be read to its end, and has changed since: run 'featuregate fleet replay', which "
+                "reads the rest of it"
+            )
+        self._restored |= restored
+        changed -= restored
         for path in sorted(changed):
             self._say(
                 f"{path} has changed since it was read, and what is new in it is not read: hand in rolled files, "

@@ -19,6 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.errors import WrongSpark
 from featuregate_fleet.evidence.hidden_names import WITH_NAMES, hide_names
+from featuregate_fleet.evidence.reasons import OF_FILES
 from featuregate_fleet.tables.locks import making_table
 from featuregate_fleet.tables.schemas import ENDS, TABLES, migrated, whole
 from featuregate_fleet.tables.table_names import InFolder, TableNames, in_catalog
@@ -156,6 +157,11 @@ class Tables:
     def leave_unread(self, files: Collection[UnreadFile]) -> None:
         """Replace the files that the last run left unread."""
         self._keep("unread_files", self._known("unread_files"), set(files))
+
+    def files_in_quarantine(self) -> set[str]:
+        """Return the paths of the files that could not be read, or not to their end."""
+        rows = self.read("quarantine").where(f.col("reason").isin(*OF_FILES)).select("path").distinct()
+        return {row["path"] for row in rows.collect()}
 
     def append(self, table: str, rows: DataFrame, batch: BatchId) -> None:
         """Append the rows of a micro-batch, once: a batch that is run again writes nothing.

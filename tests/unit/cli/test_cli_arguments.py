@@ -133,6 +133,17 @@ def test_help_lists_every_command_once_below_its_task(capsys: pytest.CaptureFixt
     assert all(len(re.findall(rf"^    {name}\s", out, re.MULTILINE)) == 1 for name in all_plugins())
 
 
+def test_the_actions_of_a_command_are_listed_in_the_order_of_their_use(capsys: pytest.CaptureFixture[str]) -> None:
+    """They are parts of one task. A set would give another order each time."""
+    with pytest.raises(SystemExit, match="0"):
+        parse_arguments(["fleet", "--help"])
+    out = capsys.readouterr().out
+    found = re.findall(r"^  ([a-z]+)\s", out.partition("actions:\n")[2], re.MULTILINE)
+    assert found[:5] == ["peek", "logging", "collect", "run", "readiness"]
+    assert "more:" not in out
+    assert "  readiness   say whether a move is safe" in out
+
+
 @pytest.mark.parametrize("words", [["describe", "localhost:9092"], ["matrix", "a:9092,b:9092"]])
 def test_brokers_without_their_option_are_told_it(words: list[str]) -> None:
     """The address is repeated in the place where it belongs."""

@@ -151,10 +151,12 @@ def test_a_broker_may_have_a_zone_and_the_layout_of_all():
     }
 
 
-def test_logs_that_are_not_there_are_wrong_usage(tmp_path: Path):
+@pytest.mark.parametrize(("name", "says"), [("no", "there is no such folder"), ("log", "not a folder, but a file")])
+def test_logs_that_are_not_there_are_wrong_usage(tmp_path: Path, name: str, says: str):
     """No Spark is started for a typing error."""
-    args = parse("run", "--once", "--logs", str(tmp_path / "no"), "--tables", str(tmp_path), "--cluster", "c")
-    with pytest.raises(CommandError, match="there is no such folder") as error:
+    (tmp_path / "log").touch()
+    args = parse("run", "--once", "--logs", str(tmp_path / name), "--tables", str(tmp_path), "--cluster", "c")
+    with pytest.raises(CommandError, match=says) as error:
         command.run(args)
     assert error.value.exit_code == USAGE
 

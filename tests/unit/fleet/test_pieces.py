@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
+from socket import AF_UNIX, socket
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ from featuregate_fleet.evidence.text import Unreadable  # noqa: E402 - likewise
 from featuregate_fleet.files import formats  # noqa: E402 - likewise
 from featuregate_fleet.files import pieces as module  # noqa: E402 - likewise
 from featuregate_fleet.files.contents import begins_with  # noqa: E402 - likewise
-from featuregate_fleet.files.opening import is_behind_link  # noqa: E402 - likewise
+from featuregate_fleet.files.opening import is_refused  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.files.pieces import Piece, pieces_of, read_piece, rest_of  # noqa: E402 - likewise
 
@@ -232,12 +233,23 @@ def test_a_link_below_the_folder_of_logs_is_not_followed(tmp_path: Path, name: s
     for link in ("1/link.log", "1/deep/link.gz", "link.log"):
         (logs / link).symlink_to(secret / "key")
     file = log_file(str(logs), (logs / name).as_uri(), 12)
-    assert is_behind_link(logs, name)
+    assert is_refused(logs, name)
     assert pieces_of(file)
     assert not begins_with(file, b"PRIVATE")
     ((lines, (failure,)),) = [read(Piece(file))]
     assert (lines, failure.reason) == ([], "unreadable")
     assert "symbolic link, which is not followed" in failure.why
+
+
+@pytest.mark.timeout(10)
+def test_what_is_no_file_is_not_opened(tmp_path: Path):
+    """A pipe would wait for its writer. A folder has taken the place of a file, which is lost."""
+    os.mkfifo(tmp_path / "pipe")
+    with socket(AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+    (tmp_path / "folder").mkdir()
+    found = {name: is_refused(tmp_path, name) for name in ("pipe", "socket", "folder", "gone")}
+    assert found == {"pipe": True, "socket": True, "folder": False, "gone": False}
 
 
 def test_the_folder_of_logs_may_be_behind_links_itself(tmp_path: Path):
@@ -247,7 +259,7 @@ def test_the_folder_of_logs_may_be_behind_links_itself(tmp_path: Path):
     (tmp_path / "logs").symlink_to("real")
     file = log_file(str(tmp_path / "logs"), (tmp_path / "logs" / "1" / "a.log").as_uri(), 4)
     assert read(Piece(file)) == ([(0, "one", 3)], [])
-    assert not is_behind_link(tmp_path / "logs", "1/a.log")
+    assert not is_refused(tmp_path / "logs", "1/a.log")
     elsewhere = log_file("/other", (tmp_path / "logs" / "1" / "a.log").as_uri(), 4)
     assert read(Piece(elsewhere)) == ([(0, "one", 3)], [])
 

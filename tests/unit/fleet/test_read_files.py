@@ -81,6 +81,7 @@ def test_a_file_that_was_left_out_is_looked_at_again(tmp_path: Path):
     left_out = files.missed(tmp_path)
     files.account_for(tmp_path, left_out)
     assert files.missed(tmp_path) == left_out, "in the same run"
+    assert files.left_out == set(left_out)
     later = read("a", "linked")
     assert later.missed(tmp_path) == [uri_of("also\u2028linked")]
 

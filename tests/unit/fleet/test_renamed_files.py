@@ -298,6 +298,16 @@ def test_a_text_that_gunzip_has_unpacked_counts_once(run: Run, *, during: bool):
     assert run.quarantined == []
 
 
+def test_nothing_is_lost_where_a_link_or_a_pipe_is_gone(run: Run):
+    """A file that has its name by now is read; one that was there when it was listed is missing."""
+    names = [(run.folder / name).as_uri() for name in ("link", "pipe", "file", "linked")]
+    (run.folder / "linked").symlink_to("else")
+    left_out = frozenset(names) - {names[2]}
+    assert [file.uri for file in files_back(names, run.logs, IN_UTC, left_out)] == [names[2]]
+    (run.folder / "pipe").write_bytes(log_of("app"))
+    assert [file.path for file in files_back(names, run.logs, IN_UTC, left_out)] == ["1/pipe", "1/file"]
+
+
 def test_a_file_that_is_back_is_known_under_its_next_name(run: Run):
     """It had vanished when Spark had listed it. So had one of which there is nothing."""
     (run.folder / "log").write_bytes(log_of("old"))

@@ -24,7 +24,7 @@ from featuregate_fleet.evidence.paths import LogFile, log_file
 from featuregate_fleet.evidence.text import Unreadable
 from featuregate_fleet.files import parsing, storage
 from featuregate_fleet.files.contents import content_of
-from featuregate_fleet.files.opening import is_behind_link, open_log
+from featuregate_fleet.files.opening import is_refused, open_log
 from featuregate_fleet.files.parsing import look_at_files
 from featuregate_fleet.files.pieces import pieces_of, read_piece
 from featuregate_fleet.files.storage import is_below, path_at, path_in_uri, reached, spark_path, storage_path, uri_of
@@ -160,7 +160,7 @@ def test_a_log_of_a_storage_is_read_like_one_of_a_disk(lake: Path, tmp_path: Pat
         path.write_bytes(gzip.compress(text, mtime=0) if name.endswith("gz") else text)
         file = log_file(path_in_uri(folder), uri_of(path), path.stat().st_size)
         assert file.path == f"1/{name}"
-        assert not is_behind_link(folder, file.path)
+        assert not is_refused(folder, file.path)
         batches = [batch.to_pydict() for piece in pieces_of(file) for batch in read_piece(piece)]
         found.append((batches, content_of(file)))
     assert found[0] == found[1]

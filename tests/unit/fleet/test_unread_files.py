@@ -19,10 +19,15 @@ class Kept:
 
     def __init__(self) -> None:
         self.files: set[UnreadFile] = set()
+        self.quarantined: set[str] = set()
 
     def leave_unread(self, files: Collection[UnreadFile]) -> None:
         """Keep these alone."""
         self.files = set(files)
+
+    def files_in_quarantine(self) -> set[str]:
+        """Return those that could not be read."""
+        return self.quarantined
 
 
 @pytest.fixture
@@ -69,6 +74,19 @@ def test_a_run_names_each_file_once_and_keeps_it(
     assert kept.files == files
     unread.look()
     assert (capsys.readouterr().err, kept.files) == ("", files)
+
+
+def test_a_file_that_was_restored_is_for_a_replay(
+    unread: UnreadFiles, logs: Path, kept: Kept, capsys: pytest.CaptureFixture[str]
+):
+    """It did not grow. The quarantine keeps a verdict from `ok` until then."""
+    kept.quarantined = {"1/log"}
+    (logs / "1" / "log").write_text("one\ntwo\n")
+    for _ in range(2):
+        unread.look()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "1/log could not be read to its end, and has changed since: run 'featuregate fleet replay'" in line
+    assert kept.files == set()
 
 
 def test_a_file_that_was_renamed_is_not_kept(unread: UnreadFiles, logs: Path, kept: Kept):

@@ -10,7 +10,7 @@ from featuregate.cli.plugin import CommandError, configuration, discover_view
 from featuregate_fleet.commands.options.log_times import add_time_options, log_times
 from featuregate_fleet.commands.options.principal_names import add_hash_option, pseudonyms
 from featuregate_fleet.commands.options.tables import storage_argument
-from featuregate_fleet.files.storage import is_below, reached
+from featuregate_fleet.files.storage import is_below, reached, why_no_folder
 
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
@@ -73,8 +73,8 @@ def checked_names(args: argparse.Namespace) -> Pseudonyms | None:
     """Refuse options that cannot be used together; return the hashes of names, if names are hashed."""
     if not args.logs and not args.logs_topic:
         raise CommandError("fleet run reads logs: give --logs, --logs-topic or both")
-    if args.logs and not reached("--logs", args.logs).is_dir():
-        raise CommandError(f"--logs {args.logs}: there is no such folder")
+    if args.logs and (problem := why_no_folder(reached("--logs", args.logs))):
+        raise CommandError(f"--logs {args.logs}: {problem}")
     if args.logs and is_below(args.checkpoints or args.tables, args.logs):
         raise CommandError(
             f"--tables {args.tables} is within --logs {args.logs}, and would be read as logs: move it out"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from featuregate.cli.plugin import CommandError, local_path_argument
 from featuregate.errors import ConfigError
-from featuregate_fleet.files.storage import reached, storage_path
+from featuregate_fleet.files.storage import reached, storage_path, why_no_folder
 from featuregate_fleet.tables.cluster_names import check_cluster_name
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ def tables_folder(args: argparse.Namespace) -> Path:
     """Return the folder of ``--tables`` or of ``--checkpoints``, which need not exist yet."""
     option = _option_of(args)
     folder: Path = reached(option, args.checkpoints or args.tables)
-    if folder.exists() and not folder.is_dir():
-        raise CommandError(f"{option} {folder}: this is not a folder")
+    if folder.exists() and (problem := why_no_folder(folder)):
+        raise CommandError(f"{option} {folder}: {problem}")
     return folder
 
 

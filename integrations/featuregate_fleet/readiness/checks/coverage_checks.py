@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.evidence.reasons import LAYOUTS, NOTHING_MISSING, OF_FILES, UNKNOWN_BROKER, UNKNOWN_LAYOUT
-from featuregate_fleet.evidence.unread import CHANGED, LINKED, UNDECODED, UNLISTED, some_of
+from featuregate_fleet.evidence.unread import CHANGED, LINKED, SPECIAL, UNDECODED, UNLISTED, some_of
 from featuregate_fleet.readiness.hours import covers, hours_ahead, lost_hours
 from featuregate_fleet.readiness.rows import Row, Verdict
 
@@ -138,6 +138,10 @@ _UNREAD: Final = {
         "not been read: symbolic links are not followed.",
         "Put the files themselves in place of the links, and run 'featuregate fleet run' again.",
     ),
+    SPECIAL: (
+        "not been read: pipes, sockets and devices are not.",
+        "Take them out of the folder, put files there, and run 'featuregate fleet run' again.",
+    ),
 }
 
 
@@ -208,8 +212,9 @@ _RESTORE_FILES: Final = (
     "Look at the table 'quarantine', restore files that are missing, and run 'featuregate fleet replay'."
 )
 _NAME_BROKERS: Final = (
-    "Look at the table 'quarantine'. Read the logs again for another --cluster, with the node id of each broker as the "
-    "name of the folder of its files, or in the header of its records."
+    "Look at the table 'quarantine'. Move files into folders whose names are the node ids of their brokers, and run "
+    "'featuregate fleet run', and then 'featuregate fleet replay'. Read a topic again for another --cluster, with the "
+    "node id in the header of its records."
 )
 
 
