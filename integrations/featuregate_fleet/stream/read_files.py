@@ -288,6 +288,11 @@ class ReadFiles:
         found = self._files.execute("select 1 from files where path = cast(? as text)", (os.fsencode(path),))
         return found.fetchone() is not None
 
+    def content_read(self, path: str) -> str | None:
+        """Return the content of a file that was read, where it is known."""
+        found = self._files.execute("select content from files where path = ? and content is not null", (path,))
+        return next((str(content) for (content,) in found), None)
+
     def changed(self, logs: Path) -> list[str]:
         """Return the files of another size than when they were read: what is new in them is not read.
 

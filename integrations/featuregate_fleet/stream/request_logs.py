@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from itertools import islice
@@ -23,10 +24,10 @@ from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, LogFile, LogTimes, log_file
 from featuregate_fleet.files.contents import content_of, text_of, twin_of
 from featuregate_fleet.files.formats import BY_GZIP
-from featuregate_fleet.files.opening import is_refused, path_of
+from featuregate_fleet.files.opening import is_refused, path_of, written_at
 from featuregate_fleet.files.parsing import FILES, look_at_files
 from featuregate_fleet.files.pieces import Piece, as_it_is, pieces_behind
-from featuregate_fleet.files.storage import path_in_uri, sizes_below, spark_path
+from featuregate_fleet.files.storage import is_local, path_in_uri, sizes_below, spark_path
 from featuregate_fleet.stream.checkpoints import write_batches
 from featuregate_fleet.stream.parsed import parse_files, tasks_for, write_parsed
 from featuregate_fleet.stream.read_files import ReadFiles
@@ -48,6 +49,8 @@ _SAMPLE: Final = 1000
 """Files whose sizes say whether files are small."""
 _LISTED: Final = 100_000
 """Files that Spark keeps from one look at the folder for later micro-batches, some hundred bytes each."""
+_BY_GZIP_WITHIN: Final = timedelta(minutes=5)
+"""Since the last byte that gzip has written. At its end it gives its output the time of its input."""
 _PATTERN: Final = re.compile(r"[\\*?\[\]{}]")
 """What has a meaning in the patterns of Hadoop's file systems."""
 
@@ -96,7 +99,7 @@ def drain(
         if read.has_batch(batch):
             return  # it runs again because its commit was lost, and its files may be gone by now
         looked_at = _now()
-        new = without_output_at_work(_new_files(_listed(rows, root, times), logs, read, batch), read)
+        new = without_output_at_work(_new_files(_listed(rows, root, times), logs, read, batch), read, logs)
         parse(new, pieces_to_read(new, read, logs), batch, looked_at)
 
     try:
@@ -105,7 +108,8 @@ def drain(
         write_batches(_files(spark, spark_path(logs), files_in_a_batch(sizes)), checkpoint, write)
         missed, refused = read.missed(checkpoint), read.left_out
         looked_at = _now()
-        if gone := files_back(missed, logs, times, refused):  # one of them may be back
+        back = files_back(missed, logs, times, refused)  # one of them may be back
+        if gone := [file for file in back if not is_written_now(file, read.content_read(twin_of(file.path)), logs)]:
             parse(gone, pieces_to_read(gone, read, logs), _batch_of("missed", missed, read), looked_at)
         read.account_for(checkpoint, sorted(set(missed) - {file.uri for file in gone}))
         looked_at = _now()
@@ -170,16 +174,31 @@ def _batch_of(kind: str, what: Sequence[str], read: ReadFiles) -> BatchId:
     return BatchId(f"{kind} {sha256(chr(0).join([*what, *since]).encode()).hexdigest()}", 0)
 
 
-def without_output_at_work(files: Sequence[LogFile], read: ReadFiles) -> list[LogFile]:
-    """Leave out what gzip has begun to write and nothing can be read of yet: the end of the run looks at it again."""
-    paths = {file.path for file in files}
-    return [
-        file
-        for file in files
-        if file.content is not None
-        or not file.path.endswith(BY_GZIP)
-        or not ((twin := twin_of(file.path)) in paths or read.has_path(twin))
-    ]
+def without_output_at_work(files: Sequence[LogFile], read: ReadFiles, logs: Path) -> list[LogFile]:
+    """Leave out what gzip writes: the end of the run looks at it again."""
+    contents = {file.path: file.content for file in files}
+
+    def is_output_at_work(file: LogFile) -> bool:
+        if not file.path.endswith(BY_GZIP):
+            return False
+        twin = twin_of(file.path)
+        if file.content is None and (twin in contents or read.has_path(twin)):
+            return True  # gzip has begun, and nothing can be read of it yet
+        return is_written_now(file, contents.get(twin) or read.content_read(twin), logs)
+
+    return [file for file in files if not is_output_at_work(file)]
+
+
+def is_written_now(file: LogFile, of_twin: str | None, logs: Path) -> bool:
+    """Return whether gzip may not be done with a file: it is new, and its input, which is read, is still there.
+
+    ``of_twin`` is the content that the input had when it was read.
+    """
+    if not (file.path.endswith(BY_GZIP) and file.content and text_of(file.content) == of_twin):
+        return False
+    written = written_at(file)
+    is_new = written is not None and datetime.now(UTC) - written < _BY_GZIP_WITHIN
+    return is_new and is_local(logs) and (logs / twin_of(file.path)).is_file()
 
 
 def pieces_to_read(files: Sequence[LogFile], read: ReadFiles, logs: Path) -> list[Piece]:

@@ -69,3 +69,25 @@ def test_short_and_damaged_files_that_got_the_name_of_another_one_are_read(tmp_p
     log.write_text(lines("old", 1, 350, 1))
     run()
     assert main(verdict) == 1
+
+
+@pytest.mark.usefixtures("jvm")
+def test_runs_while_gzip_works_miss_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A rotation at each full hour compresses the log that a run at each full hour reads."""
+    folder = tmp_path / "logs" / "1"
+    folder.mkdir(parents=True)
+    place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
+    run = ["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]
+    whole = lines("app", 16, 0, 1000).encode()
+    packed = gzip.compress(whole)
+    (folder / "log").write_bytes(whole)
+    (folder / "log.gz").write_bytes(packed[: len(packed) // 2])
+    for _ in range(2):
+        assert main(run) == 0
+    (folder / "log.gz").write_bytes(packed)
+    (folder / "log").unlink()
+    assert main(run) == 0
+    assert capsys.readouterr().err == ""
+    with local_session() as spark:
+        (found,) = Tables(spark, tmp_path / "tables", "c").read("api_usage").groupBy("client_id").sum("count").collect()
+    assert tuple(found) == ("app", 1000)

@@ -17,10 +17,15 @@ from fleet_lines import document, line_of  # noqa: E402 - after the check for th
 
 from featuregate_fleet.evidence.paths import IN_UTC, LogFile, log_file  # noqa: E402 - likewise
 from featuregate_fleet.files import pieces as pieces_module  # noqa: E402 - likewise
-from featuregate_fleet.files.contents import content_of  # noqa: E402 - likewise
+from featuregate_fleet.files.contents import content_of, twin_of  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import look_at_files, parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.stream.read_files import ReadFiles  # noqa: E402 - likewise
-from featuregate_fleet.stream.request_logs import files_back, pieces_to_read, without_output_at_work  # noqa: E402 - likewise
+from featuregate_fleet.stream.request_logs import (  # noqa: E402 - likewise
+    files_back,
+    is_written_now,
+    pieces_to_read,
+    without_output_at_work,
+)
 from featuregate_fleet.tables.folder import BatchId  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
@@ -55,7 +60,7 @@ class Run:
         """Read what is new, and change the folder between the look and the reading."""
         paths = sorted(path for path in self.folder.iterdir() if path.name not in self.listed)
         self.listed |= {path.name for path in paths}
-        files = without_output_at_work([self._look(path) for path in paths], self.read)
+        files = without_output_at_work([self._look(path) for path in paths], self.read, self.logs)
         pieces = pieces_to_read(files, self.read, self.logs)
         meanwhile(self.folder)
         self._parse(files, pieces)
@@ -63,7 +68,9 @@ class Run:
 
     def end(self) -> None:
         """Read the files that were missed, and those that have the names of others."""
-        back = files_back(self.missed, self.logs, IN_UTC)
+        found = files_back(self.missed, self.logs, IN_UTC)
+        twins = [self.read.content_read(twin_of(file.path)) for file in found]
+        back = [file for file, twin in zip(found, twins, strict=True) if not is_written_now(file, twin, self.logs)]
         self._parse(back, pieces_to_read(back, self.read, self.logs))
         for file in self.read.replaced(self.logs, IN_UTC):
             self._parse([file], pieces_to_read([file], self.read, self.logs))
@@ -211,6 +218,32 @@ def test_what_gzip_has_begun_to_write_is_looked_at_again(run: Run, moment: str, 
     run.end()
     assert run.usage == {"old": REQUESTS}
     assert run.quarantined == []
+
+
+@pytest.mark.parametrize("moment", ["first batch", "later batch"])
+@pytest.mark.parametrize("ends", ["in time", "too late", "never"])
+def test_half_of_what_gzip_writes_is_no_damaged_file(run: Run, moment: str, ends: str):
+    """A rotation at each full hour, and a run at each full hour: the next run reads what is new in it."""
+    text = b"".join(log_of(f"client {number}") for number in range(100))
+    log, output = run.folder / "log", run.folder / "log.gz"
+    log.write_bytes(text)
+    if moment == "later batch":
+        run.batch()
+    output.write_bytes(gzip.compress(text)[:3000])
+    run.batch()
+    if ends == "in time":
+        output.write_bytes(gzip.compress(text))
+        log.unlink()
+    if ends == "never":
+        os.utime(output, (1, 1))
+    run.end()
+    assert sum(run.usage.values()) == 100 * REQUESTS
+    assert [row["reason"] for row in run.quarantined] == (["unreadable"] if ends == "never" else [])
+    more = log_of("late")
+    output.write_bytes(gzip.compress(text + more))
+    log.unlink(missing_ok=True)
+    run.end()
+    assert run.usage["late"] == (REQUESTS if ends == "too late" else 0)
 
 
 def test_what_gzip_has_begun_to_write_is_not_taken_for_the_whole(run: Run):
