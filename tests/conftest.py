@@ -102,8 +102,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _bound_of(item: pytest.Item) -> float:
     if not item.get_closest_marker("live"):
         return 1.0 if item.get_closest_marker("slow") else 0.0
-    if item.nodeid.startswith(tuple(path for paths in SHARE_A_JVM.values() for path in paths)):
-        return 600.0
+    if _unit_of(item.nodeid) in SHARE_A_JVM:
+        return float("inf")
     marker = item.get_closest_marker("timeout")
     return float(marker.args[0]) if marker else 2.0
 
@@ -126,16 +126,34 @@ SHARE_A_JVM = {
 }
 """Files and folders whose tests run in one process, by what they share: a session, or the port of Spark Connect."""
 
+START_THEIR_OWN = tuple(
+    f"tests/live/fleet/test_{name}_live.py"
+    for name in ("client_software", "request_logging", "running_stream", "session", "standalone", "submitted")
+)
+"""Files below those whose tests leave that session alone, and may run in another process."""
+
+APART = ("tests/live/fleet/test_storage_live.py", "tests/live/spark/test_spark_lines.py")
+"""Files of which each test starts all that it needs, and takes minutes."""
+
+
+def _unit_of(nodeid: str) -> str:
+    """Return what the tests of one process have in common: their file, a JVM, or that there is one of them."""
+    file = nodeid.partition("::")[0]
+    if file in APART:
+        return nodeid
+    if file in START_THEIR_OWN:
+        return file
+    return next((name for name, paths in SHARE_A_JVM.items() if file.startswith(paths)), file)
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """Keep the tests of a file in one process, and those of several files that share a JVM."""
+    """Keep the tests of a file in one process, mostly, and those of several files that share a JVM."""
     from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415 - where several processes were asked for
 
     class ByFileOrJvm(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0]
-            return next((name for name, paths in SHARE_A_JVM.items() if file.startswith(paths)), file)
+            return _unit_of(nodeid)
 
         def _assign_work_unit(self, node: Any) -> None:
             """Let one process begin at the other end, with unit tests: these compute while live tests wait."""

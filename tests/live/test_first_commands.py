@@ -1,12 +1,14 @@
 """Each command of README and of the first page runs as it is printed, in order, in a new checkout and a new venv."""
 
 import os
+import random
 import re
 import signal
 import socket
 import subprocess
 import venv
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,8 @@ PAGES = ("README.md", "docs/index.md")
 COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)$\n?((?:(?!\$ ).*\n)*)", re.MULTILINE)
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SANDBOX = "featuregate sandbox"
+BLOCK = 10
+"""Ports: a sandbox takes one for each of its brokers."""
 LONG = {"make demo", "make demo-fleet", "make demo-spark", "make test"}
 """These have tests of their own, or are the tests."""
 
@@ -33,6 +37,18 @@ def alike(output: str) -> str:
     return re.sub(r"cluster [\w-]{22}", "cluster ID", output)
 
 
+def free_block() -> int:
+    """Return the first of some free ports in a row, below those that the system gives to others meanwhile."""
+    first = random.randrange(10_000, 32_000)
+    with ExitStack() as held:
+        try:
+            for port in range(first, first + BLOCK):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+        except OSError:
+            return 0
+    return first
+
+
 class Shell:
     """A checkout, a venv, and a port in place of 9092, which a machine of tests may use."""
 
@@ -41,8 +57,7 @@ class Shell:
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(self.checkout)], check=True, timeout=BOUND)
         venv.create(folder / "venv", with_pip=True, symlinks=True)
         self._bin = folder / "venv" / "bin"
-        with socket.create_server(("127.0.0.1", 0)) as held:
-            self._port = held.getsockname()[1]
+        self._port = eventually(free_block)
         self._sandbox: subprocess.Popen[str] | None = None
 
     def run(self, command: str) -> str:
@@ -79,7 +94,8 @@ class Shell:
         )
         output = self._sandbox.stdout
         assert output is not None
-        eventually(lambda: output.readline().startswith("Ctrl-C ends it"))
+        begun = next((line for line in output if line.startswith("Ctrl-C ends it")), None)
+        assert begun, "the sandbox has ended before it began"
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}

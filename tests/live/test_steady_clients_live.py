@@ -123,7 +123,7 @@ def lives(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
         blocked = {name for name in running if verdicts.get(name) == "block"}
         others = running.keys() - blocked
-        until(lambda: {name for name in others if went_on(name)} == others, BOUND)
+        until(lambda: {name for name in others if went_on(name)} == others, 2 * BOUND)
         until(lambda: {name for name in blocked if went_on(name)} != set(), GRACE)
         for name in running.keys() - seen.keys():
             once_answered(partial(went_on, name))

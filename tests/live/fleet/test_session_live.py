@@ -56,7 +56,6 @@ WITHOUT_JARS = """
 import sys
 
 from pyspark.sql import SparkSession
-from waiting import BOUND, eventually
 
 from featuregate.cli import main
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from spark_lines.table import with_column
 
 from featuregate.testing import LocalKafka
@@ -60,7 +61,11 @@ def outcomes(python: Path, bootstrap: str, folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("release", PYSPARKS)
 def test_a_line_of_spark_can_do_what_the_page_says(
-    release: str, kafka: LocalKafka, tmp_path: Path, request: pytest.FixtureRequest
+    release: str,
+    kafka: LocalKafka,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """An installed PySpark stays; what a line lacks is said by name, and the rest works."""
     pandas, extras, lacks = PYSPARKS[release]
@@ -73,4 +78,5 @@ def test_a_line_of_spark_can_do_what_the_page_says(
     if request.config.option.ledger is not None:
         today = f"{datetime.now(UTC):%Y-%m-%d}"
         cells = {name.replace("_", " "): lacks.get(name, today) for name in found}
-        PAGE.write_text(with_column(PAGE.read_text(), release, cells))
+        with FileLock(tmp_path_factory.getbasetemp().parent / "compatibility.lock"):  # other processes write it, too
+            PAGE.write_text(with_column(PAGE.read_text(), release, cells))
