@@ -21,7 +21,7 @@ PAGES = ("README.md", "docs/index.md")
 COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)$\n?((?:(?!\$ ).*\n)*)", re.MULTILINE)
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SANDBOX = "featuregate sandbox"
-BLOCK = 10
+PORTS = 10
 """Ports: a sandbox takes one for each of its brokers."""
 LONG = {"make demo", "make demo-fleet", "make demo-spark", "make test"}
 """These have tests of their own, or are the tests."""
@@ -42,7 +42,7 @@ def free_block() -> int:
     first = random.randrange(10_000, 32_000)
     with ExitStack() as held:
         try:
-            for port in range(first, first + BLOCK):
+            for port in range(first, first + PORTS):
                 held.enter_context(socket.create_server(("127.0.0.1", port)))
         except OSError:
             return 0
