@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION: Final = """\
 Parse lines again that an older parser put into quarantine, and read files again that could not be read: restore them
-under their names before. What is understood now leaves the quarantine, as do files that were moved into the folder of
-their broker, once 'run' has read them there. With --layout, lines whose time was not
+under their names before. What is understood now leaves the quarantine. With --layout, lines whose time was not
 understood are parsed again, too.\
 """
 

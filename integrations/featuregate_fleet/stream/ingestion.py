@@ -103,7 +103,7 @@ class Ingestion:
                 self._read_usage(view)
             if self._unread:
                 self._unread.look()
-            if self._files and not self._files.number and not self._empty:
+            if self._files and not self._files.number and not self._empty and not stop():
                 self._empty = True  # once
                 self._say(
                     f"{self._inputs.logs}: no log was found there: that of broker 1 belongs into {self._inputs.logs}/1"

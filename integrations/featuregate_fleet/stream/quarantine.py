@@ -1,4 +1,4 @@
-"""Tries again what is in quarantine: lines with a newer parser, and files that could not be read or had no broker."""
+"""Parses again what is in quarantine: lines with a newer parser, and files that could not be read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from featuregate_fleet.evidence.reasons import OF_FILES, OF_REPORTS, PARSER, UNK
 from featuregate_fleet.files.contents import COMPRESSED, content_of
 from featuregate_fleet.files.opening import path_of
 from featuregate_fleet.files.pieces import Piece, as_it_is, rest_of
-from featuregate_fleet.stream.moved_files import moved_files
 from featuregate_fleet.stream.parsed import file_rows, parse_files, quarantine_rows, text_logs_of, usage_rows
 from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.tables.failures import one_line_failures
@@ -39,9 +38,8 @@ def replay(spark: SparkSession, tables: Tables, layouts: Mapping[str, str] = _NO
     """Parse again what is in quarantine, and return the number of lines and files that were tried.
 
     These are the lines that were kept whole and that an older parser did not understand, and the files that could not
-    be read. The lines of files that were moved into the folder of a broker leave the quarantine. A replay that was
-    killed is finished by the next one: it tries the same, and what it finds takes the place of what the killed one has
-    written.
+    be read. A replay that was killed is finished by the next one: it tries the same, and what it finds takes the place
+    of what the killed one has written.
 
     ``layouts`` are those of brokers, by node id, and of all others as `OTHERS`: lines of which the time was not
     understood are tried with them. The quarantine keeps them first, so that a replay which is killed is the same again.
@@ -73,8 +71,7 @@ def _replay(spark: SparkSession, tables: Tables) -> int:
     quarantine = tables.read("quarantine")
     of_file = f.col("reason").isin(*OF_FILES)
     of_report = f.col("reason").isin(*OF_REPORTS)
-    is_moved = f.col("uri").isin(moved_files(tables))
-    again = of_file | is_moved | (f.col("whole") & (f.col("parser") < PARSER) & ~of_report)
+    again = of_file | (f.col("whole") & (f.col("parser") < PARSER) & ~of_report)
     tried = quarantine.where(again)
     # By when each row was written, too: what a replay leaves in quarantine is for another one.
     state = f.xxhash64("uri", "at", "reason", "parser", "query_id", "written_at")
@@ -82,15 +79,14 @@ def _replay(spark: SparkSession, tables: Tables) -> int:
     if not summary["count"]:
         return 0
     known = tables.read(_FILES).select(*_OF_FILE, "size", "content")
-    files = tried.where(of_file & ~is_moved).join(known, _OF_FILE, "left").collect()
-    moved = tried.where(is_moved).groupBy("path", "uri", "broker").agg(f.sum("lines").alias("lines")).collect()
+    files = tried.where(of_file).join(known, _OF_FILE, "left").collect()
     unread = _unread(tables)
     batch = BatchId(f"{REPLAY} {summary['count']} {summary['hash']}", 0)
     # The list of files may have millions. A replay that was killed may have written rows of this query.
     read = ReadFiles.of(tables, batch.query_id) if any(row.content is None for row in files) else ReadFiles()
     pieces = [_piece_again(row, read, is_unread=row.uri in unread) for row in files]
-    lines = tried.where(~of_file & ~is_moved).mapInArrow(ReusedWorkerTask(_parse), from_arrow_schema(PARSED))
-    parsed = lines.unionByName(parse_files(spark, pieces)).unionByName(_counted_before(spark, files + moved)).persist()
+    lines = tried.where(~of_file).mapInArrow(ReusedWorkerTask(_parse), from_arrow_schema(PARSED))
+    parsed = lines.unionByName(parse_files(spark, pieces)).unionByName(_counted_before(spark, files)).persist()
     try:
         text_logs = text_logs_of(to_arrow(file_rows(parsed)))
         tables.append_anew("api_usage", usage_rows(parsed, text_logs), batch)
@@ -136,8 +132,8 @@ def _parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _counted_before(spark: SparkSession, files: list[Any]) -> DataFrame:
-    """Return rows that take back the lines in quarantine of each file; the rest of one was counted as one line."""
-    counts = [(row.path, row.uri, row.broker, 0, -row.lines, 0, -row.lines, None, None) for row in files]
+    """Return rows that take back the one line in quarantine as which the rest of each file was counted."""
+    counts = [(row.path, row.uri, row.broker, 0, -1, 0, -1, None, None) for row in files]
     rows = spark.createDataFrame(counts, from_arrow_schema(EVIDENCE_FILES)).select(f.struct("*").alias(_FILES))
     others = {
         field.name: f.lit(None).cast(field.dataType) for field in from_arrow_schema(PARSED) if field.name != _FILES

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from sqlite3 import connect
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -16,7 +17,7 @@ from pyspark.sql import functions as f
 from featuregate_fleet.evidence.paths import LogFile, LogTimes, broker_of, log_file
 from featuregate_fleet.files.contents import COMPRESSED, SHORT, text_of, twin_of
 from featuregate_fleet.files.opening import look_at_each
-from featuregate_fleet.files.storage import path_in_uri, replace_text, stamps_below
+from featuregate_fleet.files.storage import path_in_uri, replace_text, stamps_below, uri_of
 from featuregate_fleet.stream.last_look import LastLook
 from featuregate_fleet.stream.left_out import left_out
 from featuregate_fleet.stream.listed_files import listed_files
@@ -105,6 +106,8 @@ class ReadFiles:
         self._listed: int | None = None
         self._accounted = _Accounted(-1, [])
         self._look = LastLook()
+        self.waiting: set[str] = set()
+        """The files that gzip is writing: one that was read may have had the name of one of them."""
         self.shortened: int | None = None
         """When files were taken from the list, in microseconds since 1970."""
         self._add_each(read)
@@ -288,10 +291,11 @@ class ReadFiles:
         found = self._files.execute("select 1 from files where path = cast(? as text)", (os.fsencode(path),))
         return found.fetchone() is not None
 
-    def content_read(self, path: str) -> str | None:
-        """Return the content of a file that was read, where it is known."""
-        found = self._files.execute("select content from files where path = ? and content is not null", (path,))
-        return next((str(content) for (content,) in found), None)
+    def as_it_was(self, path: str, logs: Path) -> LogFile | None:
+        """Return a file with the size and the content that it had when it was read; None for one that was not."""
+        found = self._files.execute("select size, content from files where path = ?", (path,))
+        file = partial(LogFile, uri_of(logs / path), path, broker_of(path))
+        return next((file(size, content=content) for size, content in found), None)
 
     def changed(self, logs: Path) -> list[str]:
         """Return the files of another size than when they were read: what is new in them is not read.
@@ -301,7 +305,8 @@ class ReadFiles:
         At first all files are looked at, then the new ones, and some of the others in each turn.
         """
         stamps = stamps_below(logs)
-        return sorted(path for path, size in self._next() if (now := stamps(path)) is not None and now[0] != size)
+        sizes = (one for one in self._next() if one[0] not in self.waiting)
+        return sorted(path for path, size in sizes if (now := stamps(path)) is not None and now[0] != size)
 
     def _next(self) -> Iterator[tuple[str, int]]:
         """Yield the files that are new, and some of the others."""

@@ -5,6 +5,7 @@ Spark lists the files, and says which are new. It does not read them: its reader
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from datetime import UTC, datetime, timedelta
@@ -22,13 +23,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, LogFile, LogTimes, log_file
-from featuregate_fleet.files.contents import content_of, text_of, twin_of
+from featuregate_fleet.files.contents import COMPRESSED, content_of, text_of, twin_of
 from featuregate_fleet.files.formats import BY_GZIP
 from featuregate_fleet.files.opening import is_refused, path_of, written_at
 from featuregate_fleet.files.parsing import FILES, look_at_files
 from featuregate_fleet.files.pieces import Piece, as_it_is, pieces_behind
 from featuregate_fleet.files.storage import is_local, path_in_uri, sizes_below, spark_path
 from featuregate_fleet.stream.checkpoints import write_batches
+from featuregate_fleet.stream.other_contents import has_content
 from featuregate_fleet.stream.parsed import parse_files, tasks_for, write_parsed
 from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.tables.failures import cause_of
@@ -36,7 +38,7 @@ from featuregate_fleet.tables.folder import BatchId, Tables
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from featuregate_fleet.evidence.unread import MissingRequests
@@ -108,12 +110,12 @@ def drain(
         write_batches(_files(spark, spark_path(logs), files_in_a_batch(sizes)), checkpoint, write)
         missed, refused = read.missed(checkpoint), read.left_out
         looked_at = _now()
-        back = files_back(missed, logs, times, refused)  # one of them may be back
-        if gone := [file for file in back if not is_written_now(file, read.content_read(twin_of(file.path)), logs)]:
-            parse(gone, pieces_to_read(gone, read, logs), _batch_of("missed", missed, read), looked_at)
+        if gone := list(ready(files_back(missed, logs, times, refused), read, logs)):  # one of them may be back
+            those = [f"{file.uri} {file.content}" for file in gone]
+            parse(gone, pieces_to_read(gone, read, logs), _batch_of("missed", those, read), looked_at)
         read.account_for(checkpoint, sorted(set(missed) - {file.uri for file in gone}))
         looked_at = _now()
-        for file in read.replaced(logs, times):
+        for file in ready(read.replaced(logs, times), read, logs):
             at = read.read_up_to(file, logs)
             batch = _batch_of("replaced", [file.path, str(file.content), str(at)], read)
             parse([file], pieces_behind(file, at), batch, looked_at)
@@ -160,7 +162,7 @@ def files_back(
     ``refused`` are those of which an earlier look found a link, a pipe or the like: where it is gone, nothing is lost.
     """
     named = [log_file(path_in_uri(logs), uri, 0, times) for uri in uris]
-    files = [file for file in named if file.uri not in refused or path_of(file).exists()]
+    files = [file for file in named if file.uri not in refused or os.path.lexists(path_of(file))]
     gone = [as_it_is(file) for file in files if not is_refused(logs, file.path)]
     return [file._replace(content=content_of(file)) for file in gone]
 
@@ -176,29 +178,37 @@ def _batch_of(kind: str, what: Sequence[str], read: ReadFiles) -> BatchId:
 
 def without_output_at_work(files: Sequence[LogFile], read: ReadFiles, logs: Path) -> list[LogFile]:
     """Leave out what gzip writes: the end of the run looks at it again."""
-    contents = {file.path: file.content for file in files}
+    listed = {file.path: file for file in files}
 
-    def is_output_at_work(file: LogFile) -> bool:
-        if not file.path.endswith(BY_GZIP):
-            return False
+    def is_at_work(file: LogFile) -> bool:
         twin = twin_of(file.path)
-        if file.content is None and (twin in contents or read.has_path(twin)):
-            return True  # gzip has begun, and nothing can be read of it yet
-        return is_written_now(file, contents.get(twin) or read.content_read(twin), logs)
+        if file.content is None:  # gzip has begun, and nothing can be read of it yet
+            return file.path.endswith(BY_GZIP) and (twin in listed or read.has_path(twin))
+        return is_output_at_work(file, listed.get(twin) or read.as_it_was(twin, logs))
 
-    return [file for file in files if not is_output_at_work(file)]
+    return [file for file in files if not is_at_work(file)]
 
 
-def is_written_now(file: LogFile, of_twin: str | None, logs: Path) -> bool:
-    """Return whether gzip may not be done with a file: it is new, and its input, which is read, is still there.
+def ready(files: Sequence[LogFile], read: ReadFiles, logs: Path) -> Iterator[LogFile]:
+    """Yield the files with which gzip is done, each once those before it are read. The others wait."""
+    read.waiting = set()
+    for file in files:
+        if is_output_at_work(file, read.as_it_was(twin_of(file.path), logs)):
+            read.waiting.add(file.path)
+        else:
+            yield file
 
-    ``of_twin`` is the content that the input had when it was read.
+
+def is_output_at_work(file: LogFile, twin: LogFile | None) -> bool:
+    """Return whether gzip may not be done with a file, which has nothing then that was not read.
+
+    It is new, and its input has this text, and is still there as it was read.
     """
-    if not (file.path.endswith(BY_GZIP) and file.content and text_of(file.content) == of_twin):
+    if twin is None or not twin.content or file.content != twin.content + COMPRESSED or not is_local(path_of(file)):
         return False
     written = written_at(file)
-    is_new = written is not None and datetime.now(UTC) - written < _BY_GZIP_WITHIN
-    return is_new and is_local(logs) and (logs / twin_of(file.path)).is_file()
+    is_new = written is not None and abs(datetime.now(UTC) - written) < _BY_GZIP_WITHIN
+    return is_new and as_it_is(twin).size == twin.size and has_content(path_of(twin), twin.path, twin.content)
 
 
 def pieces_to_read(files: Sequence[LogFile], read: ReadFiles, logs: Path) -> list[Piece]:

@@ -20,6 +20,7 @@ from featuregate_fleet.evidence.unread import (
     some_of,
     unread_file,
 )
+from featuregate_fleet.files.formats import BY_GZIP
 
 if TYPE_CHECKING:
     from featuregate_fleet.stream.read_files import ReadFiles
@@ -58,8 +59,8 @@ def why_missing(file: MissingRequests) -> str:
         return f"{what}: give each record the node id of its broker, as its key or in the header of --broker-header"
     if file.reason == UNKNOWN_BROKER:
         return (
-            f"{what}: move it into a folder of logs whose name is the node id of the broker, and take 'featuregate "
-            "fleet run', and then 'featuregate fleet replay'"
+            f"{what}: name its folder by the node id of the broker, and read the logs for another --cluster, because "
+            "these lines stay in the quarantine of this one"
         )
     begins = f"{what}. The first one begins with {file.head!r}. Layouts that are read: {LAYOUTS}. "
     if file.reason != UNKNOWN_LAYOUT:
@@ -96,7 +97,8 @@ class UnreadFiles:
     def look(self) -> None:
         """Name what is new since the last look, and keep all of it."""
         changed = set(self._read.changed(self._logs)) - self._changed - self._restored
-        restored = changed & self._tables.files_in_quarantine() if changed else changed
+        packed = {path for path in changed if path.endswith(BY_GZIP)}
+        restored = packed & self._tables.files_in_quarantine() if packed else packed
         for path in sorted(restored):
             self._say(
                 f"{path} could not be read to its end, and has changed since: run 'featuregate fleet replay', which "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,31 +89,6 @@ def test_a_replay_that_ends_early_is_finished_by_the_next_one(
         tables = Tables(spark, folder, "c")
         assert replay(spark, tables) == 1
         assert counts(tables) == (REQUESTS, REQUESTS, 0)
-
-
-@pytest.mark.usefixtures("jvm")
-@pytest.mark.parametrize("requests", [2, REQUESTS], ids=["short", "long"])
-def test_a_log_that_was_moved_into_the_folder_of_its_broker_counts_once(tmp_path: Path, requests: int) -> None:
-    """Wherever a replay ends. One that was copied stays: nobody knows which of the two is right."""
-    logs = tmp_path / "logs"
-    for name in ("moved", "copied"):
-        (logs / f"kafka-{name}").mkdir(parents=True)
-        (logs / f"kafka-{name}" / "a").write_text(f"{line_of(document(clientId=name))}\n" * requests + "started\n")
-    with local_session() as spark:
-        tables = Tables(spark, tmp_path / "tables", "c")
-        drain(spark, logs, tables)
-        assert counts(tables) == (0, 0, 2 * (requests + 1))
-        (logs / "kafka-moved").rename(logs / "1")
-        shutil.copytree(logs / "kafka-copied", logs / "2")
-        drain(spark, logs, tables)
-        assert counts(tables) == (2 * requests, 2 * requests, 2 * (requests + 1) + 2)
-        with pytest.raises(EOFError):
-            replay(spark, EndingTables(spark, tmp_path / "tables", "c"))
-        assert replay(spark, tables) == requests + 1
-        assert counts(tables) == (2 * requests, 2 * requests, requests + 1 + 2)
-        left = tables.read("quarantine").where("reason = 'unknown-broker'").select("path").distinct().collect()
-        assert [row.path for row in left] == ["kafka-copied/a"]
-        assert replay(spark, tables) == 0
 
 
 @pytest.mark.usefixtures("jvm")

@@ -134,9 +134,8 @@ def test_lines_in_quarantine_are_told_by_broker() -> None:
         told(quarantine(evidence))
         == """
 unknown quarantine, requests of an unknown broker: Lines or files could not be read: unknown-broker 2. -> Look
-    at the table 'quarantine'. Move files into folders whose names are the node ids of their brokers, and run
-    'featuregate fleet run', and then 'featuregate fleet replay'. Read a topic again for another --cluster,
-    with the node id in the header of its records. [count=2]
+    at the table 'quarantine'. Read the logs again for another --cluster, with the node id of each broker as
+    the name of the folder of its files, or in the header of its records. [count=2]
 warn quarantine, requests of broker 1: Lines or files could not be read: a-odd 6, z-odd 4. -> Look at the
     table 'quarantine', and collect whole lines: shippers and runtimes cut long ones. [count=10]
 unknown quarantine, requests of broker 2: Lines or files could not be read: vanished 1. -> Look at the table

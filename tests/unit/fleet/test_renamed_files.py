@@ -17,13 +17,13 @@ from fleet_lines import document, line_of  # noqa: E402 - after the check for th
 
 from featuregate_fleet.evidence.paths import IN_UTC, LogFile, log_file  # noqa: E402 - likewise
 from featuregate_fleet.files import pieces as pieces_module  # noqa: E402 - likewise
-from featuregate_fleet.files.contents import content_of, twin_of  # noqa: E402 - likewise
+from featuregate_fleet.files.contents import content_of  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import look_at_files, parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.stream.read_files import ReadFiles  # noqa: E402 - likewise
 from featuregate_fleet.stream.request_logs import (  # noqa: E402 - likewise
     files_back,
-    is_written_now,
     pieces_to_read,
+    ready,
     without_output_at_work,
 )
 from featuregate_fleet.tables.folder import BatchId  # noqa: E402 - likewise
@@ -69,10 +69,9 @@ class Run:
     def end(self) -> None:
         """Read the files that were missed, and those that have the names of others."""
         found = files_back(self.missed, self.logs, IN_UTC)
-        twins = [self.read.content_read(twin_of(file.path)) for file in found]
-        back = [file for file, twin in zip(found, twins, strict=True) if not is_written_now(file, twin, self.logs)]
+        back = list(ready(found, self.read, self.logs))
         self._parse(back, pieces_to_read(back, self.read, self.logs))
-        for file in self.read.replaced(self.logs, IN_UTC):
+        for file in ready(self.read.replaced(self.logs, IN_UTC), self.read, self.logs):
             self._parse([file], pieces_to_read([file], self.read, self.logs))
 
     def _look(self, path: Path) -> LogFile:
@@ -244,6 +243,42 @@ def test_half_of_what_gzip_writes_is_no_damaged_file(run: Run, moment: str, ends
     log.unlink(missing_ok=True)
     run.end()
     assert run.usage["late"] == (REQUESTS if ends == "too late" else 0)
+
+
+def test_half_of_what_gzip_writes_over_another_output_is_no_damaged_file(run: Run):
+    """As from the second rotation on: the names are known."""
+    old, text = log_of("old"), b"".join(log_of(f"client {number}") for number in range(100))
+    (run.folder / "log.1.gz").write_bytes(gzip.compress(old))
+    (run.folder / "log").write_bytes(text)
+    run.batch()
+    (run.folder / "log.1.gz").rename(run.folder / "log.2.gz")
+    (run.folder / "log").rename(run.folder / "log.1")
+    (run.folder / "log.1.gz").write_bytes(gzip.compress(text)[:3000])
+    run.batch()
+    run.end()
+    assert run.quarantined == []
+    assert run.read.changed(run.logs) == []
+    (run.folder / "log.1.gz").write_bytes(gzip.compress(text + log_of("late")))
+    (run.folder / "log.1").unlink()
+    run.end()
+    assert (sum(run.usage.values()), run.usage["late"], run.quarantined) == (102 * REQUESTS, REQUESTS, [])
+
+
+@pytest.mark.parametrize("input_now", ["new text", "longer", "gone"])
+def test_what_gzip_has_written_is_read_where_its_input_is_another_one(run: Run, input_now: str):
+    """It was read in part alone, and what is new in it may be nowhere else by the next run."""
+    log, output = run.folder / "log", run.folder / "log.gz"
+    log.write_bytes(log_of("old"))
+    run.batch()
+    text = log_of("old") + log_of("late")
+    output.write_bytes(gzip.compress(text))
+    log.write_bytes(log_of("new") if input_now == "new text" else text)
+    if input_now == "gone":
+        log.unlink()
+    run.batch()
+    run.end()
+    assert run.usage["late"] == REQUESTS
+    assert run.usage["old"] == REQUESTS
 
 
 def test_what_gzip_has_begun_to_write_is_not_taken_for_the_whole(run: Run):

@@ -76,16 +76,15 @@ def test_a_run_names_each_file_once_and_keeps_it(
     assert (capsys.readouterr().err, kept.files) == ("", files)
 
 
-def test_a_file_that_was_restored_is_for_a_replay(
-    unread: UnreadFiles, logs: Path, kept: Kept, capsys: pytest.CaptureFixture[str]
-):
+def test_a_file_that_was_restored_is_for_a_replay(logs: Path, kept: Kept, capsys: pytest.CaptureFixture[str]):
     """It did not grow. The quarantine keeps a verdict from `ok` until then."""
-    kept.quarantined = {"1/log"}
-    (logs / "1" / "log").write_text("one\ntwo\n")
+    kept.quarantined = {"1/log.gz"}
+    unread = UnreadFiles(logs, ReadFiles([("q", 0, "file:///1/log.gz", "1/log.gz", 4)]), kept, print_message, "utf-8")
+    (logs / "1" / "log.gz").write_text("one\ntwo\n")
     for _ in range(2):
         unread.look()
     (line,) = capsys.readouterr().err.splitlines()
-    assert "1/log could not be read to its end, and has changed since: run 'featuregate fleet replay'" in line
+    assert "1/log.gz could not be read to its end, and has changed since: run 'featuregate fleet replay'" in line
     assert kept.files == set()
 
 

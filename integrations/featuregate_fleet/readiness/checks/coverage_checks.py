@@ -212,9 +212,8 @@ _RESTORE_FILES: Final = (
     "Look at the table 'quarantine', restore files that are missing, and run 'featuregate fleet replay'."
 )
 _NAME_BROKERS: Final = (
-    "Look at the table 'quarantine'. Move files into folders whose names are the node ids of their brokers, and run "
-    "'featuregate fleet run', and then 'featuregate fleet replay'. Read a topic again for another --cluster, with the "
-    "node id in the header of its records."
+    "Look at the table 'quarantine'. Read the logs again for another --cluster, with the node id of each broker as the "
+    "name of the folder of its files, or in the header of its records."
 )
 
 
