@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +37,13 @@ FORMATTERS = {
     "__consumer_offsets": ("OffsetsMessageFormatter", "GroupMetadataMessageFormatter"),
     "__transaction_state": ("TransactionLogMessageFormatter",),
 }
+
+
+@pytest.fixture
+def kafka(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
+    """Start a broker of a release: tests that share one write to its topics, of which all is read here."""
+    with LocalKafka(request.param) as started:
+        yield started
 
 
 def formatted(kafka: LocalKafka, topic: str, formatter: str, records: int) -> list[tuple[Any, Any]]:
