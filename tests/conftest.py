@@ -102,10 +102,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _bound_of(item: pytest.Item) -> float:
     if not item.get_closest_marker("live"):
         return 1.0 if item.get_closest_marker("slow") else 0.0
-    if _unit_of(item.nodeid) in SHARE_A_JVM:
-        return float("inf")
     marker = item.get_closest_marker("timeout")
-    return float(marker.args[0]) if marker else 2.0
+    bound = float(marker.args[0]) if marker else 2.0
+    return max(bound, 600.0) if _unit_of(item.nodeid) in SHARE_A_JVM else bound
 
 
 SHARE_A_JVM = {
@@ -128,9 +127,9 @@ SHARE_A_JVM = {
 
 START_THEIR_OWN = tuple(
     f"tests/live/fleet/test_{name}_live.py"
-    for name in ("client_software", "request_logging", "running_stream", "session", "standalone", "submitted")
+    for name in ("client_software", "request_logging", "running_stream", "submitted")
 )
-"""Files below those whose tests leave that session alone, and may run in another process."""
+"""Files in that folder whose tests leave the session alone, and may run in another process."""
 
 APART = ("tests/live/fleet/test_storage_live.py", "tests/live/spark/test_spark_lines.py")
 """Files of which each test starts all that it needs, and takes minutes."""
