@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Final, Self, TypeVar, cast
 
-from featuregate_fleet.files.storage import failure_of, is_link, is_local, is_special, kind_of, modified_at, path_at
+from featuregate_fleet.files.storage import FOLLOWED, failure_of, is_link, is_local, kind_of, modified_at, path_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -109,9 +109,8 @@ def is_refused(folder: Path, path: str) -> bool:
     """Return whether a part of a path below a folder is a symbolic link, or whether it is a pipe or the like."""
     if not is_local(folder):
         return False
-    below = PurePosixPath(path)
-    links = any(is_link(f"{folder}/{part}") for part in (below, *below.parents[:-1]))
-    return links or is_special(kind_of(f"{folder}/{path}"))
+    folders = PurePosixPath(path).parents[:-1]
+    return kind_of(f"{folder}/{path}") not in FOLLOWED or any(is_link(f"{folder}/{part}") for part in folders)
 
 
 class _StoredFile:

@@ -48,8 +48,8 @@ OF_HADOOP: Final = frozenset({"hdfs", "webhdfs"})
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):(//([^/]*))?(/.*)?", re.DOTALL)
 _OF_AZURE: Final = re.compile(r"[^@]+@[^@]+\.(dfs|blob)\.core\.windows\.net")
 """Its backend would take a folder for the container of an authority that names the account alone."""
-_GONE: Final = 0
-"""The kind of nothing."""
+FOLLOWED: Final = frozenset({0, stat.S_IFREG, stat.S_IFDIR})
+"""The kinds of what is read, and of nothing, which its reader names. Others are links, pipes, sockets and devices."""
 _NEIGHBOURS: Final = 2000
 """Files of a folder among which the ones that were renamed last are looked for."""
 _DBFS: Final = Path("/dbfs")
@@ -217,17 +217,12 @@ def is_link(path: str) -> bool:
     return kind_of(path) == stat.S_IFLNK
 
 
-def is_special(kind: int) -> bool:
-    """Return whether this is a pipe, a socket or a device."""
-    return kind not in {_GONE, stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK}
-
-
 def kind_of(path: str) -> int:
-    """Return what is at a path of this machine, as `stat.S_IFMT` has it."""
+    """Return what is at a path of this machine, as `stat.S_IFMT` has it; 0 where nothing is."""
     try:
         return stat.S_IFMT(os.lstat(path).st_mode)
     except OSError:
-        return _GONE
+        return 0
 
 
 def _stamp(path: str | Path) -> tuple[int, int] | None:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from featuregate_fleet.evidence.unread import LINKED, SPECIAL, UNDECODED, UNLISTED
 from featuregate_fleet.files.segments import PROGRESS
-from featuregate_fleet.files.storage import is_local, is_special, kind_of, listing, stamps_below
+from featuregate_fleet.files.storage import FOLLOWED, is_local, kind_of, listing, stamps_below
 
 
 def left_out(logs: Path, encoding: str) -> Iterator[tuple[str, str]]:
     """Yield links, pipes and the like, and files that Spark filters out (HadoopFSUtils) or Java loses.
 
     Each has its reason: a name that begins with ``_`` or ``.``, one that is not valid in the encoding that the JVM has
-    for names, a link, also one to a folder, or what is neither file nor folder. Empty files are left out.
+    for names, a link, also one to a folder, or what is neither file nor folder. No line is missing of an empty file.
     """
     if not is_local(logs):
         for stored, (size, _) in listing(logs).items():
@@ -36,7 +36,7 @@ def left_out(logs: Path, encoding: str) -> Iterator[tuple[str, str]]:
             elif kind == stat.S_IFREG:
                 if why and (stamp := stamps((below / name).as_posix())) is not None and stamp[0]:
                     yield (below / name).as_posix(), why
-            elif is_special(kind) and not why:
+            elif kind not in FOLLOWED and not why:
                 yield (below / name).as_posix(), SPECIAL
 
 

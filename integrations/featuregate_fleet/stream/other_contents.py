@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate_fleet.evidence.paths import LogFile, LogTimes, log_file
-from featuregate_fleet.files.contents import content_of, has_grown_from, text_of
-from featuregate_fleet.files.storage import path_in_uri, uri_of
+from featuregate_fleet.files.contents import COMPRESSED, content_of, has_grown_from, text_of
+from featuregate_fleet.files.opening import path_of, written_at
+from featuregate_fleet.files.pieces import as_it_is
+from featuregate_fleet.files.storage import is_local, path_in_uri, uri_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
 
 _CLOCKS: Final = 300 * 10**9
 """Nanoseconds by which the clock of a file system may differ from that of Spark."""
+_BY_GZIP_WITHIN: Final = timedelta(minutes=5)
+"""Since the last byte that gzip has written. At its end it gives its output the time of its input."""
 
 
 class KnownFile(NamedTuple):
@@ -52,3 +57,15 @@ def has_content(place: Path, path: str, text: str) -> bool:
     """Return whether the text of a file begins with that of another one."""
     content = content_of(LogFile(uri_of(place), path, None, 0)) if place.is_file() else None
     return text_of(content) == text
+
+
+def is_output_at_work(file: LogFile, twin: LogFile | None) -> bool:
+    """Return whether gzip may not be done with a file, which has nothing then that was not read.
+
+    It is new, and its input has this text, and is still there as it was read.
+    """
+    if twin is None or not twin.content or file.content != twin.content + COMPRESSED or not is_local(path_of(file)):
+        return False
+    written = written_at(file)
+    is_new = written is not None and abs(datetime.now(UTC) - written) < _BY_GZIP_WITHIN
+    return is_new and as_it_is(twin).size == twin.size and has_content(path_of(twin), twin.path, twin.content)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import threading
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from itertools import islice
@@ -23,14 +22,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, LogFile, LogTimes, log_file
-from featuregate_fleet.files.contents import COMPRESSED, content_of, text_of, twin_of
+from featuregate_fleet.files.contents import content_of, text_of, twin_of
 from featuregate_fleet.files.formats import BY_GZIP
-from featuregate_fleet.files.opening import is_refused, path_of, written_at
+from featuregate_fleet.files.opening import is_refused, path_of
 from featuregate_fleet.files.parsing import FILES, look_at_files
 from featuregate_fleet.files.pieces import Piece, as_it_is, pieces_behind
-from featuregate_fleet.files.storage import is_local, path_in_uri, sizes_below, spark_path
+from featuregate_fleet.files.storage import path_in_uri, sizes_below, spark_path
 from featuregate_fleet.stream.checkpoints import write_batches
-from featuregate_fleet.stream.other_contents import has_content
+from featuregate_fleet.stream.other_contents import is_output_at_work
 from featuregate_fleet.stream.parsed import parse_files, tasks_for, write_parsed
 from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.tables.failures import cause_of
@@ -51,8 +50,6 @@ _SAMPLE: Final = 1000
 """Files whose sizes say whether files are small."""
 _LISTED: Final = 100_000
 """Files that Spark keeps from one look at the folder for later micro-batches, some hundred bytes each."""
-_BY_GZIP_WITHIN: Final = timedelta(minutes=5)
-"""Since the last byte that gzip has written. At its end it gives its output the time of its input."""
 _PATTERN: Final = re.compile(r"[\\*?\[\]{}]")
 """What has a meaning in the patterns of Hadoop's file systems."""
 
@@ -197,18 +194,6 @@ def ready(files: Sequence[LogFile], read: ReadFiles, logs: Path) -> Iterator[Log
             read.waiting.add(file.path)
         else:
             yield file
-
-
-def is_output_at_work(file: LogFile, twin: LogFile | None) -> bool:
-    """Return whether gzip may not be done with a file, which has nothing then that was not read.
-
-    It is new, and its input has this text, and is still there as it was read.
-    """
-    if twin is None or not twin.content or file.content != twin.content + COMPRESSED or not is_local(path_of(file)):
-        return False
-    written = written_at(file)
-    is_new = written is not None and abs(datetime.now(UTC) - written) < _BY_GZIP_WITHIN
-    return is_new and as_it_is(twin).size == twin.size and has_content(path_of(twin), twin.path, twin.content)
 
 
 def pieces_to_read(files: Sequence[LogFile], read: ReadFiles, logs: Path) -> list[Piece]:

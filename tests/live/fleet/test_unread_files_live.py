@@ -109,6 +109,19 @@ def test_a_file_that_was_unread_is_read_under_another_name(
     assert unread.run() == 0
 
 
+@pytest.mark.usefixtures("jvm")
+@pytest.mark.proof("fleet")
+def test_a_folder_without_a_log_is_named(tmp_path: Path, broker_log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As that of a shipper that writes elsewhere. It is no failure: the first file may come later."""
+    (tmp_path / "logs" / "1").mkdir(parents=True)
+    unread = Unread(tmp_path / "logs" / "1", ["--tables", str(tmp_path / "tables"), "--cluster", "c"])
+    assert unread.run() == 0
+    assert f"{tmp_path}/logs: no log was found there" in capsys.readouterr().err
+    shutil.copy(broker_log, unread.broker)
+    assert unread.run() == 0
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.proof("fleet")
 def test_no_name_that_is_not_ascii_is_lost_in_the_locale_c(tmp_path: Path, broker_log: Path) -> None:
     """As of many services: to their JVM each such name is one of no file. The run ends with 2, and says so."""

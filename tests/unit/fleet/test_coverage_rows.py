@@ -7,7 +7,7 @@ from fleet_evidence import NOW, WEEK
 from told_rows import told
 
 from featuregate_fleet.evidence.reasons import EMPTY, NEWER_REPORT, UNKNOWN_BROKER, UNKNOWN_LAYOUT, VANISHED
-from featuregate_fleet.evidence.unread import CHANGED, LINKED, UNDECODED, UNLISTED, UnreadFile
+from featuregate_fleet.evidence.unread import CHANGED, LINKED, SPECIAL, UNDECODED, UNLISTED, UnreadFile
 from featuregate_fleet.readiness.checks.coverage_checks import coverage, quarantine
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LogLevel
 
@@ -90,6 +90,7 @@ def test_files_that_were_not_read_are_told_by_broker_and_reason() -> None:
         ("1/d", LINKED),
         ("1/e", CHANGED),
         ("1/f", CHANGED),
+        ("1/g", SPECIAL),
     )
     unread = (*(UnreadFile(path, "1", reason) for path, reason in files), UnreadFile("_x", None, "new"))
     assert (
@@ -102,6 +103,8 @@ warn coverage, files of broker 1: 1/e and 1 more have changed since the last rea
     'featuregate fleet collect'. [count=2]
 unknown coverage, files of broker 1: 1/d has not been read: symbolic links are not followed. -> Put the files
     themselves in place of the links, and run 'featuregate fleet run' again. [count=1]
+unknown coverage, files of broker 1: 1/g has not been read: pipes, sockets and devices are not. -> Take them
+    out of the folder, put files there, and run 'featuregate fleet run' again. [count=1]
 unknown coverage, files of broker 1: 1/c has not been read: Java cannot decode the name in the locale of the
     run. -> Rename the files and their folders, or set LC_ALL=C.UTF-8, and run 'featuregate fleet run' again.
     [count=1]
