@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from client_brokers import RecordedBroker
 from client_configurations import AFTER, BEFORE, CONFIGURATIONS, Configuration, of_cache, verdicts_of
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, OffsetSpec
 from waiting import BOUND, eventually
 
@@ -66,12 +66,13 @@ class Watched:
         self._admin = AdminClient(self._config)
 
     def committed(self, topic: str, partitions: int) -> tuple[int, ...]:
-        """Return the committed offsets of the group of a topic."""
+        """Return the committed offsets of the group of a topic.
+
+        An admin client would end the process where the coordinator is not there yet (librdkafka #5040).
+        """
         asked = [TopicPartition(topic, each) for each in range(partitions)]
-        pending = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(f"{topic}.steady", asked)])
-        (future,) = pending.values()
-        found = {each.partition: each.offset for each in future.result(BOUND).topic_partitions}
-        return tuple(max(found.get(each, -1), -1) for each in range(partitions))
+        with Consumer({**self._config, "group.id": f"{topic}.steady"}) as reader:
+            return tuple(max(each.offset, -1) for each in reader.committed(asked, BOUND))
 
     def copied(self, topic: str) -> int:
         """Return how many records a client has written."""
@@ -80,14 +81,25 @@ class Watched:
         return sum(future.result(BOUND).offset for future in pending.values())
 
     def grow(self, topic: str) -> None:
-        """Add a partition, and records to each."""
+        """Add a partition, and records to each.
+
+        A broker tells of the partition a moment after it has agreed to it; until then no record for it is taken.
+        """
         pending = self._admin.create_partitions([NewPartitions(topic, len(END))])
         pending[topic].result(BOUND)
-        producer = Producer({**self._config, "topic.metadata.refresh.interval.ms": 500})
+        eventually(lambda: len(self._admin.list_topics(topic, BOUND).topics[topic].partitions) == len(END))
+        delivered: list[KafkaError | None] = []
+        producer = Producer(self._config)
         for partition in range(len(END)):
             for number in range(RECORDS):
-                producer.produce(topic, f"later {number}", partition=partition)
-        assert not producer.flush(BOUND)
+                producer.produce(
+                    topic,
+                    f"later {number}",
+                    partition=partition,
+                    on_delivery=lambda error, _message: delivered.append(error),
+                )
+        producer.flush(BOUND)
+        assert delivered == [None] * RECORDS * len(END)
 
 
 @pytest.fixture(scope="module")
