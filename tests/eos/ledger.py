@@ -49,6 +49,8 @@ class Ledger:
     def __init__(self, pipe: Pipe) -> None:
         self.pipe = pipe
         self._fed = 0
+        self._acknowledged: dict[bytes, Input] = {}
+        """The place of each input, as its producer was told."""
         self._seen: defaultdict[Input, set[Place]] = defaultdict(set)
         """Where each input was seen: a reader that is set back sees an output again in the same place."""
         self._outputs = 0
@@ -140,12 +142,13 @@ class Ledger:
             else:
                 return
 
-    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:  # which input was lost on the way in is no business of the app
             self._failure = self._failure or KafkaException(error)
             return
         with self._moved:
             self._fed += 1
+            self._acknowledged[message.value()] = message.partition(), message.offset()
             self._moved.notify_all()
 
     # ------------------------------------------------------------ what comes out
@@ -275,6 +278,12 @@ class Ledger:
             seen = sorted(self._seen.get(source, ()))
             told.append(f"{source}: seen at {seen}, committed at {committed}, written at {written}")
         return "\n".join(told)
+
+    def vanished(self) -> dict[bytes, Input]:
+        """Return the inputs that the input topic does not hold though it has acknowledged them, and where."""
+        held = set(self._inputs().values())
+        with self._moved:
+            return {value: place for value, place in self._acknowledged.items() if value not in held}
 
     def _places(self, isolation: str) -> dict[Input, list[Place]]:
         found: dict[Input, list[Place]] = {}

@@ -96,13 +96,17 @@ def lines(
 
 @contextmanager
 def what_is_missing(line: Line) -> Iterator[None]:
-    """Tell lost inputs from late ones: what has not come out though the group has committed a later offset is lost."""
+    """Tell lost inputs from late ones: what has not come out though the group has committed a later offset is lost.
+
+    What the brokers have lost of the inputs themselves is told, too.
+    """
     try:
         yield
     except AssertionError as failure:
         balance = line.ledger.compare()
         failure.add_note(f"{balance}; the group has committed {line.pipe.committed()}")
         failure.add_note(line.ledger.trace(balance.lost[:50]))
+        failure.add_note(f"acknowledged, and not in the topic: {line.ledger.vanished()}")
         raise
 
 
