@@ -7,11 +7,13 @@ import pytest
 from micro_batches import process
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from waiting import eventually
 
 from featuregate_spark import FeatureSession
 from featuregate_spark.sink.kafka_sink import KafkaSink
 
 PARTITIONS = 3
+OF_THE_SINK, NOT_BEGUN = "FOREACH_BATCH_USER_FUNCTION_ERROR", "Python worker failed to connect back"
 
 
 class Copying:
@@ -34,9 +36,17 @@ class Copying:
         return self._features.kafka_sink(name, self._topic, shards=PARTITIONS)
 
     def refused(self, column: str, write: Callable[[DataFrame, int], object]) -> str:
-        """Write a line with other columns by a query of its own, and return its error."""
+        """Write a line with other columns by a query of its own, and return its error.
+
+        Spark gives its Python process ten seconds to connect, which a busy machine may need for the imports: such a
+        query has not begun, and is started again.
+        """
         (self.inputs / "line").write_text("a\n")
         lines = self._spark.readStream.text(str(self.inputs)).selectExpr("value", column, "current_timestamp()")
-        with pytest.raises(Exception, match="FOREACH_BATCH_USER_FUNCTION_ERROR") as failed:
-            process(lines.writeStream, write, self.checkpoint)
-        return str(failed.value)
+
+        def error() -> str:
+            with pytest.raises(Exception, match=f"{OF_THE_SINK}|{NOT_BEGUN}") as failed:
+                process(lines.writeStream, write, self.checkpoint)
+            return str(failed.value)
+
+        return eventually(error, "a query that begins", met=lambda said: OF_THE_SINK in said)
