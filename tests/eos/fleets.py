@@ -237,7 +237,7 @@ class Fleet:
             for number, term in enumerate(app.terms, 1):
                 last = next(reversed(term.statuses), None)
                 rows.append(f"{app.name} life {number}: {' -> '.join(term.models)}; last {last}")
-            rows.append(app.child.last_lines(60))
+            rows.append(app.child.last_lines(2_000))  # where outputs are twice, the cause is minutes before the end
         return "\n".join(rows)
 
 
