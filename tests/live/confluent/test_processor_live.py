@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -347,20 +348,23 @@ def test_a_failure_of_all_partitions_at_once_counts_once(kafka: LocalKafka) -> N
         with Running(pipe, transform=overtaken, model="bridge", linger=2.0) as one:
             one.warm_up(ledger)
 
-            def overtake() -> tuple[int, int, int]:
-                """Return how many transactions were aborted for it, and how often it was fenced and joined again."""
-                before = one.health["aborted"], len(one.of(Fenced)), len(one.of(Rejoining))
+            def counts() -> Counter[str]:
+                of = {kind.__name__: len(one.of(kind)) for kind in (Fenced, Rejoining)}
+                return Counter(aborted=one.health["aborted"], **of)
+
+            def overtake() -> Counter[str]:
+                """Return what it counted of one round in which it was overtaken."""
+                before = counts()
                 overtaken.armed.set()
                 ledger.feed_now(2 * partitions)
                 ledger.wait_for(ledger.fed)
-                after = one.health["aborted"], len(one.of(Fenced)), len(one.of(Rejoining))
-                return after[0] - before[0], after[1] - before[1], after[2] - before[2]
+                return counts() - before
 
             # Which partitions a round has depends on how busy the machine is: some rounds have too few.
-            counts = eventually(overtake, met=lambda counts: counts[0] > LOST_AT_MOST)
+            found = eventually(overtake, met=lambda found: found["aborted"] > LOST_AT_MOST)
             balance = ledger.balance()
     assert one.failure is None
-    assert counts[1:] == (1, 1)
+    assert found["Fenced"] == found["Rejoining"] == 1
     assert balance.exactly_once, balance
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -82,14 +82,20 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
+def fill(filler: Path) -> None:
+    """Write until there is no space: the broker writes, too, so that how much is free is not known."""
+    with filler.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(2**20))
+
+
 def test_a_full_disk_is_not_ok(disk: Path) -> None:
     """The broker ends at its first write, and serves again once there is space."""
     properties = {**SHORT_GROUPS, **SMALL, "log.dirs": disk / "data"}
     with LocalKafka(RELEASE, properties=properties) as kafka, at_work(kafka) as (member, ledger, slow):
         filler = disk / "filler"
-        with filler.open("wb", buffering=0) as file, suppress(OSError):
-            while True:  # the broker writes, too: how much is free is not known
-                file.write(bytes(2**20))
+        with pytest.raises(OSError, match="No space left"):
+            fill(filler)
         assert longest_ok(member) < OK_AT_MOST
         assert member.health["status"] != "ok"
         filler.unlink()
