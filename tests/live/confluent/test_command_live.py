@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, Producer, TopicPartition
 from topics import create_topics
 
 from featuregate.cli import main
@@ -78,10 +77,9 @@ def marks(kafka: LocalKafka, group: str) -> list[tuple[int | None, Mark]]:
 
 
 def leader_epochs(kafka: LocalKafka, group: str) -> list[int | None]:
-    admin = AdminClient(kafka.client_config())
-    request = ConsumerGroupTopicPartitions(group, [TopicPartition(group, number) for number in range(3)])
-    found = admin.list_consumer_group_offsets([request])[group].result(BOUND)
-    return [partition.leader_epoch for partition in found.topic_partitions]
+    asked = [TopicPartition(group, number) for number in range(3)]
+    with Consumer(kafka.client_config({"group.id": group})) as reader:
+        return [partition.leader_epoch for partition in reader.committed(asked, BOUND)]
 
 
 BEFORE = [(5, Mark(Model.V2, "theirs")), (6, Mark(Model.V2)), (7, Mark(None, "of the app"))]
