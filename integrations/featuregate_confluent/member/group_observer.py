@@ -145,6 +145,11 @@ class GroupObserver:
         if found is not None and found > self._state.group.model:
             self._choose()
 
+    @property
+    def offsets_are_stable(self) -> bool:
+        """Whether every broker is seen to hold offsets of transactions back (OffsetFetch 7), whatever is latched."""
+        return self._gate.decision.verdict == "open"
+
     # ------------------------------------------------------------------ between transactions
 
     @property

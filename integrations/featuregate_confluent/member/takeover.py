@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from featuregate_confluent.client.committed import CommittedOffset, named, stable_read
+from featuregate_confluent.client.committed import CommittedOffset, named, settled_read, stable_read
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import LatchTopicUnreadable, MustRejoin, SwitchFatal
 from featuregate_confluent.events import PartitionsTakenOver, SwitchEvent
@@ -120,7 +120,7 @@ class Takeover:
         """
         if self._state.group.latch is None or not _none_committed(offsets):
             return
-        if _none_committed(stable_read(consumer, offsets, self._wait_seconds)) and not self._observer.has_offsets():
+        if _none_committed(self._read_offsets(consumer, offsets)) and not self._observer.has_offsets():
             raise SwitchFatal(
                 f"the group has committed in {self._state.group.latch.label} ({self._state.group.latch_source}), and "
                 f"brokers have no offset of it any more, in {named(offsets)}: they delete the offsets of a group "
@@ -160,6 +160,11 @@ class Takeover:
         else:
             self._producers.open_for_process()
 
+    def _read_offsets(self, consumer: Consumer, partitions: Iterable[Partition]) -> dict[Partition, CommittedOffset]:
+        """Read the offsets that no transaction holds, nor will change once its producer is fenced (R1)."""
+        read = stable_read if self._observer.offsets_are_stable else settled_read
+        return read(consumer, partitions, self._wait_seconds)
+
     def _read(self, consumer: Consumer, before: Model, new: Sequence[Partition]) -> None:
         """Read the offsets after the producers are open (R8), and move up if the marks say that the group is in v2.
 
@@ -170,7 +175,7 @@ class Takeover:
         while True:
             model = self._state.group.model
             wanted = partitions_to_read(before, model, {*self._state.partitions, *new}, new)
-            found = stable_read(consumer, wanted, self._wait_seconds)
+            found = self._read_offsets(consumer, wanted)
             move(consumer, self._state.take(found))
             self._observer.read({key: mark for key, (_, mark) in found.items()})
             if self._state.group.model.per_partition is model.per_partition:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS, description_of
+from featuregate_librdkafka.transaction_calls import LATE_SECONDS
 from featuregate_spark.errors import WriteFailed
 from featuregate_spark.sink.progress import ShardProgress
 
@@ -121,7 +122,7 @@ class ProgressReader:
         wanted = list(shards)
         found = self.read(wanted, self._batch.timeout)
         while not self._batch.stable_offsets:
-            time.sleep(POLL_SECONDS)
+            time.sleep(LATE_SECONDS)
             before, found = found, self.read(wanted, self._batch.timeout)
             if found == before:
                 break

@@ -7,7 +7,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from featuregate.errors import ClosedError
-from featuregate_confluent.client.committed import named, read_all, stable_read
+from featuregate_confluent.client import committed
+from featuregate_confluent.client.committed import named, read_all, settled_read, stable_read
 from featuregate_confluent.client.group import GroupReader
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import TakeoverTimedOut, UnknownMark
@@ -35,6 +36,18 @@ class Offsets:
         if self.failures:
             raise self.failures.pop(0)
         return [TopicPartition(p.topic, p.partition, 7, "fg1;model=v2") for p in partitions]
+
+
+class Late:
+    """A consumer whose ``committed()`` returns these offsets, one after the other, and then the last one."""
+
+    def __init__(self, *offsets: int) -> None:
+        self.offsets = list(offsets)
+
+    def committed(self, partitions: Sequence[TopicPartition], timeout: float) -> list[TopicPartition]:
+        assert timeout > 0
+        offset = self.offsets.pop(0) if len(self.offsets) > 1 else self.offsets[0]
+        return [TopicPartition(p.topic, p.partition, offset) for p in partitions]
 
 
 class Held:
@@ -73,10 +86,21 @@ def test_stable_read_does_not_wait_for_what_will_not_pass() -> None:
     assert consumer.asked == 1
 
 
+def test_a_settled_read_is_one_that_the_next_read_confirms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A coordinator before 2.5 answers with the offset before the last transaction, and has no other sign of it."""
+    monkeypatch.setattr(committed, "LATE_SECONDS", 0.0)
+    wanted = [("orders", 0)]
+    assert stable_read(Late(5, 6, 7), wanted, 30) == {("orders", 0): (5, Mark(None))}  # type: ignore[arg-type]
+    assert settled_read(Late(5, 6, 7), wanted, 30) == {("orders", 0): (7, Mark(None))}  # type: ignore[arg-type]
+    with pytest.raises(TakeoverTimedOut, match=r"orders\[0\] did not settle within 0.1 s"):
+        settled_read(Late(*range(1_000_000)), wanted, 0.1)  # type: ignore[arg-type]
+
+
 def test_no_partitions_are_not_asked_for() -> None:
     """librdkafka takes an empty list for all partitions of the assignment, or refuses it."""
     consumer = Offsets()
     assert (stable_read(consumer, [], 30), consumer.asked) == ({}, 0)  # type: ignore[arg-type]
+    assert (settled_read(consumer, [], 30), consumer.asked) == ({}, 0)  # type: ignore[arg-type]
 
 
 def test_an_unstable_read_of_no_partitions_sends_no_request() -> None:

@@ -4,11 +4,25 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from fake_group import LEGACY, NOTHING, V2, A, B, FakeGroup, FakeMember
 
+from featuregate import View
+from featuregate.requirements import presets
+from featuregate.testing import release_view
 from featuregate_confluent import Model, MustRejoin, SwitchFatal
+from featuregate_confluent.client import committed
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import LatchTopicUnreadable
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.member.positions import next_offsets
+
+
+@pytest.fixture(autouse=True)
+def _in_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two reads of brokers before 2.5, which `FakeMember` has unless it is told otherwise."""
+    monkeypatch.setattr(committed, "LATE_SECONDS", 0.0)
+
+
+READ_BOTH = ["read [0, 1]"] * 2
+"""Until two answers agree."""
 
 
 def test_ids_are_taken_before_offsets_are_read() -> None:
@@ -16,7 +30,7 @@ def test_ids_are_taken_before_offsets_are_read() -> None:
     group = FakeGroup({A: NOTHING, B: LEGACY})
     member = FakeMember(group)
     member.takeover.take(group.consumer, [A, B], 3)
-    assert group.calls == ["open [0, 1]", "read [0, 1]"]
+    assert group.calls == ["open [0, 1]", *READ_BOTH]
     assert (member.state.group.model, member.state.group.generation) == (Model.LEGACY, 3)
     assert next_offsets(member.state.partitions) == {A: 5, B: 5}
 
@@ -52,8 +66,19 @@ def test_a_mark_that_only_a_stable_read_shows_moves_the_member_up_and_all_is_rea
     group = FakeGroup({A: LEGACY, B: LEGACY}, stable={A: V2, B: LEGACY})
     member = FakeMember(group)
     member.takeover.take(group.consumer, [A, B], 3)
-    assert group.calls == ["open [0, 1]", "read [0, 1]", "open for process", "read [0, 1]"]
+    assert group.calls == ["open [0, 1]", *READ_BOTH, "open for process", *READ_BOTH]
     assert member.state.group.model is Model.V2
+
+
+@pytest.mark.parametrize("release", ["2.4", "2.5", None])
+def test_one_read_is_enough_where_every_broker_is_seen_to_hold_offsets_back(release: str | None) -> None:
+    """R1: not where one broker does not, whatever a gate has latched, nor where none has answered yet."""
+    group = FakeGroup({A: LEGACY})
+    member = FakeMember(group, "2.5")
+    assert member.features.gate("kip447", presets.kip447).open
+    member.features.show(release_view(release) if release else View(cluster_id=None))
+    member.takeover.take(group.consumer, [A], 3)
+    assert group.calls == ["open [0]", *["read [0]"] * (1 if release == "2.5" else 2)]
 
 
 def test_partitions_that_stay_are_not_read_again() -> None:
@@ -62,7 +87,7 @@ def test_partitions_that_stay_are_not_read_again() -> None:
     member = FakeMember(group)
     member.takeover.take(group.consumer, [A], 3)
     member.takeover.take(group.consumer, [B], 4)
-    assert group.calls == ["open [0]", "read [0]", "open [1]", "read [1]"]
+    assert group.calls == ["open [0]", "read [0]", "read [0]", "open [1]", "read [1]", "read [1]"]
     member.takeover.give_back([A])
     assert (group.calls[-1], list(member.state.partitions)) == ("close [0]", [B])
 
@@ -103,7 +128,7 @@ def test_offsets_that_another_moved_meanwhile_are_where_the_member_goes_on() -> 
     member.state.advance([TopicPartition(*A, 3, LEGACY)])
     group.stable = {A: V2, B: V2}
     member.takeover.take(group.consumer, [B], 4)
-    assert group.calls[-3:] == ["open for process", "read [0, 1]", "seek 0"]
+    assert group.calls[-4:] == ["open for process", *READ_BOTH, "seek 0"]
     assert next_offsets(member.state.partitions) == {A: 5, B: 5}
 
 
