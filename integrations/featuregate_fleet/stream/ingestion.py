@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.admin.loggers import LogLevels
 from featuregate.errors import ConfigError
-from featuregate_fleet.errors import ClusterUnread
+from featuregate_fleet.errors import ClusterUnread, TablesBroken
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, broker_of
 from featuregate_fleet.stream.cluster_views import keep_log_levels, keep_view
@@ -92,28 +92,38 @@ class Ingestion:
         ConfigError
             ``view`` is of another cluster than the one that was asked before.
         TablesBroken
-            The tables cannot be read or written. They have whole micro-batches, and the next run continues.
+            The tables cannot be read or written. They have whole micro-batches, and the next run continues. It is not
+            raised after ``stop()``: a supervisor that ends this process ends Python's workers, too.
         """
         with one_line_failures(_BROKEN):
             before = (self._before or last_view(self._tables)) if view else None
             check_same_cluster(self._inputs.cluster, before, view)
-            self._read_logs(view, stop)
-            if view and not stop():
-                self._read_cluster(view)
-                self._read_usage(view)
-            if self._unread:
-                self._unread.look()
-            if self._files and not self._files.number and not self._empty and not stop():
-                self._empty = True  # once
-                self._say(
-                    f"{self._inputs.logs}: no log was found there: that of broker 1 belongs into {self._inputs.logs}/1"
-                )
+            try:
+                with one_line_failures(_BROKEN):
+                    self._read_all(view, stop)
+            except TablesBroken:
+                if not stop():
+                    raise
+                self._say("ended in the middle of a micro-batch, which the next run reads")
             self._before = view or self._before
             return read_line_counts(self._tables)
 
     def state(self) -> str:
         """Return how many files were read, for people who wait."""
         return f"{self._files.number:,} files so far" if self._files else "topics"
+
+    def _read_all(self, view: View | None, stop: Callable[[], bool]) -> None:
+        self._read_logs(view, stop)
+        if view and not stop():
+            self._read_cluster(view)
+            self._read_usage(view)
+        if self._unread:
+            self._unread.look()
+        if self._files and not self._files.number and not self._empty and not stop():
+            self._empty = True  # once
+            self._say(
+                f"{self._inputs.logs}: no log was found there: that of broker 1 belongs into {self._inputs.logs}/1"
+            )
 
     def _read_logs(self, view: View | None, stop: Callable[[], bool]) -> None:
         said, report = self._inputs, self._missing.report

@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
@@ -143,10 +144,10 @@ def local_session(jars: Path | None = None, *, topics: bool = True, s3: bool = F
         yield session_beside(SparkSession.builder.getOrCreate())
         return
     folder = _scratch_folder()
-    with _interrupts_restored():
+    with _signals_restored():
         spark = _started(folder, jars, topics=topics, s3=s3)
         # PySpark has set its own.
-        _on_interrupts(partial(_end, folder, getattr(SparkContext._gateway, "proc", None)))  # noqa: SLF001 - nothing else knows
+        _on_signals(_Handler(partial(_end, folder, getattr(SparkContext._gateway, "proc", None))))  # noqa: SLF001 - nothing else knows
         try:
             yield spark
         finally:
@@ -182,27 +183,41 @@ def _started(folder: str, jars: Path | None, *, topics: bool, s3: bool) -> Spark
 
 
 @contextmanager
-def _interrupts_restored() -> Iterator[None]:
-    """Give SIGINT back: PySpark takes it when a session starts, and its handler fails once the session has stopped."""
-    before = signal.getsignal(signal.SIGINT)
+def _signals_restored() -> Iterator[None]:
+    """Give signals back: PySpark takes SIGINT when a session starts, and its handler fails once that has stopped."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        if threading.current_thread() is threading.main_thread():  # in another thread PySpark does not take it
-            signal.signal(signal.SIGINT, before)
+        if threading.current_thread() is threading.main_thread():  # in another thread none is taken
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
-def _on_interrupts(handler: Callable[[int, object], None]) -> None:
-    """Handle Ctrl-C, in place of PySpark.
+@dataclass(frozen=True)
+class _Handler:
+    """What a session does at a signal, in place of PySpark and of Python."""
+
+    act: Callable[[int], object]
+
+    def __call__(self, number: int, _frame: object) -> None:
+        self.act(number)
+
+
+def _on_signals(handler: _Handler) -> None:
+    """Handle Ctrl-C, and SIGTERM unless the program handles it.
 
     The handler of PySpark asks the JVM to cancel its jobs. Within another question to the JVM it fails, and with it
-    what the JVM has asked of Python, in hundreds of lines.
+    what the JVM has asked of Python, in hundreds of lines. That of SIGTERM would leave the files of the JVM behind.
     """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, handler)
+        before = signal.getsignal(signal.SIGTERM)
+        if before is signal.SIG_DFL or isinstance(before, _Handler):
+            signal.signal(signal.SIGTERM, handler)
 
 
-def _end(folder: str, java: Popen[bytes] | None, number: int, _frame: object) -> None:
+def _end(folder: str, java: Popen[bytes] | None, number: int) -> None:
     """End this process and its JVM at once: tables are whole whenever that is."""
     if java is not None:  # else this process is that of spark-submit's JVM, which ends with it
         java.kill()
@@ -244,15 +259,27 @@ def _start_jvm(settings: Mapping[str, str], folder: Path) -> None:
     log = folder / "spark.log"
     with shown_on_a_terminal("starting Spark", lambda: "on this machine"), log.open("wb") as said:
         asked: list[int] = []
-        _on_interrupts(lambda number, _: asked.append(number))  # a JVM that has begun to start would stay for ever
+        _on_signals(_Handler(asked.append))  # a JVM that has begun to start would stay for ever
         try:
             gateway = launch_gateway(conf, {"stdout": said, "stderr": said})  # type: ignore[no-untyped-call]  # PySpark has no types for it
         except PySparkRuntimeError as error:
+            for number in asked:  # which the JVM may have got, too
+                _end(str(folder), None, number)
             raise WrongSpark(f"Spark does not start: {_said(log) or error}") from error
-        _on_interrupts(partial(_end, str(folder), gateway.proc))
+        _on_signals(_Handler(partial(_end, str(folder), gateway.proc)))
         for number in asked:
-            _end(str(folder), gateway.proc, number, None)
+            _end(str(folder), gateway.proc, number)
+        _ignore_sigterm(gateway.jvm)
         SparkContext(conf=conf, gateway=gateway)
+
+
+def _ignore_sigterm(jvm: Any) -> None:
+    """Let the JVM live as long as this process, which decides what to do at SIGTERM.
+
+    A supervisor sends SIGTERM to all processes of a service. The JVM would stop Spark in the middle of a micro-batch.
+    """
+    signals = jvm.sun.misc
+    signals.Signal.handle(signals.Signal("TERM"), signals.SignalHandler.SIG_IGN)
 
 
 def _said(log: Path) -> str:

@@ -1,13 +1,14 @@
 """The session of the fleet pipeline, in a program that has one already."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from pyspark.sql import SparkSession
 from waiting import BOUND, eventually
@@ -129,25 +130,83 @@ def is_running(group: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("begun", ["tmp/featuregate-fleet-*/spark.log", "tables/_checkpoints/c/request_logs/offsets/0"])
-def test_ctrl_c_ends_a_run_at_once_and_without_a_word(tmp_path: Path, broker_log: Path, begun: str) -> None:
+BEGUN = ["tmp/featuregate-fleet-*/spark.log", "tables/_checkpoints/c/request_logs/offsets/0"]
+"""A file that is there while the JVM starts, and one that is there in the middle of a micro-batch."""
+WORKED_SECONDS = 2.0
+
+
+class Run:
+    """A folder of logs, and the command that reads it, in a process group of its own, as a supervisor starts it."""
+
+    def __init__(self, folder: Path, broker_log: Path, times: int = 1) -> None:
+        self.folder = folder
+        log = broker_log.read_text() * times
+        self._lines = len(log.splitlines())
+        (folder / "logs" / "1").mkdir(parents=True)
+        (folder / "tmp").mkdir()
+        (folder / "logs" / "1" / "log").write_text(log)
+        self._options = ["--logs", str(folder / "logs"), "--tables", str(folder / "tables"), "--cluster", "c"]
+
+    def start(self, *options: str) -> subprocess.Popen[bytes]:
+        """Start the command."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "featuregate", "fleet", "run", *options, *self._options],
+            start_new_session=True,
+            env=os.environ | {"TMPDIR": str(self.folder / "tmp")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def wait_until(self, begun: str) -> None:
+        """Wait for a file of the command."""
+        eventually(lambda: list(self.folder.glob(begun)), "it has begun", BOUND)
+
+    def has_left_nothing(self, group: int) -> None:
+        """Assert that a command left no process and no file, and that the next one reads all that there is, once."""
+        eventually(lambda: not is_running(group), "its JVM and Python's workers have ended", BOUND)
+        assert not list((self.folder / "tmp").glob("featuregate-fleet-*"))
+        assert main(["fleet", "run", "--once", *self._options]) == 0
+        with local_session() as spark:
+            (read,) = Tables(spark, self.folder / "tables", "c").read("evidence_files").collect()
+            assert read["read"] == self._lines
+
+
+@pytest.mark.parametrize("begun", BEGUN)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_run_at_once_and_without_a_word(
+    tmp_path: Path, broker_log: Path, begun: str, number: signal.Signals
+) -> None:
     """While its JVM starts, and in the middle of a micro-batch. The JVM ends, too, and the next run reads all."""
-    (tmp_path / "logs" / "1").mkdir(parents=True)
-    (tmp_path / "tmp").mkdir()
-    shutil.copy(broker_log, tmp_path / "logs" / "1" / "log")
-    place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
-    command = [sys.executable, "-m", "featuregate", "fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]
-    environment = os.environ | {"TMPDIR": str(tmp_path / "tmp")}
-    with subprocess.Popen(
-        command, start_new_session=True, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as run:
-        eventually(lambda: list(tmp_path.glob(begun)), "it has begun", BOUND)
-        os.killpg(run.pid, signal.SIGINT)  # as a terminal does: the JVM gets it, too, and ignores it
-        assert run.communicate() == (b"", b"")
-        assert run.returncode == 128 + signal.SIGINT
-    eventually(lambda: not is_running(run.pid), "its JVM and Python's workers have ended", BOUND)
-    assert not list((tmp_path / "tmp").glob("featuregate-fleet-*"))
-    assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]) == 0
-    with local_session() as spark:
-        (read,) = Tables(spark, tmp_path / "tables", "c").read("evidence_files").collect()
-        assert read["read"] == len(broker_log.read_text().splitlines())
+    run = Run(tmp_path, broker_log)
+    with run.start("--once") as process:
+        run.wait_until(begun)
+        os.killpg(process.pid, number)  # as a terminal or `timeout` does: the JVM gets it, too
+        assert process.communicate() == (b"", b"")
+        assert process.returncode == 128 + number
+    run.has_left_nothing(process.pid)
+
+
+def works(process: psutil.Process) -> bool:
+    """Whether a Python worker of Spark below a process has read lines for a while: its start takes less."""
+    with suppress(psutil.NoSuchProcess):
+        below = process.children(recursive=True)
+        return any("pyspark.daemon" in each.cmdline() and each.cpu_times().user > WORKED_SECONDS for each in below)
+    return False
+
+
+@pytest.mark.parametrize("amid", [True, False], ids=["its workers read", "it waits"])
+def test_sigterm_to_every_process_ends_a_run_that_goes_on(tmp_path: Path, broker_log: Path, *, amid: bool) -> None:
+    """As systemd sends it, to Python's workers, too: the next run reads the micro-batch that they end."""
+    run = Run(tmp_path, broker_log, times=12_000 if amid else 1)
+    with run.start("--interval", "3600") as started:
+        process = psutil.Process(started.pid)
+        if amid:
+            eventually(lambda: works(process), "a worker reads lines", BOUND)
+        else:
+            run.wait_until("tables/_checkpoints/c/request_logs/commits/0")
+        for each in [*reversed(process.children(recursive=True)), process]:
+            with suppress(psutil.NoSuchProcess):
+                each.terminate()
+        said = b"featuregate: ended in the middle of a micro-batch, which the next run reads\n" if amid else b""
+        assert (started.communicate()[1], started.returncode) == (said, 0)
+    run.has_left_nothing(started.pid)
