@@ -7,7 +7,6 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from featuregate.errors import ClosedError
-from featuregate_confluent.client import committed
 from featuregate_confluent.client.committed import named, read_all, settled_read, stable_read
 from featuregate_confluent.client.group import GroupReader
 from featuregate_confluent.client.pending import GroupUnreadable
@@ -86,9 +85,8 @@ def test_stable_read_does_not_wait_for_what_will_not_pass() -> None:
     assert consumer.asked == 1
 
 
-def test_a_settled_read_is_one_that_the_next_read_confirms(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_settled_read_is_one_that_the_next_read_confirms() -> None:
     """A coordinator before 2.5 answers with the offset before the last transaction, and has no other sign of it."""
-    monkeypatch.setattr(committed, "LATE_SECONDS", 0.0)
     wanted = [("orders", 0)]
     assert stable_read(Late(5, 6, 7), wanted, 30) == {("orders", 0): (5, Mark(None))}  # type: ignore[arg-type]
     assert settled_read(Late(5, 6, 7), wanted, 30) == {("orders", 0): (7, Mark(None))}  # type: ignore[arg-type]

@@ -8,21 +8,13 @@ from featuregate import View
 from featuregate.requirements import presets
 from featuregate.testing import release_view
 from featuregate_confluent import Model, MustRejoin, SwitchFatal
-from featuregate_confluent.client import committed
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import LatchTopicUnreadable
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.member.positions import next_offsets
 
-
-@pytest.fixture(autouse=True)
-def _in_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two reads of brokers before 2.5, which `FakeMember` has unless it is told otherwise."""
-    monkeypatch.setattr(committed, "LATE_SECONDS", 0.0)
-
-
 READ_BOTH = ["read [0, 1]"] * 2
-"""Until two answers agree."""
+"""Until two answers agree: `FakeMember` has brokers of 2.4 unless another release is named."""
 
 
 def test_ids_are_taken_before_offsets_are_read() -> None:
