@@ -186,11 +186,17 @@ def test_a_signal_ends_a_run_at_once_and_without_a_word(
     run.has_left_nothing(process.pid)
 
 
+def reads(worker: psutil.Process) -> bool:
+    """Whether a process is a Python worker of Spark that has read lines for a while: its start takes less."""
+    with suppress(psutil.NoSuchProcess):  # of many others, some have ended, and are not yet waited for
+        return "pyspark.daemon" in worker.cmdline() and worker.cpu_times().user > WORKED_SECONDS
+    return False
+
+
 def works(process: psutil.Process) -> bool:
-    """Whether a Python worker of Spark below a process has read lines for a while: its start takes less."""
+    """Whether a worker below a process reads."""
     with suppress(psutil.NoSuchProcess):
-        below = process.children(recursive=True)
-        return any("pyspark.daemon" in each.cmdline() and each.cpu_times().user > WORKED_SECONDS for each in below)
+        return any(map(reads, process.children(recursive=True)))
     return False
 
 
