@@ -4,8 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -147,15 +148,21 @@ class Run:
         (folder / "logs" / "1" / "log").write_text(log)
         self._options = ["--logs", str(folder / "logs"), "--tables", str(folder / "tables"), "--cluster", "c"]
 
-    def start(self, *options: str) -> subprocess.Popen[bytes]:
-        """Start the command."""
-        return subprocess.Popen(
+    @contextmanager
+    def start(self, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Start the command, and wait for its end; kill it where the test fails."""
+        with subprocess.Popen(
             [sys.executable, "-m", "featuregate", "fleet", "run", *options, *self._options],
             start_new_session=True,
             env=os.environ | {"TMPDIR": str(self.folder / "tmp")},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-        )
+        ) as process:
+            try:
+                yield process
+            except BaseException:
+                process.kill()
+                raise
 
     def wait_until(self, begun: str) -> None:
         """Wait for a file of the command."""
