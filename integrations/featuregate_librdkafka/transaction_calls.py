@@ -19,9 +19,6 @@ from featuregate_librdkafka.error_table import ErrorRow
 
 GRACE_SECONDS: Final = 2.0
 """An answer may come later than librdkafka's own bound by this much."""
-LATE_SECONDS: Final = 1.0
-"""Between two reads of what a group has committed, where a coordinator before 2.5 may show the offsets of a transaction
-late: milliseconds, unless its thread for them has to wait for a processor, which took half a second at times."""
 _ROOM_SECONDS: Final = 0.05
 _DELIVERY_SECONDS: Final = 5.0
 _LEAST_SECONDS: Final = 0.1

@@ -15,7 +15,7 @@ from featuregate_confluent.client.pending import GroupUnreadable, PendingAnswer
 from featuregate_confluent.errors import TakeoverTimedOut
 from featuregate_confluent.latch import marks
 from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
-from featuregate_librdkafka.transaction_calls import LATE_SECONDS
+from featuregate_librdkafka.offsets import read_until_agreed
 
 if TYPE_CHECKING:
     from featuregate_confluent.latch.protocol import Partition
@@ -133,23 +133,14 @@ def stable_read(
 def settled_read(
     consumer: Consumer, partitions: Iterable[Partition], timeout: float
 ) -> dict[Partition, CommittedOffset]:
-    """Return what :func:`stable_read` does, of brokers that show an offset only after its transaction has ended.
-
-    A coordinator before 2.5 answers that it has the end of a transaction, and applies its offsets in another thread.
-    Until then it answers the offset of the transaction before. So this reads until two answers, `LATE_SECONDS` apart,
-    agree. Raises as :func:`stable_read`.
-    """
+    """Return what :func:`stable_read` does, of brokers before 2.5, once two answers agree. Raises as that."""
     wanted = sorted(set(partitions))
-    until = time.monotonic() + timeout
-    found = stable_read(consumer, wanted, timeout)
-    while wanted:
-        time.sleep(LATE_SECONDS)
-        before, found = found, stable_read(consumer, wanted, until - time.monotonic())
-        if found == before:
-            break
-        if time.monotonic() >= until:
-            raise TakeoverTimedOut(_still_open(wanted, timeout))
-    return found
+    if not wanted:
+        return {}
+    try:
+        return read_until_agreed(lambda left: stable_read(consumer, wanted, left), timeout)
+    except TimeoutError as changing:
+        raise TakeoverTimedOut(_still_open(wanted, timeout)) from changing
 
 
 def read_all(

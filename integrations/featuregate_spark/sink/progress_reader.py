@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS, description_of
-from featuregate_librdkafka.transaction_calls import LATE_SECONDS
+from featuregate_librdkafka.offsets import read_until_agreed
 from featuregate_spark.errors import WriteFailed
 from featuregate_spark.sink.progress import ShardProgress
 
@@ -117,16 +117,15 @@ class ProgressReader:
         """Read the progress of shards whose previous producers are fenced, so that it cannot change any more.
 
         Brokers before 2.5 show an offset a moment after its transaction has ended. There the progress is read until
-        two reads agree.
+        two reads agree. Raises as :meth:`read`.
         """
-        wanted = list(shards)
-        found = self.read(wanted, self._batch.timeout)
-        while not self._batch.stable_offsets:
-            time.sleep(LATE_SECONDS)
-            before, found = found, self.read(wanted, self._batch.timeout)
-            if found == before:
-                break
-        return found
+        wanted, seconds = list(shards), self._batch.timeout
+        if self._batch.stable_offsets:
+            return self.read(wanted, seconds)
+        try:
+            return read_until_agreed(lambda left: self.read(wanted, left), seconds)
+        except TimeoutError as changing:
+            raise ProgressUnavailable(f"the progress of query {self._batch.query!r} changes: {changing}") from changing
 
     def _committed(self, wanted: list[TopicPartition], seconds: float) -> list[TopicPartition]:
         deadline = time.monotonic() + seconds

@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from shards import batch_on, commit_progress
 
+from featuregate_librdkafka import offsets
 from featuregate_spark import ProgressLost, WriteFailed
 from featuregate_spark.sink.progress import ShardProgress
 from featuregate_spark.sink.progress_reader import Clients, ProgressReader, ProgressUnavailable, find_topic
@@ -83,6 +84,16 @@ def test_progress_is_read_until_two_reads_agree_where_offsets_are_not_stable(
     consumer = FakeConsumer(*offsets)
     assert read_fenced(consumer, stable_offsets=stable_offsets) == {0: ShardProgress(offsets[-1], Sharding(2))}
     assert not consumer.offsets
+
+
+def test_progress_that_goes_on_changing_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is that of one read."""
+    monkeypatch.setattr(offsets, "LATE_SECONDS", 0.01)
+    reader = ProgressReader(
+        batch_on({}, stable_offsets=False, timeout=0.1), Clients(consumer=lambda _: FakeConsumer(*range(1, 1_000)))
+    )
+    with pytest.raises(ProgressUnavailable, match=r"the progress of query '\w+' changes: no two answers agreed"):
+        reader.read_fenced([0])
 
 
 def test_the_partitions_of_a_topic_are_counted(kafka: MockKafka) -> None:
