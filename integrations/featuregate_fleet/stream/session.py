@@ -191,7 +191,8 @@ def _signals_restored() -> Iterator[None]:
     finally:
         if threading.current_thread() is threading.main_thread():  # in another thread none is taken
             for number, handler in before.items():
-                signal.signal(number, handler)
+                if handler is not None:  # else it is one of C, which SIGTERM keeps, and Python cannot set
+                    signal.signal(number, handler)
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,8 @@ def _on_signals(handler: _Handler) -> None:
     """Handle Ctrl-C, and SIGTERM unless the program handles it.
 
     The handler of PySpark asks the JVM to cancel its jobs. Within another question to the JVM it fails, and with it
-    what the JVM has asked of Python, in hundreds of lines. That of SIGTERM would leave the files of the JVM behind.
+    what the JVM has asked of Python, in hundreds of lines. Python's own end at SIGTERM leaves the files of the JVM
+    behind.
     """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, handler)
