@@ -216,12 +216,13 @@ class KafkaSink:
         """
         options, clients = self._options, self._clients
         partitions = self._find_topic().partitions
-        gates = {gate.name: gate.open for gate in self._watch.observe().gates}
+        gates = {gate.name: gate.decision for gate in self._watch.observe().gates}
         batch = options.batch(
             batch_id,
             options.shards_of(partitions, cores),
-            stable_offsets=gates.get(STABLE_OFFSETS_GATE, False),
-            zstd=gates.get(ZSTD_GATE, False),
+            # A latch keeps the gate open while a broker is seen that shows offsets late.
+            stable_offsets=STABLE_OFFSETS_GATE in gates and gates[STABLE_OFFSETS_GATE].verdict == "open",
+            zstd=ZSTD_GATE in gates and gates[ZSTD_GATE].open,
             checkpoint=self._run.checkpoint,
         )
         if last is not None and last.batch_id == batch_id - 1:

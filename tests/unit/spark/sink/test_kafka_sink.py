@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pytest
 from pyspark import cloudpickle
@@ -28,17 +28,26 @@ OFFSET_FETCH = 9
 
 
 class FakeWatch:
-    """Shows gates, open or closed."""
+    """Shows gates: open, closed, or held open by a latch."""
 
-    def __init__(self, **gates: bool) -> None:
+    def __init__(self, **gates: bool | Literal["held"]) -> None:
         self.gates = gates
 
     def observe(self) -> SimpleNamespace:
-        return SimpleNamespace(gates=[SimpleNamespace(name=name, open=is_open) for name, is_open in self.gates.items()])
+        decisions = {
+            name: SimpleNamespace(open=bool(said), verdict="open" if said is True else "closed")
+            for name, said in self.gates.items()
+        }
+        return SimpleNamespace(gates=[SimpleNamespace(name=name, decision=made) for name, made in decisions.items()])
 
 
 def sink_on(
-    kafka: MockKafka, *, stable_offsets: bool = True, zstd: bool = False, first_batch: int = 0, driver_rows: int = 1000
+    kafka: MockKafka,
+    *,
+    stable_offsets: bool | Literal["held"] = True,
+    zstd: bool | Literal["held"] = False,
+    first_batch: int = 0,
+    driver_rows: int = 1000,
 ) -> KafkaSink:
     options = SinkOptions(
         query_name="output",
@@ -64,6 +73,12 @@ def test_a_first_batch_has_a_shard_for_each_core(kafka: MockKafka) -> None:
 def test_a_batch_follows_the_gates_of_now(kafka: MockKafka) -> None:
     """The batch uses the current gates of the session."""
     batch = sink_on(kafka, stable_offsets=False, zstd=True).batch(0, cores=1)
+    assert (batch.stable_offsets, batch.producer["compression.type"]) == (False, "zstd")
+
+
+def test_a_latch_makes_no_broker_hold_offsets_back(kafka: MockKafka) -> None:
+    """One that went back below 2.5 shows them late, so that one read is not enough. A latch counts for zstd."""
+    batch = sink_on(kafka, stable_offsets="held", zstd="held").batch(0, cores=1)
     assert (batch.stable_offsets, batch.producer["compression.type"]) == (False, "zstd")
 
 
