@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.plugin import CommandHelp
+from featuregate.cli.plugin import CommandError, CommandHelp
 from featuregate_fleet.commands import collect, peek, readiness, replay, request_logging, tables
 from featuregate_fleet.commands import run as reading
 from featuregate_fleet.commands.upkeep import compact, forget, retain
@@ -55,6 +55,8 @@ _ACTIONS: Final = {
     "compact": (compact, "join the small files of the tables"),
 }
 
+_NEEDED: Final = {"pyspark", "pyarrow", "py4j"}
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the actions, each with its options."""
@@ -65,5 +67,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run one action."""
-    exit_code: int = _ACTIONS[args.action][0].run(args)
+    try:
+        exit_code: int = _ACTIONS[args.action][0].run(args)
+    except ModuleNotFoundError as error:  # an action imports Spark where it needs it, by modules of any room
+        missing = (error.name or "").partition(".")[0]
+        if missing in _NEEDED:
+            raise CommandError(f"{args.action} needs {missing}: pip install '.[fleet]' in a checkout") from error
+        raise
     return exit_code

@@ -1,6 +1,8 @@
 """``featuregate fleet``: what it refuses before it starts Spark."""
 
 import argparse
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -270,3 +272,27 @@ def test_a_page_that_cannot_be_written_is_known_before_spark_starts(name: str, t
     with pytest.raises(CommandError, match="this is a folder, or is in a folder that does not exist") as error:
         command.run(parse("readiness", *wanted))
     assert error.value.exit_code == USAGE
+
+
+@pytest.mark.parametrize("module", ["pyspark", "pyarrow"])
+@pytest.mark.parametrize("action", ["run --once --logs logs", "peek log --to 4.2", "replay", "readiness --to 4.2"])
+def test_without_the_extra_one_line_names_it(tmp_path: Path, action: str, module: str) -> None:
+    """Whichever module an action imports first."""
+    (tmp_path / "log").write_text("no line of Kafka\n")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "tables").mkdir()
+    tables = [] if action.startswith("peek") else ["--tables", "tables", "--cluster", "c"]
+    code = f"import sys; sys.modules[{module!r}] = None; from featuregate.cli import main; sys.exit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "fleet", *action.split(), *tables],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    if (action, module) == ("peek log --to 4.2", "pyspark"):
+        assert "needs" not in done.stderr  # it reads without Spark
+    else:
+        assert "pip install '.[fleet]' in a checkout\n" in done.stderr
+    assert (done.stderr.count("\n"), "bug" in done.stderr) == (done.stderr.count("featuregate: "), False)
