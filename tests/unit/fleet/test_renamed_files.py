@@ -202,7 +202,7 @@ def test_a_log_at_which_gzip_works_counts_once(run: Run, moment: str, requests: 
 
 
 @pytest.mark.parametrize("moment", ["first batch", "later batch"])
-@pytest.mark.parametrize("output", [b"", gzip.compress(log_of("old"))[:20]])
+@pytest.mark.parametrize("output", [b"", gzip.compress(log_of("old"))[:20]], ids=["nothing", "a header"])
 def test_what_gzip_has_begun_to_write_is_looked_at_again(run: Run, moment: str, output: bytes):
     """It has nothing, or a header, until its buffer is full. It is whole by the time at which it is read."""
 
