@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from urllib.parse import quote, unquote, urlsplit
 
 from featuregate.errors import ConfigError
-from featuregate.files import local_path, replace_file
+from featuregate.files import local_path
 from featuregate_fleet.errors import StorageFailed
 from featuregate_librdkafka.calls import NotReturned, call_within
 
@@ -144,14 +144,6 @@ def make_folder(path: Path) -> None:
     """Make a folder where there are any: an object store has none, and its backend might make a bucket instead."""
     if is_local(path) or _scheme(path) in OF_HADOOP:
         path.mkdir(parents=True, exist_ok=True)
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Write a small file as a whole. A crash may leave an empty one on HDFS."""
-    if is_local(path):
-        replace_file(path, text)
-    else:
-        path.write_text(text, encoding="utf-8")
 
 
 def read_now(path: Path) -> str:

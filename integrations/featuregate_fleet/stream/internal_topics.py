@@ -12,7 +12,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from featuregate_fleet.errors import ClusterUnread, TablesBroken
-from featuregate_fleet.files.storage import make_folder, replace_text
+from featuregate_fleet.files.kept_text import keep_text, kept_text
+from featuregate_fleet.files.storage import make_folder
 from featuregate_fleet.tables.failures import cause_of
 
 if TYPE_CHECKING:
@@ -168,13 +169,12 @@ def _check(found: TopicEnds, checkpoint: Path) -> None:
         raise TablesBroken(
             f"the topic {found.topic} was deleted while it was read; the tables keep what was read before"
         )
-    file = checkpoint / _FILE
-    if not file.exists():
+    before = kept_text(checkpoint / _FILE)
+    if before is None:
         if found.topic_id:
             make_folder(checkpoint)
-            replace_text(file, found.topic_id)
-        return
-    if (before := file.read_text()) != found.topic_id:
+            keep_text(checkpoint / _FILE, found.topic_id)
+    elif before != found.topic_id:
         raise TablesBroken(
             f"the topic {found.topic} was deleted and created again: its id was {before}, and is "
             f"{found.topic_id or 'none'} now; give the evidence in it another --cluster"

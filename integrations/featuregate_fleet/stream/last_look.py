@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from featuregate_fleet.files.storage import is_local, replace_text
+from featuregate_fleet.files.kept_text import keep_text, kept_text
+from featuregate_fleet.files.storage import is_local
 
 _MARK: Final = "files_looked_at"
 _APART: Final = 300 * 10**6
@@ -28,11 +29,8 @@ class LastLook:
     @classmethod
     def kept_in(cls, checkpoint: Path) -> LastLook:
         """Return the look that a run has kept. Without one, or with a damaged one, a run opens more files."""
-        mark = checkpoint / _MARK
         try:
-            if not mark.exists():
-                return cls()
-            said = json.loads(mark.read_text(encoding="utf-8"))
+            said = json.loads(kept_text(checkpoint / _MARK) or "{}")
             return cls(int(said["at"]), dict(said["folders"]))
         except (KeyError, TypeError, ValueError):
             return cls()
@@ -48,7 +46,7 @@ class LastLook:
     def keep(self, checkpoint: Path, at: int) -> None:
         """Keep that what was found in a look is in the tables."""
         if at - self.at > _APART:
-            replace_text(checkpoint / _MARK, json.dumps({"at": at, "folders": self.seen}))
+            keep_text(checkpoint / _MARK, json.dumps({"at": at, "folders": self.seen}))
             self.at, self.folders = at, self.seen
         self.seen = {}
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import contextmanager
+from errno import ENOSPC
 from functools import partial
 from itertools import islice
-from sqlite3 import connect
+from sqlite3 import SQLITE_FULL, OperationalError, connect
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 from weakref import finalize
@@ -17,7 +17,8 @@ from pyspark.sql import functions as f
 from featuregate_fleet.evidence.paths import LogFile, LogTimes, broker_of, log_file
 from featuregate_fleet.files.contents import COMPRESSED, SHORT, text_of, twin_of
 from featuregate_fleet.files.opening import look_at_each
-from featuregate_fleet.files.storage import path_in_uri, replace_text, stamps_below, uri_of
+from featuregate_fleet.files.storage import path_in_uri, stamps_below, uri_of
+from featuregate_fleet.stream.accounted_files import AccountedFiles
 from featuregate_fleet.stream.last_look import LastLook
 from featuregate_fleet.stream.left_out import left_out
 from featuregate_fleet.stream.listed_files import listed_files
@@ -34,7 +35,6 @@ _ADDED_AT_ONCE: Final = 1000
 _IN_A_TURN: Final = 10_000
 _WHOLE: Final = 2**62
 """Bytes of a compressed text, which was read as a whole."""
-_MARK: Final = "files_accounted_for"
 _SCHEMA: Final = """
 pragma journal_mode = off;
 pragma synchronous = off;
@@ -66,15 +66,6 @@ _COME_BACK: Final = "select uri from forgotten where plain not in (select plain 
 _TURN: Final = "select number, path, size from files where number > ? and number <= ? order by number limit ?"
 
 
-class _Accounted(NamedTuple):
-    """How far Spark's list of files was compared with the tables."""
-
-    number: int
-    """The newest one in the list."""
-    left_out: list[str]
-    """The files up to there that are in no table: those behind links, pipes and the like."""
-
-
 class _Read(NamedTuple):
     """A file as it was read."""
 
@@ -104,7 +95,7 @@ class ReadFiles:
         self._batches: set[BatchId] = set()
         self._number = self._turn = self._seen = 0
         self._listed: int | None = None
-        self._accounted = _Accounted(-1, [])
+        self._accounted = AccountedFiles()
         self._look = LastLook()
         self.waiting: set[str] = set()
         """The files that gzip is writing: one that was read may have had the name of one of them."""
@@ -118,6 +109,10 @@ class ReadFiles:
         self._files.execute("begin")
         try:
             yield
+        except OperationalError as error:
+            if error.sqlite_errorcode == SQLITE_FULL:
+                raise OSError(ENOSPC, f"the list of files that were read does not fit below TMPDIR: {error}") from error
+            raise
         except BaseException:
             self._files.execute("rollback")
             raise
@@ -239,9 +234,10 @@ class ReadFiles:
         Spark leaves out those that vanished, and says nothing.
         """
         if self._listed is None:
-            self._accounted = _mark(checkpoint) or self._accounted
+            kept = AccountedFiles.kept_in(checkpoint)
+            self._accounted = kept or self._accounted
             self._look = LastLook.kept_in(checkpoint)
-            self._listed = self._accounted.number
+            self._listed = (kept or self._without_mark(checkpoint)).number
             if self.shortened is not None:
                 self._remember(uri for number, uri in listed_files(checkpoint, -1) if number <= self._listed)
         missed, last = {uri for uri in self._accounted.left_out if not self._has_uri(uri)}, self._listed
@@ -251,6 +247,13 @@ class ReadFiles:
                 missed.add(uri)
         self._listed = last
         return sorted(missed)
+
+    def _without_mark(self, checkpoint: Path) -> AccountedFiles:
+        """Return that nothing was compared, or all of a list of which files were forgotten.
+
+        Those would look like files that were never read. The ones that are there are read, as files that come back.
+        """
+        return AccountedFiles() if self.shortened is None else AccountedFiles.all_of(checkpoint)
 
     @property
     def left_out(self) -> frozenset[str]:
@@ -272,9 +275,9 @@ class ReadFiles:
 
         They are behind links, or pipes and the like: a file may get the name later, and Spark will not list it again.
         """
-        accounted = self._accounted if self._listed is None else _Accounted(self._listed, list(left_out))
+        accounted = self._accounted if self._listed is None else AccountedFiles(self._listed, tuple(left_out))
         if accounted != self._accounted:
-            replace_text(checkpoint / _MARK, json.dumps(accounted._asdict()))
+            accounted.keep(checkpoint)
             self._accounted = accounted
 
     def unlisted(self, logs: Path, encoding: str) -> dict[str, str]:
@@ -318,17 +321,6 @@ class ReadFiles:
         turn += self._files.execute(_TURN, (0, min(seen, self._turn), others - len(turn))).fetchall()
         self._turn = turn[-1][0] if turn else self._turn
         yield from ((path, size) for _, path, size in turn)
-
-
-def is_accounted_for(checkpoint: Path) -> bool:
-    """Return whether a run of this release has compared Spark's list of files with the tables."""
-    return _mark(checkpoint) is not None
-
-
-def _mark(checkpoint: Path) -> _Accounted | None:
-    """Return what a run has kept. None before the first run, and of an older release, which kept nothing."""
-    mark = checkpoint / _MARK
-    return _Accounted(**json.loads(mark.read_text(encoding="utf-8"))) if mark.exists() else None
 
 
 def _text_read(row: _Read) -> tuple[str, str, str, int]:

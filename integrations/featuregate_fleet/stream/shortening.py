@@ -14,7 +14,8 @@ from featuregate_fleet.evidence.paths import log_file
 from featuregate_fleet.evidence.reasons import OF_FILES
 from featuregate_fleet.files.contents import content_of, text_of
 from featuregate_fleet.files.storage import is_local, path_in_uri, sizes_below, uri_of
-from featuregate_fleet.stream.read_files import ReadFiles, is_accounted_for, path_of_uri
+from featuregate_fleet.stream.accounted_files import AccountedFiles
+from featuregate_fleet.stream.read_files import ReadFiles, path_of_uri
 
 if TYPE_CHECKING:
     from featuregate_fleet.tables.folder import Tables
@@ -52,7 +53,7 @@ def gone_files(tables: Tables, logs: Path) -> Column:
     """
     if is_local(logs) and not logs.is_dir():
         raise ConfigError("logs", f"{logs} is not a folder, so that all files would count as gone")
-    if not is_accounted_for(tables.checkpoint("request_logs")):
+    if AccountedFiles.kept_in(tables.checkpoint("request_logs")) is None:
         raise ConfigError(
             "logs", "no run of this release has read files into these tables: run 'fleet run --once' first"
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import ConfigError
 from featuregate_fleet.errors import TablesBroken
-from featuregate_fleet.files.storage import replace_text
+from featuregate_fleet.files.kept_text import keep_text, kept_text
 
 if TYPE_CHECKING:
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
@@ -27,8 +27,8 @@ def keep_names(folder: Path, cluster: str, names: Pseudonyms | None) -> None:
     """Check the key, and keep for later runs which one it is. The key itself is not kept."""
     check_names(folder, cluster, names)
     try:
-        if _kept(folder, cluster) is None:
-            replace_text(_mark(folder, cluster), _said(names))
+        if kept_text(_mark(folder, cluster)) is None:
+            keep_text(_mark(folder, cluster), _said(names))
     except OSError as error:
         raise TablesBroken(f"the tables {folder} cannot be written: {error.strerror}") from error
 
@@ -39,15 +39,9 @@ def _mark(folder: Path, cluster: str) -> Path:
 
 def _before(folder: Path, cluster: str) -> str | None:
     """Return what the last run has kept; an older release hashed nothing."""
-    if kept := _kept(folder, cluster):
+    if kept := kept_text(_mark(folder, cluster)):
         return kept
     return _CLEAR if (folder / "_checkpoints" / cluster).exists() else None
-
-
-def _kept(folder: Path, cluster: str) -> str | None:
-    """Return what the mark says. An empty one is that of a run which was killed while it wrote to HDFS."""
-    mark = _mark(folder, cluster)
-    return (mark.read_text(encoding="utf-8") or None) if mark.exists() else None
 
 
 def _said(names: Pseudonyms | None) -> str:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from featuregate_fleet.evidence.unread import UNLISTED
 from featuregate_fleet.files.contents import content_of
 from featuregate_fleet.stream import other_contents
 from featuregate_fleet.stream import read_files as module
+from featuregate_fleet.stream.accounted_files import AccountedFiles
 from featuregate_fleet.stream.last_look import LastLook
 from featuregate_fleet.stream.read_files import ReadFiles
 from featuregate_fleet.tables.folder import BatchId
@@ -94,6 +96,31 @@ def test_a_name_that_is_no_text_is_one_that_was_not_read(tmp_path: Path):
     found = read("a").unlisted(tmp_path, "utf-8")
     assert found == dict.fromkeys((r"1/_caf\xe9", r"1/_caf\xea"), UNLISTED), "two names, which a table can keep"
     assert read("_é").has_path("1/_é")
+
+
+def test_a_full_folder_of_temporary_files_is_said(tmp_path: Path):
+    """A million files take 500 MB there."""
+    files = read("a")
+    files._files.execute("pragma max_page_count = 12")
+    with pytest.raises(OSError, match="the list of files that were read does not fit below TMPDIR") as found:
+        files.add_all(BatchId("query", 1), [LogFile(uri_of(f"{n}"), f"1/{n}", "1", 4) for n in range(1000)], 0)
+    assert found.value.errno == ENOSPC
+
+
+@pytest.mark.parametrize("mark", [None, "", "{", "[]", '{"number": 0}', '{"number": "", "left_out": []}'])
+@pytest.mark.parametrize("shortened", [True, False])
+def test_without_its_number_a_run_compares_all_but_not_what_was_forgotten(
+    tmp_path: Path, mark: str | None, *, shortened: bool
+):
+    """Damaged or deleted: files that `fleet retain` took from the list did not vanish. The run keeps a new one."""
+    lists(tmp_path, "0", (0, "a"), (0, "forgotten or vanished"))
+    if mark is not None:
+        (tmp_path / "files_accounted_for").write_text(mark)
+    files = read("a")
+    files.shortened = 1 if shortened else None
+    assert files.missed(tmp_path) == [uri_of("forgotten or vanished")] * (not shortened)
+    files.account_for(tmp_path, [])
+    assert AccountedFiles.kept_in(tmp_path) == (0, ())
 
 
 @pytest.mark.parametrize("shortened", [True, False])
