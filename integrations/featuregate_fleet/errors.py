@@ -38,4 +38,4 @@ class NotReady(FleetError):
 
 
 class TablesBroken(FleetError):
-    """A stream over the evidence failed, or the tables cannot be read."""
+    """A stream over the evidence failed, or the tables cannot be read, or the JVM of Spark has ended meanwhile."""

@@ -59,35 +59,40 @@ class StopSignals:
         """
         self._listen_in_python()
         if is_classic(spark):
-            self._listen_in_java(spark)
+            self._undo.append(handle_in_jvm(spark, self._receive))
 
     def _listen_in_python(self) -> None:
         for number in _SIGNALS:
             before = signal.signal(number, lambda received, _frame: self._receive(received))
             self._undo.append(lambda number=number, before=before: signal.signal(number, before))  # type: ignore[misc]
 
-    def _listen_in_java(self, spark: SparkSession) -> None:
-        from py4j.protocol import Py4JError  # noqa: PLC0415 - not needed on Spark Connect
-        from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415 - see above
+    def _receive(self, received: int) -> None:
+        self.received = self.received or received
 
-        gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - PySpark has no public access to the JVM
-        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        java = gateway.jvm.sun.misc
-        handler = _JavaHandler(self._receive)
 
-        def undo(name: Any, before: Any) -> None:
+def handle_in_jvm(spark: SparkSession, handle: Callable[[int], None]) -> Callable[[], None]:
+    """Call ``handle`` with the number of each SIGTERM and SIGINT that the JVM gets, in place of what it does at them.
+
+    The JVM calls it in a thread of its own. Returns what gives the JVM its own handlers back.
+    """
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - not needed on Spark Connect
+    from pyspark.java_gateway import ensure_callback_server_started  # noqa: PLC0415 - see above
+
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - PySpark has no public access to the JVM
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    java = gateway.jvm.sun.misc
+    names = [java.Signal(number.name.removeprefix("SIG")) for number in _SIGNALS]
+    handler = _JavaHandler(handle)
+    before = [java.Signal.handle(name, handler) for name in names]
+
+    def undo() -> None:
+        for name, own in zip(names, before, strict=True):
             try:
-                java.Signal.handle(name, before)
+                java.Signal.handle(name, own)
             except (Py4JError, OSError) as error:
                 logger.debug("the JVM has ended, and its handler of %s with it: %r", name, error)
 
-        for number in _SIGNALS:
-            name = java.Signal(number.name.removeprefix("SIG"))
-            before = java.Signal.handle(name, handler)
-            self._undo.append(lambda name=name, before=before: undo(name, before))  # type: ignore[misc]
-
-    def _receive(self, received: int) -> None:
-        self.received = self.received or received
+    return undo
 
 
 class _JavaHandler:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from featuregate_fleet.stream.session_end import require_running
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -34,6 +36,8 @@ def in_parallel(
         names = {executor.submit(of_cluster, name): name for name in work}
         for future in as_completed(names):
             error = future.exception()
+            if isinstance(error, OSError):  # in PySpark that of a JVM which has ended, too, and then for all clusters
+                require_running(spark)
             yield names[future], error if isinstance(error, expected) else future.result()
     finally:
         executor.shutdown(wait=False, cancel_futures=True)  # the session that is stopped next ends their jobs

@@ -10,7 +10,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import chdir, contextmanager
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,13 +27,16 @@ if TYPE_CHECKING:
 
 try:
     import pyspark
+    from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
+    from featuregate_fleet.stream.session_end import said_in_one_line
     from featuregate_fleet.tables.folder import EXTENSION
     from featuregate_spark.session_kind import is_classic
+    from featuregate_spark.stop_signals import handle_in_jvm
 except ImportError as error:
     raise WrongSpark("the fleet pipeline needs PySpark: pip install '.[fleet]' in a checkout") from error
 
@@ -136,6 +139,8 @@ def local_session(jars: Path | None = None, *, topics: bool = True, s3: bool = F
     ------
     WrongSpark
         The installed PySpark is too old.
+    TablesBroken
+        The JVM ended before the work did.
     """
     if release_numbers(pyspark.__version__) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
@@ -146,12 +151,16 @@ def local_session(jars: Path | None = None, *, topics: bool = True, s3: bool = F
     folder = _scratch_folder()
     with _signals_restored():
         spark = _started(folder, jars, topics=topics, s3=s3)
-        # PySpark has set its own.
-        _on_signals(_Handler(partial(_end, folder, getattr(SparkContext._gateway, "proc", None))))  # noqa: SLF001 - nothing else knows
+        java = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - nothing else knows
+        _on_signals(_Handler(partial(_end, folder, java)))  # PySpark has set its own
+        give_back = _take_signals_of_jvm(spark)
         try:
-            yield spark
+            with said_in_one_line(spark, java):
+                yield spark
         finally:
-            spark.stop()
+            give_back()
+            with suppress(Py4JError, OSError):  # of a JVM that has ended, which was said
+                spark.stop()
 
 
 def session_beside(spark: SparkSession) -> SparkSession:
@@ -225,6 +234,16 @@ def _end(folder: str, java: Popen[bytes] | None, number: int) -> None:
         java.kill()
     shutil.rmtree(folder, ignore_errors=True)
     os._exit(128 + number)  # what a shell says of a process that a signal has ended
+
+
+def _take_signals_of_jvm(spark: SparkSession) -> Callable[[], None]:
+    """Let the JVM of ``spark-submit`` pass its signals on to this process, and return what undoes that.
+
+    That JVM is what a supervisor sees. It would stop Spark in the middle of a micro-batch.
+    """
+    if SUBMITTED in os.environ:
+        return handle_in_jvm(spark, partial(os.kill, os.getpid()))
+    return lambda: None  # PySpark starts a JVM without SIGINT, and `_ignore_sigterm` was called for it
 
 
 def _scratch_folder() -> str:

@@ -24,12 +24,18 @@ _JARS_OF_STORAGES: Final = {
     "gs": "the GCS connector of Google",
 }
 
+MORE_MEMORY: Final = (
+    "give it more than its 1 GB by SPARK_DRIVER_MEMORY=4g in the environment, or by --driver-memory of spark-submit"
+)
+
 
 def cause_of(error: Exception) -> str:
     """Return the innermost error of a stack trace; the first line where there is none."""
     text = str(error)
     causes: list[str] = _CAUSE.findall(text)
     cause = causes[-1] if causes else text.partition("\n")[0]
+    if "java.lang.OutOfMemoryError" in text:
+        return f"Spark has no memory left: {MORE_MEMORY}"
     lacking = _CLASS_OF_STORAGE.search(cause)
     if lacking and (jar := _JARS_OF_STORAGES.get(lacking[1] or lacking[2])):
         ways = "put it into the folder of --jars, or start Spark with it"

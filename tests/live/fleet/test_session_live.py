@@ -147,12 +147,19 @@ class Run:
         (folder / "tmp").mkdir()
         (folder / "logs" / "1" / "log").write_text(log)
         self._options = ["--logs", str(folder / "logs"), "--tables", str(folder / "tables"), "--cluster", "c"]
+        self._started = self._options
+
+    def name_in_file(self) -> None:
+        """Give the cluster to later commands in a file of clusters."""
+        file = self.folder / "fleet.toml"
+        file.write_text('tables = "tables"\n[clusters.c]\nlogs = "logs"\n')
+        self._started = ["--config", str(file)]
 
     @contextmanager
     def start(self, *options: str) -> Iterator[subprocess.Popen[bytes]]:
         """Start the command, and wait for its end; kill it where the test fails."""
         with subprocess.Popen(
-            [sys.executable, "-m", "featuregate", "fleet", "run", *options, *self._options],
+            [sys.executable, "-m", "featuregate", "fleet", "run", *options, *self._started],
             start_new_session=True,
             env=os.environ | {"TMPDIR": str(self.folder / "tmp")},
             stdout=subprocess.PIPE,
@@ -223,3 +230,57 @@ def test_sigterm_to_every_process_ends_a_run_that_goes_on(tmp_path: Path, broker
         said = b"featuregate: ended in the middle of a micro-batch, which the next run reads\n" if amid else b""
         assert (started.communicate()[1], started.returncode) == (said, 0)
     run.has_left_nothing(started.pid)
+
+
+def java_below(process: psutil.Process) -> psutil.Process:
+    """Return the JVM of a command."""
+    (java,) = (each for each in process.children(recursive=True) if each.name() == "java")
+    return java
+
+
+@pytest.mark.parametrize("of_file", [True, False], ids=["--config", "one cluster"])
+def test_a_run_whose_jvm_was_killed_ends(tmp_path: Path, broker_log: Path, *, of_file: bool) -> None:
+    """As by the kernel, for want of memory: a supervisor starts it again, and the next run reads what is left."""
+    run = Run(tmp_path, broker_log)
+    if of_file:
+        run.name_in_file()
+    with run.start("--interval", "1") as started:
+        run.wait_until("tables/_checkpoints/c/request_logs/commits/0")
+        java_below(psutil.Process(started.pid)).kill()
+        said = started.communicate(timeout=BOUND)[1].decode()
+    assert started.returncode == 2, said
+    assert said.splitlines()[-1] == (
+        "featuregate: the JVM of Spark was killed, by the kernel if this machine has no memory left; the tables have "
+        "whole micro-batches, and the next run continues"
+    )
+    assert "bug" not in said
+    assert "Traceback" not in said
+    run.has_left_nothing(started.pid)
+
+
+WITHOUT_MEMORY = """
+from featuregate_fleet.stream.session import local_session
+
+with local_session(topics=False) as spark:
+    spark.range(1).selectExpr("size(array_repeat(id, 900000000))").collect()
+"""
+
+
+def test_a_heap_that_is_too_small_is_one_line_and_can_be_larger() -> None:
+    """Spark ends its JVM where a task finds no memory."""
+    done = alone(WITHOUT_MEMORY, SPARK_DRIVER_MEMORY="600m")
+    last = done.stderr.splitlines()[-1]
+    assert "Spark has no memory left: give it more than its 1 GB by SPARK_DRIVER_MEMORY=4g" in last, done.stderr
+
+
+HEAP = """
+from featuregate_fleet.stream.session import local_session
+
+with local_session(topics=False) as spark:
+    print(spark._jvm.java.lang.Runtime.getRuntime().maxMemory() // 2**20)
+"""
+
+
+def test_the_heap_is_that_of_the_environment() -> None:
+    """As the line on a heap that is too small says."""
+    assert int(alone(HEAP, SPARK_DRIVER_MEMORY="3g").stdout) > 2800

@@ -2,12 +2,15 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pyspark
 import pytest
+from waiting import BOUND, eventually
 
 from featuregate.jars.spark import delta_lake, spark_connector
 
@@ -18,15 +21,22 @@ CLUSTER = "local-cluster[1,1,1024]"
 """A master, and one worker with one core and 1,024 MB, which starts an executor."""
 
 
-def submitted(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run an action of the pipeline to its end."""
+class Submitted(NamedTuple):
+    """A command of `spark-submit` with the pipeline, and its environment."""
+
+    command: list[str]
+    environment: dict[str, str]
+
+
+def submit(folder: Path, *arguments: str, master: str = CLUSTER) -> Submitted:
+    """Return what runs an action of the pipeline."""
     home = folder / "spark"  # below which a worker keeps the files of its executors
     home.mkdir(exist_ok=True)
     for part in Path(pyspark.__file__).parent.iterdir():
         if not (home / part.name).is_symlink():
             (home / part.name).symlink_to(part)
     jars = [*delta_lake(pyspark.__version__).glob("*.jar"), *spark_connector(pyspark.__version__).glob("*.jar")]
-    told = ["--master", CLUSTER, "--jars", ",".join(map(str, jars)), "--conf", "spark.ui.enabled=false"]
+    told = ["--master", master, "--jars", ",".join(map(str, jars)), "--conf", "spark.ui.enabled=false"]
     told += ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
     given = {
         "SPARK_HOME": str(home),
@@ -36,14 +46,14 @@ def submitted(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     }
     script = ROOT / "examples" / "spark_job" / "fleet.py"
     place = ["--tables", str(folder / "tables"), "--cluster", "c"]
+    return Submitted([str(home / "bin" / "spark-submit"), *told, str(script), *arguments, *place], os.environ | given)
+
+
+def submitted(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run an action of the pipeline to its end."""
+    to_run = submit(folder, *arguments)
     return subprocess.run(
-        [str(home / "bin" / "spark-submit"), *told, str(script), *arguments, *place],
-        env=os.environ | given,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
+        to_run.command, env=to_run.environment, cwd=folder, capture_output=True, text=True, timeout=600, check=False
     )
 
 
@@ -58,3 +68,41 @@ def test_executors_of_a_cluster_read_the_logs(broker_log: Path, tmp_path: Path) 
     assert executors, "no executor was a process of its own"
     wrong = submitted(tmp_path, "run", "--once", "--logs", str(tmp_path / "no logs"))
     assert (wrong.returncode, "there is no such folder" in wrong.stdout) == (64, True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("to_all", [True, False], ids=["all", "jvm"])
+@pytest.mark.parametrize("once", [True, False], ids=["once", "goes on"])
+def test_a_signal_to_the_jvm_is_one_to_the_driver(
+    broker_log: Path, tmp_path: Path, number: signal.Signals, *, to_all: bool, once: bool
+) -> None:
+    """The JVM is what a supervisor sees, and a terminal sends Ctrl-C to both. Neither stops Spark below the driver."""
+    log = tmp_path / "logs" / "1" / "server.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(broker_log.read_text() * (12_000 if once else 1))
+    how = ["--once"] if once else ["--interval", "3600"]
+    to_run = submit(tmp_path, "run", *how, "--logs", str(tmp_path / "logs"), master="local[1]")
+    begun = "offsets" if once else "commits"
+    said = tmp_path / "said"
+    with (
+        said.open("w") as output,
+        subprocess.Popen(
+            to_run.command,
+            env=to_run.environment,
+            cwd=tmp_path,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        ) as jvm,
+    ):
+        try:
+            batch = tmp_path / "tables" / "_checkpoints" / "c" / "request_logs" / begun / "0"
+            eventually(batch.exists, "a micro-batch has begun, or is written", BOUND)
+            (os.killpg if to_all else os.kill)(jvm.pid, number)
+            jvm.wait(BOUND)
+        finally:
+            jvm.kill()
+    text = said.read_text()
+    assert jvm.returncode == (128 + number if once else 0), text
+    assert "this is a bug" not in text
+    assert "Traceback" not in text

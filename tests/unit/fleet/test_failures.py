@@ -51,6 +51,13 @@ def test_a_storage_without_its_jar_names_the_jar(cause: str, jar: str):
     assert "--jars" in found
 
 
+@pytest.mark.parametrize("what", ["Java heap space", "GC overhead limit exceeded"])
+def test_a_heap_that_is_too_small_says_how_it_becomes_larger(what: str):
+    """Spark has 1 GB unless it is given more."""
+    found = cause_of(RuntimeError(f"An error occurred\n: java.lang.OutOfMemoryError: {what}\n\tat java.base/x"))
+    assert found.startswith("Spark has no memory left: give it more than its 1 GB by SPARK_DRIVER_MEMORY=4g")
+
+
 class Broken(Py4JJavaError):
     """An error of the JVM, without a JVM."""
 

@@ -1,0 +1,113 @@
+"""What is said where the JVM of a session ends before the work does."""
+
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+
+from featuregate_fleet.errors import TablesBroken
+from featuregate_fleet.stream import session_end
+from featuregate_fleet.stream.parallel import in_parallel
+from featuregate_fleet.stream.session_end import said_in_one_line
+
+
+class Ended:
+    """A session whose JVM has ended, as PySpark shows it."""
+
+    @property
+    def version(self) -> str:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+
+class Running:
+    """A session whose JVM answers."""
+
+    version = "4.0.0"
+
+
+def ended(code: str) -> subprocess.Popen[bytes]:
+    """Return a process that ends by this."""
+    return subprocess.Popen([sys.executable, "-c", f"import os, signal; {code}"])
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("os._exit(52)", "Spark has no memory left: give it more than its 1 GB by SPARK_DRIVER_MEMORY=4g"),
+        ("os._exit(134)", "the JVM of Spark has ended with 134"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "the JVM of Spark was killed, by the kernel if"),
+    ],
+)
+@pytest.mark.parametrize(
+    "error", [Py4JError("o7"), Py4JNetworkError("empty"), ConnectionRefusedError(111, "refused")], ids=repr
+)
+def test_the_end_of_a_jvm_is_said_once(code: str, said: str, error: Exception):
+    """By its exit code: Spark has codes of its own."""
+    session: Any = Ended()
+    with ended(code) as java, pytest.raises(TablesBroken, match=said) as found, said_in_one_line(session, java):
+        raise error
+    assert str(found.value).endswith("; the tables have whole micro-batches, and the next run continues")
+
+
+def test_a_jvm_of_spark_submit_has_no_exit_code(monkeypatch: pytest.MonkeyPatch):
+    """And one that answers no more, and has not ended, does not hold the command."""
+    monkeypatch.setattr(session_end, "_SECONDS", 0.01)
+    session: Any = Ended()
+    stopped = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    try:
+        os.kill(stopped.pid, signal.SIGSTOP)
+        for java in (None, stopped):
+            with pytest.raises(TablesBroken, match="answers no more"), said_in_one_line(session, java):
+                raise ConnectionRefusedError
+    finally:
+        stopped.kill()
+        stopped.wait()
+
+
+def test_an_error_of_something_else_is_not_that_of_the_jvm():
+    """Such as a disk that is full."""
+    session: Any = Running()
+    with pytest.raises(OSError, match="no space"), said_in_one_line(session, None):
+        raise OSError(28, "no space")
+
+
+class OfCluster(Ended):
+    """The same, asked by the threads of clusters."""
+
+    class sparkContext:  # noqa: N801 - as PySpark names it
+        """Takes the pool of a thread."""
+
+        @staticmethod
+        def setLocalProperty(*_: str) -> None:  # noqa: N802 - likewise
+            """Take it."""
+
+
+class RunningClusters(OfCluster):
+    """One whose JVM answers."""
+
+    version = "4.0.0"  # type: ignore[assignment]
+
+
+def fails() -> None:
+    """Fail as a disk, or as a socket of PySpark does."""
+    raise ConnectionRefusedError(111, "Connection refused")
+
+
+def test_work_on_clusters_ends_with_the_jvm():
+    """A run that goes on would fail for all clusters, again and again."""
+    session: Any = OfCluster()
+    with pytest.raises(ConnectionRefusedError):
+        list(in_parallel(session, {"a": fails}, 1, (OSError,)))
+
+
+def test_work_on_clusters_goes_on_where_one_fails():
+    """The JVM answers."""
+    session: Any = RunningClusters()
+    assert [name for name, _ in in_parallel(session, {"a": fails, "b": fails}, 1, (OSError,))] == ["a", "b"]
