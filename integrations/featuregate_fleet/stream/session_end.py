@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _NO_MEMORY: Final = 52
 """What Spark exits with where a task found no memory (SparkExitCode.OOM)."""
-_SECONDS: Final = 10.0
+_SECONDS: Final = 5.0
 """Between the last answer of a JVM and its end."""
 _NEXT: Final = "the tables have whole micro-batches, and the next run continues"
 
@@ -36,19 +36,30 @@ def said_in_one_line(spark: SparkSession, java: Popen[bytes] | None) -> Iterator
     """
     try:
         yield
-    except (Py4JError, OSError) as error:
-        try:
-            require_running(spark)
-        except (Py4JError, OSError):
-            raise TablesBroken(f"{_why(java)}; {_NEXT}") from error
-        raise
+    except (Py4JError, ConnectionRefusedError, ConnectionResetError) as error:
+        code = _exit_code(java)
+        if code is None and _answers(spark):
+            raise
+        raise TablesBroken(f"{_why(code)}; {_NEXT}") from error
 
 
-def _why(java: Popen[bytes] | None) -> str:
+def _exit_code(java: Popen[bytes] | None) -> int | None:
+    """Return what the JVM has ended with, if it ends now: one without memory still says that its task has failed."""
     try:
-        code = java.wait(_SECONDS) if java else None
+        return java.wait(_SECONDS) if java else None
     except TimeoutExpired:
-        code = None
+        return None
+
+
+def _answers(spark: SparkSession) -> bool:
+    try:
+        require_running(spark)
+    except (Py4JError, OSError):
+        return False
+    return True
+
+
+def _why(code: int | None) -> str:
     if code is None:
         return "the JVM of Spark answers no more"
     if code == _NO_MEMORY:

@@ -254,7 +254,6 @@ def test_a_run_whose_jvm_was_killed_ends(tmp_path: Path, broker_log: Path, *, of
         "whole micro-batches, and the next run continues"
     )
     assert "bug" not in said
-    assert "Traceback" not in said
     run.has_left_nothing(started.pid)
 
 

@@ -72,10 +72,12 @@ def test_a_jvm_of_spark_submit_has_no_exit_code(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_error_of_something_else_is_not_that_of_the_jvm():
-    """Such as a disk that is full."""
+    """Such as a disk that is full, or a broker that refuses a connection."""
     session: Any = Running()
-    with pytest.raises(OSError, match="no space"), said_in_one_line(session, None):
-        raise OSError(28, "no space")
+    for error in (OSError(28, "no space"), ConnectionRefusedError(111, "by a broker")):
+        with pytest.raises(OSError, match=r"no space|by a broker") as found, said_in_one_line(session, None):
+            raise error
+        assert found.value is error
 
 
 class OfCluster(Ended):
