@@ -33,7 +33,7 @@ extensions = [
 ]
 source_suffix = {".md": "markdown"}
 default_role = "literal"
-exclude_patterns = ["_build", "changelog.d"]
+exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"featuregate {version}"
 html_static_path = ["style"]

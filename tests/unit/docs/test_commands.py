@@ -13,7 +13,7 @@ from featuregate.cli.arguments.parser import parse_arguments
 from featuregate.testing import FakeCluster
 
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(path for path in DOCS.rglob("*.md") if "changelog.d" not in path.parts)]
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 FIRST = [ROOT / "README.md", DOCS / "index.md"]
 SESSION = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TYPED = re.compile(r"^\$ ((?:.*\\\n)*.*)$", re.MULTILINE)

@@ -11,9 +11,7 @@ import featuregate as fg
 
 DOCS = ROOT / "docs"
 EVERY = [
-    page
-    for page in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
-    if not {"_build", "changelog.d"} & set(page.relative_to(ROOT).parts)
+    page for page in (ROOT / "README.md", *sorted(DOCS.rglob("*.md"))) if "_build" not in page.relative_to(ROOT).parts
 ]
 BLOCK = re.compile(r"^(`{3,})\{?(?:code-block\} )?([\w-]*)[^\n]*\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 CODE = {"py", "python", "toml", "yaml", "properties", "ini", "json", "sql", "dockerfile", "scala"}
