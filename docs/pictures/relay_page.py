@@ -60,7 +60,9 @@ def main(*options: str) -> None:
     """Take each picture again."""
     with chromium() as browser, rolling(*options) as address:
         page = opened(browser, address, viewport={"width": 1280, "height": 800})
-        page.locator("#live").filter(has_text="broker 2: release 4.2").wait_for()
+        page.locator("#roll").filter(
+            has_text="2 of 3 brokers have release 4.2"
+        ).wait_for()
         page.screenshot(path=FOLDER / "relay-page.png")
         phone = opened(
             browser,

@@ -75,19 +75,6 @@ def lowest_reachable(feature: str, level: int) -> int | None:
     )
 
 
-def oldest_release(levels: Mapping[str, int]) -> str | None:
-    """Return the oldest release that starts once finalized levels are lowered as far as they go; None: not known."""
-    releases = list(captured())
-    oldest = releases[0]
-    for feature in ONE_WAY & levels.keys():
-        lowest = lowest_reachable(feature, levels[feature])
-        first = None if lowest is None else first_release_with(feature, lowest)
-        if first is None:
-            return None
-        oldest = max(oldest, first, key=releases.index)
-    return oldest
-
-
 def _found(updates: Iterable[Update], levels: Mapping[str, int]) -> Iterator[NoReturn]:
     for update in updates:
         lowest, before = lowest_reachable(update.feature, update.level), levels.get(update.feature, 0)

@@ -136,12 +136,9 @@ class _Relay:
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         """Watch the clusters while the app runs, so that each status is known with its beginning."""
         watching = asyncio.create_task(self._watch())
-        ends = [cluster.follow() for cluster in self._clusters.values()]
         try:
             yield
         finally:
-            for end in ends:
-                end()
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
             for cluster in self._clusters.values():

@@ -7,14 +7,12 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from featuregate.gating.latches import LatchKey
 from featuregate_relay.refusals import RequestRefused
 from featuregate_relay.seen import latch_of
 from featuregate_relay.states import CurrentState
-from featuregate_relay.timeline.timeline import Timeline
 from featuregate_relay.waiting import NextChange
 
 if TYPE_CHECKING:
@@ -85,8 +83,6 @@ class PolledCluster:
 
     features: Discoverer
     gates: tuple[Gate, ...] = ()
-    timeline: Path | None = None
-    """A file that keeps the timeline over restarts."""
 
 
 class ServedCluster:
@@ -103,16 +99,10 @@ class ServedCluster:
         self.state = CurrentState(cluster.features, cluster.gates, self.worker.later)
         self.next_view = NextChange(lambda: cluster.features.view_and_age()[0])
         self.next_state = NextChange(self.state)
-        self.timeline = Timeline(cluster.timeline)
         self._poll_at = 0.0
         """When the last poll that a client has asked for begins, on the clock of the loop."""
         self._status = ""
         self._since = ""
-
-    def follow(self) -> Callable[[], None]:
-        """Note all that happens in the timeline, from the view at hand on; returns a function that ends it."""
-        self.timeline.follow(self.features.view, self.gates)
-        return self.features.on_event(lambda event: self.timeline.follow(self.features.view, self.gates, event))
 
     def health(self) -> dict[str, Any]:
         """Return what `Discoverer.health` says, and since when the relay has seen the status, as a time of ISO 8601."""

@@ -54,7 +54,7 @@ HELP: Final = CommandHelp(
     """\
 Poll the brokers of a cluster and serve the merged view by HTTP: Discoverer(source=HttpSource(URL)) opens gates from it.
 Other languages evaluate OpenFeature flags (OFREP): each --gate is a flag, and so is the level of each feature, as
-level.FEATURE. A browser shows at / how far a roll is, the gates, and what has changed. /readyz answers 200 as soon as
+level.FEATURE. A browser shows at / how far a roll is, and the gates. /readyz answers 200 as soon as
 there is a view. Ctrl-C or SIGTERM ends it. Needs the extra 'relay'.
 
 A TOML file (--config) names several clusters, and clients with their API keys, tokens or certificates. A relay that
@@ -85,7 +85,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--listen", type=_address, metavar="HOST:PORT", help="an address (127.0.0.1:8080)")
     add_gates(parser, "serve the flag NAME (bool), true once the cluster meets this requirement or preset; repeatable")
     parser.add_argument("--interval", type=positive_seconds, metavar="SECONDS", help="between two polls (60)")
-    parser.add_argument("--latches", metavar="DIR", help="a folder that keeps latches and the timeline over restarts")
+    parser.add_argument("--latches", metavar="DIR", help="a folder that keeps latches over restarts")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -114,11 +114,7 @@ def run(args: argparse.Namespace) -> int:
     for features, preset in product(discoverers.values(), presets.all()):
         features.evaluate(preset)  # asks brokers for the configs that it depends on: clients have the relay's view only
     clusters = {
-        name: server.PolledCluster(
-            features,
-            tuple(features.gate(*gate) for gate in relay.clusters[name].gates.items()),
-            relay.clusters[name].timeline(name),
-        )
+        name: server.PolledCluster(features, tuple(features.gate(*gate) for gate in relay.clusters[name].gates.items()))
         for name, features in discoverers.items()
     }
     if relay.authenticates and tls is None and not listen.loopback:

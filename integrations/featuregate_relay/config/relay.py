@@ -93,11 +93,7 @@ class ClusterTable(Table):
     hold: dict[str, str] = Field(default_factory=dict)
     """Gates of the relay and of its clients that are held closed, and why."""
     latches: FilePath | None = None
-    """A folder that keeps latches and the timeline over restarts."""
-
-    def timeline(self, name: str) -> Path | None:
-        """Return the file of the timeline of this cluster, in the folder of its latches."""
-        return self.latches and self.latches / f"{name}.timeline"
+    """A folder that keeps latches over restarts."""
 
     def discoverer(self) -> Discoverer:
         """Return a discoverer that does not poll yet; raises ConfigError."""

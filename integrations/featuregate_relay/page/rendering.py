@@ -15,7 +15,6 @@ from featuregate.printable import shown
 from featuregate.sources.floor import Floor
 from featuregate.view.matrix import Matrix, MatrixRow, compare
 from featuregate_relay.page.gates import shown_gate
-from featuregate_relay.page.rollback import rollback_of
 from featuregate_relay.page.software import Software, lacks, roll_of, software_of
 
 if TYPE_CHECKING:
@@ -29,9 +28,6 @@ _MOST_COLUMNS: Final = 12
 _MOST_ROWS: Final = 300
 _MOST_LACKS: Final = 60
 _MOST_SILENT: Final = 30
-_NEWEST_ENTRIES: Final = 12
-"""Entries of the timeline that are shown at once; a click shows more."""
-_MOST_ENTRIES: Final = 200
 _MAX_HEADING: Final = 20
 """Characters; longer headings of a column become a letter, explained above the table."""
 _TITLES: Final = {"finalized": "Finalized level", "supported": "Supported levels", "api": "API versions"}
@@ -125,13 +121,8 @@ class Renderer:
             "health": health,
             "view": view,
             "gates": [shown_gate(gate, view, seen=latches.get(gate.name) in latched) for gate in cluster.gates],
-            "rollback": None if view is None else rollback_of(view, cluster.gates),
             "revision": "" if state is None else state.revision,
             "roll": None,
-            "timeline": cluster.timeline.entries[: -_MOST_ENTRIES - 1 : -1],
-            "newest_entries": _NEWEST_ENTRIES,
-            "older": max(len(cluster.timeline.entries) - _MOST_ENTRIES, 0),
-            "timeline_problems": list(cluster.timeline.problems.values()),
         }
         if view is None or state is None:
             return facts

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
+from featuregate import Release, View, evaluate
 from featuregate.catalog import captured_releases
-from featuregate_relay.timeline.releases import release_of, release_title
+from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
 
 if TYPE_CHECKING:
-    from featuregate import View
     from featuregate.view.matrix import Group, Matrix
+
+_CACHED: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +27,10 @@ class Software:
 
     @property
     def title(self) -> str:
-        """The release for people."""
-        return release_title(self.release)
+        """The release for people: brokers with all of the newest release that is known may be newer."""
+        if not self.release:
+            return "an unknown release"
+        return f"release {self.release}{' or newer' if self.release == captured_releases()[-1] else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +43,22 @@ class RollingUpgrade:
     left: int
     silent: int
     """Brokers that do not answer: they may be restarting."""
+
+
+def release_of(broker: BrokerAnswer) -> str:
+    """Return the newest release of Apache Kafka of which a broker has everything; empty where that is not known.
+
+    Releases are known of brokers, not of controllers.
+    """
+    return _newest_release(broker.api_ranges, broker.supported) if broker.role == "broker" else ""
+
+
+@lru_cache(maxsize=_CACHED)
+def _newest_release(api_ranges: Mapping[int, ApiRange], supported: Mapping[str, SupportedRange]) -> str:
+    answer = BrokerAnswer(node_id=None, host="", port=0, api_ranges=api_ranges, supported=supported)
+    view = View(cluster_id=None, brokers=(answer,))
+    releases = reversed(captured_releases())
+    return next((release for release in releases if evaluate(view, Release(release)).open), "")
 
 
 def software_of(matrix: Matrix) -> tuple[Software, ...]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.admin.no_return import NoReturn, first_release_with, lowest_reachable, no_return, oldest_release
+from featuregate.admin.no_return import NoReturn, first_release_with, lowest_reachable, no_return
 from featuregate.admin.plans import plan
 from featuregate.admin.updates import moving, to_release, upgrade
 from featuregate.catalog import METADATA_VERSION, captured, features, metadata_levels
@@ -102,12 +102,3 @@ def test_a_refused_update_takes_nothing_away() -> None:
     """The plan has no such line then."""
     view = release_view("4.2", finalized={METADATA_VERSION: 21}, epoch=50)
     assert plan(view, upgrade({METADATA_VERSION: 33})).no_return == ()
-
-
-def test_releases_that_do_not_start_any_more_are_out_of_reach() -> None:
-    """After all levels went down as far as they go."""
-    assert oldest_release({METADATA_VERSION: 29, "kraft.version": 1, "group.version": 1}) == "4.0"
-    assert oldest_release({METADATA_VERSION: 21, "kraft.version": 1}) == "3.9"
-    assert oldest_release({METADATA_VERSION: 20, "kraft.version": 0}) == "3.7"
-    assert oldest_release({METADATA_VERSION: 999}) is None
-    assert oldest_release({"group.version": 1}) == next(iter(captured()))

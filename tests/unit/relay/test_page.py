@@ -225,60 +225,11 @@ def test_brokers_lack_versions_that_only_others_have() -> None:
     }
 
 
-def test_the_timeline_is_on_the_page_newest_first() -> None:
-    """The page shows the epoch of each entry."""
-    features = StaticFeatures(release_view("3.9", epoch=7))
-    with serving({"orders": features}) as url:
-        requests.get(url, timeout=BOUND)  # the relay runs
-        features.show(release_view("4.1", finalized=release_view("3.9").finalized, epoch=9))
-        page = BeautifulSoup(requests.get(url, timeout=BOUND).text, "html.parser")
-    assert [text_of(entry, "span").split(" (epoch")[0] for entry in page.select("#timeline li")] == [
-        "broker 1: release 4.1 (was 3.9)",
-        "cluster static: broker 1: release 3.9",
-    ]
-    assert "(epoch 9)" in text_of(page, "#timeline li:first-child")
-
-
 def test_a_long_list_of_brokers_is_a_letter_and_opens() -> None:
     """A hundred ids would hide the releases."""
     page = page_of(StaticFeatures(release_view(*["3.9", "4.1"] * 50)))
     assert [head.get_text() for head in page.select("#matrix thead th")] == ["Name", "Cluster", "A", "B"]
     assert text_of(page, "#members-2 p").startswith("1, 3, 5, 7")
-
-
-def test_a_rollback_names_the_gates_that_it_would_close() -> None:
-    """And the newest release that does. Apps keep a sticky gate open."""
-    features = StaticFeatures(release_view("4.1", finalized={"metadata.version": 21, "group.version": 1}))
-    gates = [
-        features.gate("groups", "group.version>=1"),
-        features.gate("live", "ConsumerGroupHeartbeat>=1", policy="live"),
-        features.gate("old", "Fetch>=10"),
-        features.gate("future", "Fetch>=100"),
-    ]
-    latched = "Apps that have latched the gate keep it open: move them first"
-    lines = [text_of(page_of(features, *gates), f"#rollback li:nth-child({number})") for number in (1, 2, 3, 4)]
-    assert lines == [
-        f"groups would close at release 3.9: group.version>=1 would not be met. {latched}",
-        "live would close at release 3.9: ConsumerGroupHeartbeat>=1 would not be met",
-        "old would stay open at all older releases that are known and start",
-        "",
-    ]
-
-
-def test_a_rollback_to_a_release_that_does_not_start_is_not_promised() -> None:
-    """Since 4.0 the metadata of a cluster has changed, and no level before it can be finalized again."""
-    features = StaticFeatures(release_view("4.1"))
-    page = page_of(features, features.gate("groups", "group.version>=1"))
-    assert text_of(page, "#rollback > p") == (
-        "Brokers before release 4.0 do not start any more: a finalized level cannot be lowered that far."
-    )
-    assert text_of(page, "#rollback li") == "groups would stay open at all older releases that are known and start"
-
-
-def test_a_rollback_from_a_level_that_is_not_known_is_not_judged() -> None:
-    """Whether an older release starts with it, nobody here knows."""
-    features = StaticFeatures(release_view("4.1", finalized={"metadata.version": 999, "group.version": 1}))
-    assert page_of(features, features.gate("groups", "group.version>=1")).select("#rollback") == []
 
 
 def test_an_address_of_a_broker_without_an_id_is_shown() -> None:
@@ -294,7 +245,7 @@ def test_the_example_rolls_a_cluster_under_its_page() -> None:
         try:
             assert example.stdout is not None
             url = example.stdout.readline().split()[-1]
-            eventually(lambda: "group.version is finalized at 1" in requests.get(url, timeout=BOUND).text)
+            eventually(lambda: requests.get(url, timeout=BOUND).text.count("✓</span> open") == 3)
             example.terminate()
             assert example.wait(BOUND) == 0
         finally:

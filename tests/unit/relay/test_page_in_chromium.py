@@ -70,13 +70,11 @@ def test_the_page_changes_while_it_is_looked_at(browser: Browser) -> None:
         says(page, "#roll h3", "No answer")
         features.show(release_view("3.9", "4.1"))
         says(page, "#roll p", "1 of 2 brokers have release 4.1")
-        says(page, "#timeline li", "broker 2: release 4.1 (was 3.9)")
-        says(page, "#live", "Changed:")
+        says(page, "#live", "changed at")
         assert page.locator("#agreed").get_attribute("open") is not None
         assert page.evaluate("document.activeElement.id") == "agreed-summary"
         features.show(release_view("4.1", "4.1"))
         says(page, "#gates h3", "open")
-        says(page, "#rollback li", "heartbeats")  # a section that was not there
         assert page.locator("#agreed").get_attribute("open") is not None
         assert page.evaluate("document.body.dataset.same") == "yes"
 

@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 import requests
@@ -178,20 +177,3 @@ def test_a_requirement_that_does_not_parse_is_refused() -> None:
     """The command fails before it asks a broker."""
     with pytest.raises(RequirementError):
         command.run(parse("--gate", "groups=kip 848"))
-
-
-def test_the_timeline_survives_a_restart_beside_the_latches(tmp_path: Path) -> None:
-    """The page of the next relay shows what the one before has seen."""
-    with FakeCluster(1, release="3.9") as brokers:
-        arguments = [sys.executable, "-m", "featuregate", "serve", "--bootstrap-server", brokers.bootstrap]
-        arguments += ["--listen", "127.0.0.1:0", "--latches", str(tmp_path), "--name", "orders"]
-        for text in ("broker 1: release 3.9", "broker 1: release 4.2 (was 3.9)"):
-            with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
-                assert process.stderr is not None
-                try:
-                    page = line_with(process.stderr, "serving ").split()[-1].removesuffix("v1/clusters/orders/view")
-                    eventually(lambda: text in requests.get(page, timeout=BOUND).text)  # noqa: B023 - in this turn
-                finally:
-                    process.terminate()
-            brokers.broker(1).upgrade("4.2")
-    assert (tmp_path / "orders.timeline").is_file()

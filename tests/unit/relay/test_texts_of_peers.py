@@ -16,7 +16,6 @@ from featuregate_relay.access.fetching import FetchError
 from featuregate_relay.access.tokens import Tokens
 from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.refusals import RequestRefused
-from featuregate_relay.timeline.timeline import Timeline
 
 HOSTILE = ["\x1b[31mred", "two\nlines", "\r2026-01-01 ERROR forged", "bidi\u202eevil", "\x9b2J", "\u2028", "nul\0"]
 every_text = pytest.mark.parametrize("text", HOSTILE)
@@ -60,15 +59,6 @@ def test_why_a_certificate_cannot_be_renewed_is_one_line(
 
     monkeypatch.setattr(certificates, "_changed_at", failing)
     certificates.renew()
-    assert logged(caplog).isprintable()
-
-
-@every_text
-def test_what_is_wrong_with_a_timeline_is_one_line(text: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The name of a file may have line breaks, and so may what is in it."""
-    file = tmp_path / f"{text.rstrip(chr(0))}.timeline"
-    file.write_text(json.dumps({"schema_version": 1, "entries": [{"kind": text}], text: text}))
-    Timeline(file)
     assert logged(caplog).isprintable()
 
 

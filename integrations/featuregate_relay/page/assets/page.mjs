@@ -91,8 +91,7 @@ function takeOver(page) {
   document.querySelector("footer time").replaceWith(document.importNode(page.querySelector("footer time"), true));
   showAges();
   if (before !== "" && before !== revision) {
-    const newest = document.querySelector("#timeline li span")?.textContent.trim().replace(/\s+/g, " ");
-    news = newest ? `Changed: ${newest}` : news;
+    news = `Live; changed at ${new Date().toLocaleTimeString()}`;
   }
 }
 
