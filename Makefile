@@ -42,7 +42,7 @@ demo-page: $(READY) ## the relay's page at http://127.0.0.1:8080/, over a cluste
 	$(BIN)/python examples/relay_page.py
 
 .PHONY: check
-check: lint unit ## the inner loop: format, lint, types, layers, unit tests (a minute and a half)
+check: lint unit ## the inner loop: format, lint, types, layers, and the unit tests of what has changed (a minute and a half)
 
 # One process more than two cores have, for tests that wait for brokers: with four, members and jobs under faults missed
 # their intervals on a busy machine. Where a process dies, it prints the stacks of its threads, and pytest names the test
@@ -52,7 +52,7 @@ PYTEST = PYTHONFAULTHANDLER=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loads
 	--max-worker-restart=0 --durations=20
 
 .PHONY: test
-test: lint docs class-archives ## check, docs, tests against a few real brokers, coverage (14 minutes)
+test: lint size docs class-archives ## check, docs, tests against a few real brokers, coverage (14 minutes)
 	$(BIN)/coverage erase
 	COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml $(PYTEST)
 	$(BIN)/coverage combine --quiet
@@ -73,7 +73,7 @@ room: $(READY) ## the unit tests of one room, and which of its lines and branche
 	@$(BIN)/coverage report --include='featuregate/$(ROOM)/*,featuregate/$(ROOM).py,integrations/featuregate_$(ROOM)/*'
 
 .PHONY: size
-size: $(READY) ## lines by room, public names, and long modules
+size: $(READY) ## lines by room beside the budgets of scripts/budgets.toml, public names, and long modules
 	@$(BIN)/python scripts/size.py
 
 .PHONY: bench
@@ -124,7 +124,7 @@ lock: $(READY) ## write requirements/*.txt anew from pyproject.toml (UPGRADE=--u
 
 .PHONY: clean
 clean: ## remove what the other targets made, the virtual environment too
-	rm -rf $(VENV) build dist docs/_build .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .tox
+	rm -rf $(VENV) build dist docs/_build .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .testmondata* .ruff_cache .import_linter_cache .tox
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: lint
@@ -136,9 +136,19 @@ lint: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/interrogate --quiet tests
 
+# pytest-testmon records which lines each test runs, and runs those that an edit may change. It knows Python alone: the
+# tests of pages run always, and all tests where another file of the packages or of the tests has changed.
+UNIT = $(BIN)/python -m pytest -n 2 -m "not live and not slow"
+OF_PAGES := tests/unit/docs tests/unit/test_frame.py tests/unit/test_words.py
+
 .PHONY: unit
 unit: $(READY)
-	$(BIN)/python -m pytest -n 2 --durations=20 -m "not live and not slow" tests
+	@if ! test -f .testmondata; then echo "No record of which lines each test runs: all unit tests run"; \
+	elif test -n "$$(git ls-files featuregate integrations tests pyproject.toml requirements ':!*.py' | \
+		xargs -I{} find {} -newer .testmondata 2>/dev/null)"; then \
+		echo "Other files than Python's have changed: all unit tests run"; rm -f .testmondata*; fi
+	$(UNIT) --testmon --durations=20 $(addprefix --ignore=,$(OF_PAGES)) tests; code=$$?; test $$code = 5 || exit $$code
+	$(UNIT) $(OF_PAGES)
 
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header $(UPGRADE)
 
