@@ -35,11 +35,9 @@ evidence its verdict is unknown, never ok.""",
         "fleet readiness --tables tables --cluster orders --downgrade-to 3.9.2",
         "fleet readiness --tables tables --cluster orders --finalize transaction.version=2",
         "fleet readiness --tables tables --cluster orders --to 4.2 --html report.html",
-        "fleet run --once --config fleet.toml",
-        "fleet readiness --config fleet.toml --to 4.2 --html clusters.html",
     ),
     "0 done, ok or warnings; 1 a client blocks the move; 3 unknown or stale; 2 the evidence or the brokers cannot be "
-    "read, also of one of several clusters, or the page cannot be written; 64 wrong usage",
+    "read, or the page cannot be written; 64 wrong usage",
 )
 
 _ACTIONS: Final = {

@@ -18,10 +18,8 @@ from featuregate.cli.plugin import (
     printable,
 )
 from featuregate.jars.progress import shown_on_a_terminal
-from featuregate_fleet.commands.options.fleet_file import add_parallel_option
 from featuregate_fleet.commands.options.moves import add_moves
-from featuregate_fleet.commands.options.tables import add_tables_options, require_tables, tables_folder
-from featuregate_fleet.commands.readiness_clusters import readiness_of_clusters
+from featuregate_fleet.commands.options.tables import add_tables_options, tables_folder
 from featuregate_fleet.commands.reports import exit_code, levels_of_now, report_of, write_page
 from featuregate_fleet.files.storage import on_s3
 
@@ -76,8 +74,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep", action="store_true", help="add the report to the table readiness, which shows what changes"
     )
-    add_tables_options(parser, or_config=True)
-    add_parallel_option(parser)
+    add_tables_options(parser)
     add_cluster_options(parser, default=argparse.SUPPRESS)
 
 
@@ -108,9 +105,6 @@ def run(args: argparse.Namespace) -> int:
     """Print the report; return the exit code of its verdict."""
     if args.html and (args.html.is_dir() or not args.html.parent.is_dir()):
         raise CommandError(f"--html {args.html}: this is a folder, or is in a folder that does not exist")
-    if args.config:
-        return readiness_of_clusters(args)
-    require_tables(args)
     view = levels_of_now(args)
     folder = tables_folder(args)
     from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark

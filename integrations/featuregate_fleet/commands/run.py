@@ -8,10 +8,8 @@ from typing import Final
 from featuregate.cli.plugin import OK, UNKNOWN, add_cluster_options, positive_seconds, print_message
 from featuregate.jars.progress import shown_on_a_terminal
 from featuregate_fleet.commands.options.evidence import add_evidence_options, checked_names, cluster_view, inputs
-from featuregate_fleet.commands.options.fleet_file import add_parallel_option
-from featuregate_fleet.commands.options.tables import add_tables_options, open_tables, require_tables, tables_folder
+from featuregate_fleet.commands.options.tables import add_tables_options, open_tables, tables_folder
 from featuregate_fleet.commands.progress import Progress, add_progress_option
-from featuregate_fleet.commands.run_clusters import run_clusters
 from featuregate_fleet.commands.stop_signals import stop_of_run
 from featuregate_fleet.files.storage import on_s3
 from featuregate_fleet.tables.kept_names import keep_names
@@ -37,17 +35,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_progress_option(parser)
     add_evidence_options(parser)
-    add_tables_options(parser, or_config=True)
-    add_parallel_option(parser)
+    add_tables_options(parser)
     # The list of brokers comes from the cluster: a broker without evidence is unknown.
     add_cluster_options(parser, default=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read each file once, and those that come later."""
-    if args.config:
-        return run_clusters(args)
-    require_tables(args)
     names = checked_names(args)
     view = cluster_view(args)
     folder = tables_folder(args)

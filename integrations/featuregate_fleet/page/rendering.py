@@ -1,18 +1,15 @@
-"""The templates of the pages: what they may insert, and what verdicts look like; the page of several clusters."""
+"""The templates of the page: what they may insert, and what verdicts look like."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from featuregate.printable import shown
 from featuregate_fleet.readiness.rows import Verdict
-
-if TYPE_CHECKING:
-    from featuregate_fleet.readiness.summary import FleetSummary
 
 _MEANINGS: Final = {
     Verdict.BLOCK: "breaks with the move",
@@ -53,8 +50,3 @@ ENVIRONMENT: Final = Environment(
 )
 ENVIRONMENT.filters["minute"] = _minute
 ENVIRONMENT.globals |= {"signs": _SIGNS, "meanings": _MEANINGS, "summaries": _SUMMARIES}
-
-
-def clusters_page(summary: FleetSummary) -> str:
-    """Return the verdicts on several clusters as one page: a card for each, the worst first."""
-    return ENVIRONMENT.get_template("clusters.html").render(summary=summary)

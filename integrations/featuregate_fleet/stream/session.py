@@ -80,7 +80,6 @@ SETTINGS: Final = {
     "spark.databricks.delta.stats.skipping": "false",  # another query before each one, for files that are a handful
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.scheduler.mode": "FAIR",  # between clusters that are read at a time, each with a pool
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # eleven calls to the JVM for each column of a query
     "spark.log.level": "OFF",  # what fails is said in one line
     "spark.sql.adaptive.enabled": "false",  # plans again after each shuffle, which here has two partitions

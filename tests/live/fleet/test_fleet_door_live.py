@@ -54,3 +54,21 @@ def test_a_notebook_reads_logs_and_asks(
         assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
     finally:
         spark.conf.set("spark.sql.session.timeZone", before or "UTC")
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_cluster_that_fails_stops_no_other(broker_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop of the page: the cluster without logs has a row that says so, and the others have pages."""
+    monkeypatch.syspath_prepend(ROOT / "examples" / "spark_job")
+    judge_clusters = importlib.import_module("judge_clusters").judge_clusters
+    for name in ("orders", "payments"):
+        (tmp_path / "logs" / name / "1").mkdir(parents=True)
+        shutil.copy(broker_log, tmp_path / "logs" / name / "1" / "server.log.1")
+    verdicts = dict(judge_clusters(SparkSession.builder.getOrCreate(), tmp_path, ["orders", "gone", "payments"]))
+    assert {name: verdict.partition(":")[0] for name, verdict in verdicts.items()} == {
+        "orders": "block",
+        "gone": "failed",
+        "payments": "block",
+    }
+    assert str(tmp_path / "logs" / "gone") in verdicts["gone"]
+    assert {page.name for page in tmp_path.glob("*.html")} == {"orders.html", "payments.html"}

@@ -147,19 +147,12 @@ class Run:
         (folder / "tmp").mkdir()
         (folder / "logs" / "1" / "log").write_text(log)
         self._options = ["--logs", str(folder / "logs"), "--tables", str(folder / "tables"), "--cluster", "c"]
-        self._started = self._options
-
-    def name_in_file(self) -> None:
-        """Give the cluster to later commands in a file of clusters."""
-        file = self.folder / "fleet.toml"
-        file.write_text('tables = "tables"\n[clusters.c]\nlogs = "logs"\n')
-        self._started = ["--config", str(file)]
 
     @contextmanager
     def start(self, *options: str) -> Iterator[subprocess.Popen[bytes]]:
         """Start the command, and wait for its end; kill it where the test fails."""
         with subprocess.Popen(
-            [sys.executable, "-m", "featuregate", "fleet", "run", *options, *self._started],
+            [sys.executable, "-m", "featuregate", "fleet", "run", *options, *self._options],
             start_new_session=True,
             env=os.environ | {"TMPDIR": str(self.folder / "tmp")},
             stdout=subprocess.PIPE,
@@ -238,12 +231,9 @@ def java_below(process: psutil.Process) -> psutil.Process:
     return java
 
 
-@pytest.mark.parametrize("of_file", [True, False], ids=["--config", "one cluster"])
-def test_a_run_whose_jvm_was_killed_ends(tmp_path: Path, broker_log: Path, *, of_file: bool) -> None:
+def test_a_run_whose_jvm_was_killed_ends(tmp_path: Path, broker_log: Path) -> None:
     """As by the kernel, for want of memory: a supervisor starts it again, and the next run reads what is left."""
     run = Run(tmp_path, broker_log)
-    if of_file:
-        run.name_in_file()
     with run.start("--interval", "1") as started:
         run.wait_until("tables/_checkpoints/c/request_logs/commits/0")
         java_below(psutil.Process(started.pid)).kill()

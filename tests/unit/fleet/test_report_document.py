@@ -13,9 +13,8 @@ from featuregate_fleet.readiness.evidence import AppUsage, BrokerLog, Evidence, 
 from featuregate_fleet.readiness.grouped_ids import group_ids
 from featuregate_fleet.readiness.hours import hours_ahead, logged_hours
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
-from featuregate_fleet.readiness.report import Report, assess
+from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Row, Verdict
-from featuregate_fleet.readiness.summary import summarized
 
 HOUR = timedelta(hours=1)
 OF_4_2, OF_3_9 = captured()["4.2"], captured()["3.9"]
@@ -214,40 +213,3 @@ warn k, a group of 2 clients: Of one of them: a -> Stop a group of 2 clients. [c
     first_seen=22.11:00, last_seen=22.12:00]
 """
     )
-
-
-def test_a_summary_has_a_cluster_for_each_report() -> None:
-    """The worst first; one without findings has nothing to say."""
-
-    def report(verdict: Verdict, *rows: Row, evidence: Evidence = WHOLE) -> Report:
-        return Report(verdict=verdict, rows=rows, move=DropApi(1, 4), evidence=evidence, now=NOW, stale_after=WEEK)
-
-    bad = replace(made("x"), verdict=Verdict.BLOCK)
-    found = {
-        "fine": report(Verdict.OK, replace(bad, verdict=Verdict.OK), evidence=Evidence()),
-        "two": report(Verdict.BLOCK, bad, replace(bad, subject="y"), made("z")),
-        "one": report(Verdict.BLOCK, bad),
-        "away": OSError("gone"),
-        "b": report(Verdict.UNKNOWN),
-        "a": report(Verdict.UNKNOWN),
-    }
-    summary = summarized(found, DropApi(1, 4), NOW)
-    none = dict.fromkeys(map(str, Verdict), 0)
-    at, why = "2026-11-22T12:00:00+00:00", "client 'x': Why."
-    assert summary.to_json() == {
-        "verdict": "block",
-        "move": {"kind": "drop-api", "target": "Fetch<4"},
-        "taken_at": at,
-        "clusters": [
-            {"cluster": name, "verdict": verdict, "failure": None, "findings": none, "why": "", "last_seen": at} | more
-            for name, verdict, more in (
-                ("two", "block", {"findings": none | {"block": 2, "warn": 1}, "why": f"{why} (and 1 more)"}),
-                ("one", "block", {"findings": none | {"block": 1}, "why": why}),
-                ("away", "unknown", {"failure": "gone", "why": "gone", "last_seen": None}),
-                ("a", "unknown", {}),
-                ("b", "unknown", {}),
-                ("fine", "ok", {"findings": none | {"ok": 1}, "last_seen": None}),
-            )
-        ],
-    }
-    assert summary.failed == ("away",)

@@ -14,7 +14,6 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.stream import session_end
-from featuregate_fleet.stream.parallel import in_parallel
 from featuregate_fleet.stream.session_end import said_in_one_line
 
 
@@ -78,38 +77,3 @@ def test_an_error_of_something_else_is_not_that_of_the_jvm():
         with pytest.raises(OSError, match=r"no space|by a broker") as found, said_in_one_line(session, None):
             raise error
         assert found.value is error
-
-
-class OfCluster(Ended):
-    """The same, asked by the threads of clusters."""
-
-    class sparkContext:  # noqa: N801 - as PySpark names it
-        """Takes the pool of a thread."""
-
-        @staticmethod
-        def setLocalProperty(*_: str) -> None:  # noqa: N802 - likewise
-            """Take it."""
-
-
-class RunningClusters(OfCluster):
-    """One whose JVM answers."""
-
-    version = "4.0.0"  # type: ignore[assignment]
-
-
-def fails() -> None:
-    """Fail as a disk, or as a socket of PySpark does."""
-    raise ConnectionRefusedError(111, "Connection refused")
-
-
-def test_work_on_clusters_ends_with_the_jvm():
-    """A run that goes on would fail for all clusters, again and again."""
-    session: Any = OfCluster()
-    with pytest.raises(ConnectionRefusedError):
-        list(in_parallel(session, {"a": fails}, 1, (OSError,)))
-
-
-def test_work_on_clusters_goes_on_where_one_fails():
-    """The JVM answers."""
-    session: Any = RunningClusters()
-    assert [name for name, _ in in_parallel(session, {"a": fails, "b": fails}, 1, (OSError,))] == ["a", "b"]

@@ -1,6 +1,5 @@
 """Paths and URIs of logs and tables, and what replaces renames and locks on a storage."""
 
-import argparse
 import gzip
 import socket
 import threading
@@ -18,7 +17,6 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 
 from featuregate.errors import ConfigError
-from featuregate_fleet.commands.options.fleet_file import clusters_of
 from featuregate_fleet.errors import StorageFailed, TablesBusy
 from featuregate_fleet.evidence.paths import LogFile, log_file
 from featuregate_fleet.evidence.text import Unreadable
@@ -333,20 +331,6 @@ def test_which_names_the_tables_have_is_kept_on_a_storage(lake: Path) -> None:
     keep_names(lake, "orders", None)
     keep_names(lake, "orders", None)
     assert (lake / ".orders.names").read_text() == "clear"
-
-
-def test_a_file_of_clusters_has_uris_beside_paths(tmp_path: Path) -> None:
-    """Paths are relative to the file, and a URI is not."""
-    file = tmp_path / "fleet.toml"
-    file.write_text(
-        'tables = "s3://lake/kafka"\nhash-principals = "s3://lake/key"\n'
-        '[clusters.orders]\nlogs = "orders"\n[clusters.payments]\nlogs = "s3a://logs/payments"\n'
-    )
-    found = clusters_of(argparse.Namespace(config=file, cluster=None))
-    assert [spark_path(each.logs) for each in found.values()] == [f"{tmp_path}/orders", "s3a://logs/payments"]
-    assert {(spark_path(each.tables), each.hash_principals) for each in found.values()} == {
-        ("s3a://lake/kafka", "s3://lake/key")
-    }
 
 
 def test_hdfs_takes_the_backend_without_libraries_of_hadoop():

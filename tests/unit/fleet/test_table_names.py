@@ -10,7 +10,6 @@ pytest.importorskip("pyspark")
 
 from featuregate.cli.plugin import CommandError
 from featuregate.errors import ConfigError
-from featuregate_fleet.commands.options.fleet_file import clusters_of
 from featuregate_fleet.commands.options.tables import tables_folder
 from featuregate_fleet.tables.table_names import InCatalog, InFolder, in_catalog
 
@@ -48,11 +47,3 @@ def test_with_checkpoints_the_tables_have_no_folder(tmp_path: Path) -> None:
     assert tables_folder(args) == tmp_path / "state"
     with pytest.raises(CommandError, match=r"--checkpoints .*: this is not a folder"):
         tables_folder(argparse.Namespace(tables=Path("main.kafka"), checkpoints=tmp_path / "file"))
-
-
-def test_a_file_of_clusters_may_name_a_schema(tmp_path: Path) -> None:
-    """It is not beside the file, as paths are."""
-    file = tmp_path / "fleet.toml"
-    file.write_text('tables = "main.kafka"\ncheckpoints = "state"\n[clusters.orders]\nlogs = "orders"\n')
-    (found,) = clusters_of(argparse.Namespace(config=file, cluster=None)).values()
-    assert (str(found.tables), found.checkpoints) == ("main.kafka", tmp_path / "state")

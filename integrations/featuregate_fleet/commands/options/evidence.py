@@ -1,4 +1,4 @@
-"""What ``run`` reads of one cluster, and what it keeps: the options that a file with several clusters has, too."""
+"""What ``run`` reads of one cluster, and what it keeps."""
 
 from __future__ import annotations
 

@@ -19,39 +19,34 @@ if TYPE_CHECKING:
     from featuregate_fleet.tables.folder import Tables
 
 
-def add_tables_options(parser: argparse.ArgumentParser, *, or_config: bool = False, of_all: str | None = None) -> None:
-    """Add ``--tables``, ``--jars`` and ``--cluster``; with ``or_config`` also ``--config``, a file that has these.
+def add_tables_options(parser: argparse.ArgumentParser, *, of_all: str | None = None) -> None:
+    """Add ``--tables``, ``--jars`` and ``--cluster``.
 
     ``of_all`` says what a command does without ``--cluster``, where it can do without.
     """
-    if or_config:
-        parser.add_argument(
-            "--config", metavar="FILE", type=local_path_argument, help="a TOML file that names several clusters"
-        )
-    add_tables_folder(parser, required=not or_config)
+    _add_tables_folder(parser)
     parser.add_argument(
         "--jars",
         metavar="DIR",
         type=local_path_argument,
         help="the folder with the jars of Delta Lake and of Spark's Kafka connector, where they cannot be downloaded",
     )
-    only = "; with --config, read this one alone" if or_config else of_all or ""
     parser.add_argument(
         "--cluster",
         metavar="NAME",
         type=cluster_name,
-        required=not or_config and of_all is None,
-        help=f"your name of the cluster in the tables{only}",
+        required=of_all is None,
+        help=f"your name of the cluster in the tables{of_all or ''}",
     )
 
 
-def add_tables_folder(parser: argparse.ArgumentParser, *, required: bool) -> None:
+def _add_tables_folder(parser: argparse.ArgumentParser) -> None:
     """Add ``--tables``."""
     parser.add_argument(
         "--tables",
         metavar="DIR",
         type=storage_argument,
-        required=required,
+        required=True,
         help="the folder of the tables, or its URI, such as s3://lake/kafka; with --checkpoints, a schema of Spark's "
         "catalog, such as main.kafka",
     )
@@ -77,12 +72,6 @@ def cluster_name(text: str) -> str:
         return check_cluster_name(text)
     except ConfigError as error:
         raise argparse.ArgumentTypeError(error.problem) from None
-
-
-def require_tables(args: argparse.Namespace) -> None:
-    """Refuse options that name neither a cluster and its tables, nor a file with several."""
-    if args.tables is None or args.cluster is None:
-        raise CommandError("give --tables and --cluster, or a file with both as --config")
 
 
 def tables_folder(args: argparse.Namespace) -> Path:
