@@ -32,7 +32,8 @@ supported = st.dictionaries(st.sampled_from(FEATURES), st.builds(SupportedRange,
 finalized = st.dictionaries(st.sampled_from(FEATURES), numbers, max_size=3)
 configs = st.dictionaries(
     st.sampled_from(CONFIGS),
-    st.builds(BrokerConfig, st.sampled_from([None, "", "classic", "classic, consumer"]), st.text(max_size=5)),
+    st.builds(BrokerConfig, st.sampled_from([None, "", "classic", "classic, consumer"]), st.text(max_size=5))
+    | st.builds(BrokerConfig, st.none(), st.text(max_size=5), st.just(value=False)),
     max_size=2,
 )
 times = st.floats(0, 2e9, allow_nan=False)

@@ -7,7 +7,7 @@ fails here does not make the broker silent: the values are unknown, and the reas
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.errors import FeatureGateError, NetError, RemoteWireError
 from featuregate.kafka_errors import NONE, broker_error
@@ -19,8 +19,14 @@ if TYPE_CHECKING:
     from featuregate.net.connection import Connection
     from featuregate.wire.configs import DescribeConfigsResult
 
-ConfigAnswer = tuple[str | None, str]
-"""The value, or None and why there is none."""
+
+class ConfigAnswer(NamedTuple):
+    """The value of one config; or None, and why there is none."""
+
+    value: str | None
+    problem: str = ""
+    exists: bool = True
+
 
 _CLUSTER_AUTHORIZATION_FAILED: Final = 31
 _LONGEST_VALUE: Final = 1000
@@ -32,9 +38,8 @@ async def fetch_configs(
 ) -> Mapping[str, ConfigAnswer]:
     """Return the value of each of these configs, or why it is unknown. Never raises a `FeatureGateError`."""
     if node_id < 0:
-        return dict.fromkeys(
-            names, (None, "a bootstrap list has no node ids, and only a broker's id names its configs")
-        )
+        problem = "a bootstrap list has no node ids, and only a broker's id names its configs"
+        return dict.fromkeys(names, ConfigAnswer(None, problem))
     try:
         await authenticate(connection, settings)
         return await _ask(connection, node_id, names)
@@ -43,7 +48,7 @@ async def fetch_configs(
         problem = str(error)
     except FeatureGateError as error:
         problem = str(error)
-    return dict.fromkeys(names, (None, problem))
+    return dict.fromkeys(names, ConfigAnswer(None, problem))
 
 
 async def _ask(connection: Connection, node_id: int, names: Collection[str]) -> Mapping[str, ConfigAnswer]:
@@ -57,9 +62,13 @@ async def _ask(connection: Connection, node_id: int, names: Collection[str]) -> 
         resource_type=BROKER, resource_name=str(node_id), configuration_keys=tuple(sorted(names))
     )
     response = await connection.request(DescribeConfigsRequest(resources=(resource,)))
-    answers: dict[str, ConfigAnswer] = dict.fromkeys(names, (None, "this broker has no such config"))
     for result in response.results:
         _check(result)
+    own = [result for result in response.results if result.resource_name == str(node_id)]
+    if not own:
+        raise RemoteWireError(f"no result for broker {node_id}", "DescribeConfigs response: results", 0)
+    answers = dict.fromkeys(names, ConfigAnswer(None, "this broker has no such config", exists=False))
+    for result in own:
         answers |= {config.name: _value(config.value) for config in result.configs if config.name in answers}
     return answers
 
@@ -73,7 +82,7 @@ def _check(result: DescribeConfigsResult) -> None:
 
 def _value(value: str | None) -> ConfigAnswer:
     if value is None:
-        return None, "the broker does not show its value"
+        return ConfigAnswer(None, "the broker does not show its value")
     if len(value) > _LONGEST_VALUE or not value.isprintable():
-        return None, f"its value is longer than {_LONGEST_VALUE} characters, or cannot be printed"
-    return value, ""
+        return ConfigAnswer(None, f"its value is longer than {_LONGEST_VALUE} characters, or cannot be printed")
+    return ConfigAnswer(value)

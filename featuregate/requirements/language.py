@@ -133,7 +133,8 @@ class ConfigHas(Condition):
     """The config ``name`` of every known broker is ``value``, or a list that contains it.
 
     A broker tells its configs only to a client with DESCRIBE_CONFIGS on the cluster; without that right the condition
-    is unknown, and opens nothing.
+    is unknown, and opens nothing. A broker that has no such config does not meet it, but for a config that Kafka has
+    removed: there it asks for nothing.
     """
 
     name: str

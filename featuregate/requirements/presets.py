@@ -79,9 +79,10 @@ kip848 = Preset(
     note=(
         "Brokers advertise the API whether or not the protocol is on. To tell their configs they ask for "
         "DESCRIBE_CONFIGS on the cluster; without it the preset is unknown. Where 'consumer' is missing, the first "
-        "heartbeat fails with UNSUPPORTED_VERSION. In confluent-kafka and librdkafka it was a preview before 2.12."
+        "heartbeat fails with UNSUPPORTED_VERSION. Brokers without the config (5.0 removes it, KIP-1237) have the "
+        "protocol on, and the level decides. In confluent-kafka and librdkafka it was a preview before 2.12."
     ),
-    sources=("KIP-848", "KafkaApis.scala: isConsumerGroupProtocolEnabled", "GroupVersion.java"),
+    sources=("KIP-848", "KIP-1237", "KafkaApis.scala: isConsumerGroupProtocolEnabled", "GroupVersion.java"),
 )
 
 kip890 = Preset(
@@ -130,9 +131,11 @@ kip1071 = Preset(
     ),
     note=(
         "Brokers advertise the API whether or not the protocol is on. To tell their configs they ask for "
-        "DESCRIBE_CONFIGS on the cluster; without it the preset is unknown."
+        "DESCRIBE_CONFIGS on the cluster; without it the preset is unknown. Brokers without the config (5.0 removes "
+        "it, KIP-1237) have the protocol on, and the level decides. On 4.2.0 a streams group does not load after its "
+        "coordinator has restarted or moved (KAFKA-20254): 4.2.1 mends it."
     ),
-    sources=("KIP-1071", "StreamsVersion.java"),
+    sources=("KIP-1071", "KIP-1237", "KAFKA-20254", "StreamsVersion.java"),
 )
 
 zstd = Preset(

@@ -90,6 +90,13 @@ class BrokerConfig(NamedTuple):
     """None: unknown, for example without DESCRIBE_CONFIGS on the cluster."""
     problem: str = ""
     """Why it is unknown."""
+    exists: bool = True
+    """False: the broker showed its configs, and has none of this name."""
+
+    @property
+    def content(self) -> tuple[str | None, bool]:
+        """All but the text of the problem, which may differ from one look to the next."""
+        return self.value, self.exists
 
 
 class Failure(NamedTuple):

@@ -12,7 +12,7 @@ from featuregate.catalog import api_name, level_name
 from featuregate.view.cluster_view import View, broker_content, lagging, lagging_min
 
 if TYPE_CHECKING:
-    from featuregate.view.answers import BrokerAnswer
+    from featuregate.view.answers import BrokerAnswer, BrokerConfig
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -142,13 +142,19 @@ def _moved(was: BrokerAnswer, now: BrokerAnswer, lagged: list[str], lags: list[s
     if (was.epoch < 0) != (now.epoch < 0):
         said.append("reports finalized features now" if was.epoch < 0 else "reports no finalized features now")
     said += [
-        f"has {name}={'unknown' if after is None or after.value is None else after.value}"
+        f"has {_shown(name, after)}"
         for name, before, after in _differing(was.configs, now.configs)
-        if before is None or after is None or before.value != after.value
+        if before is None or after is None or before.content != after.content
     ]
     if was.asked_version != now.asked_version:
         said.append(f"was asked at ApiVersions v{now.asked_version}")
     return Difference("broker changed", now.name, was, now, f"{now.name} {', '.join(said)}")
+
+
+def _shown(name: str, config: BrokerConfig | None) -> str:
+    if config is not None and not config.exists:
+        return f"no config {name}"
+    return f"{name}={'unknown' if config is None or config.value is None else config.value}"
 
 
 def _some(verb: str, changed: list[str], what: str) -> list[str]:

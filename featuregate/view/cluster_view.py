@@ -195,7 +195,7 @@ def broker_content(view: View, broker: BrokerAnswer) -> tuple[object, ...]:
         lagging(view, broker),
         lagging_min(view, broker),
         broker.asked_version,
-        {name: config.value for name, config in broker.configs.items()},
+        {name: config.content for name, config in broker.configs.items()},
         broker.failure and broker.failure.kind,
     )
 

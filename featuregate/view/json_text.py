@@ -200,7 +200,11 @@ def _read_configs(at: JsonValue, pool: _Pool) -> Mapping[str, BrokerConfig]:
 
 
 def _read_config(at: JsonValue) -> BrokerConfig:
-    return BrokerConfig(value=at.field("value").optional(JsonValue.text), problem=at.field("problem").text())
+    return BrokerConfig(
+        value=at.field("value").optional(JsonValue.text),
+        problem=at.field("problem").text(),
+        exists=at.field("exists").of_type(bool, "true or false"),
+    )
 
 
 def _read_failure(at: JsonValue) -> Failure:

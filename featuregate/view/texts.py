@@ -41,7 +41,8 @@ def _of_broker(broker: BrokerAnswer) -> BrokerAnswer:
 
 
 def _of_config(config: BrokerConfig) -> BrokerConfig:
-    return BrokerConfig(None if config.value is None else printable(config.value), printable(config.problem))
+    value = None if config.value is None else printable(config.value)
+    return config._replace(value=value, problem=printable(config.problem))
 
 
 def with_printable_names(content: Mapping[str, V]) -> Mapping[str, V]:

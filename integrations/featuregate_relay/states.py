@@ -135,6 +135,6 @@ def revision_of(view: View) -> str:
         failure = broker.failure and broker.failure.kind  # its text may hold times
         who = [broker.node_id, broker.host, broker.port, broker.asked_version, failure, broker.epoch >= 0]
         answer = [*levels(broker), digest(broker.supported), digest(broker.api_ranges)]
-        configs = sorted((name, config.value) for name, config in broker.configs.items())  # the problem is not content
+        configs = sorted((name, *config.content) for name, config in broker.configs.items())
         content.update(json.dumps([*who, *answer, *configs]).encode())
     return content.hexdigest()[:32]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
 _SHOWN: Final = 3
+_DENIED: Final = "CLUSTER_AUTHORIZATION_FAILED"
 CONFIGS: Final = frozenset(name for preset in presets.all() for name in configs_in(preset))
 """The configs on which presets depend."""
 
@@ -33,6 +34,7 @@ def config_findings(view: View) -> Iterator[DoctorFinding]:
 def _finding(preset: Preset, condition: ConfigHas, reasons: Sequence[Reason]) -> DoctorFinding:
     where = ", ".join(sorted({reason.address or "cluster" for reason in reasons}))
     evidence = "; ".join(reason.text for reason in reasons[:_SHOWN])
+    denied = any(_DENIED in reason.text for reason in reasons)
     if reasons[0].verdict == "closed":
         return DoctorFinding(
             severity="warning",
@@ -48,5 +50,8 @@ def _finding(preset: Preset, condition: ConfigHas, reasons: Sequence[Reason]) ->
         where=where,
         problem=f"It is not known whether a config of brokers switches {preset.name} off.",
         evidence=evidence,
-        advice=f"grant this client DESCRIBE_CONFIGS on the cluster; gates over {preset.name} are unknown until then",
+        advice=(
+            "grant this client DESCRIBE_CONFIGS on the cluster" if denied else "check why the broker does not tell it"
+        )
+        + f"; gates over {preset.name} are unknown until then",
     )

@@ -53,10 +53,13 @@ def test_a_shared_address_is_an_error_that_names_it() -> None:
     assert finding.advice == "give each its own; until then no gate over APIs opens"
 
 
-def with_protocols(node_id: int, value: str | None):
+NO_CONFIG = BrokerConfig(None, "no such config", exists=False)
+
+
+def with_protocols(node_id: int, value: str | None, problem: str = ""):
     """Return the answer of a broker that has all of kip848, with this config."""
     apis = {68: ApiRange(0, 1)}
-    configs = {"group.coordinator.rebalance.protocols": BrokerConfig(value, "no right" if value is None else "")}
+    configs = {"group.coordinator.rebalance.protocols": BrokerConfig(value, problem)}
     return replace(able(node_id, group_version=1), api_ranges=apis, configs=configs)
 
 
@@ -68,11 +71,24 @@ def test_a_config_that_switches_a_preset_off_is_a_warning() -> None:
     assert finding.advice.startswith("add consumer to group.coordinator.rebalance.protocols on each broker")
 
 
-def test_a_config_that_is_not_told_is_a_note() -> None:
-    """The note says which right is needed."""
-    (finding,) = config_findings(view(with_protocols(1, "consumer"), with_protocols(2, None)))
+@pytest.mark.parametrize(
+    ("problem", "advice"),
+    [
+        ("CLUSTER_AUTHORIZATION_FAILED (31): grant DESCRIBE_CONFIGS", "grant this client DESCRIBE_CONFIGS"),
+        ("timed out", "check why the broker does not tell it"),
+    ],
+)
+def test_a_config_that_is_not_told_is_a_note(problem: str, advice: str) -> None:
+    """The note names the right only where the broker refused for the lack of it."""
+    (finding,) = config_findings(view(with_protocols(1, "consumer"), with_protocols(2, None, problem)))
     assert (finding.code, finding.severity, finding.where) == ("config-unknown", "note", "b2:9092")
-    assert "DESCRIBE_CONFIGS" in finding.advice
+    assert finding.advice.startswith(advice)
+
+
+def test_a_config_that_kafka_removed_is_no_finding() -> None:
+    """The level decides at a broker that has none."""
+    without = replace(with_protocols(1, None), configs={"group.coordinator.rebalance.protocols": NO_CONFIG})
+    assert list(config_findings(view(without))) == []
 
 
 def test_a_config_matters_only_where_features_and_apis_allow_it() -> None:

@@ -8,7 +8,7 @@ from builders import broker, deaf, view
 from featuregate.errors import RequirementError
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Config, ConfigHas, configs_in, parse, presets
-from featuregate.view.answers import BrokerAnswer, BrokerConfig
+from featuregate.view.answers import ApiRange, BrokerAnswer, BrokerConfig
 from featuregate.view.changes import differences
 from featuregate.view.cluster_view import View
 from featuregate.view.texts import with_printable_texts
@@ -37,6 +37,31 @@ def telling(node_id: int, value: str | None, problem: str = "") -> BrokerAnswer:
 def test_a_broker_has_the_value_alone_or_in_a_list(value: str | None, verdict: str) -> None:
     """An element of the list is the whole value."""
     assert evaluate(view(telling(1, "consumer"), telling(2, value)), HAS).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("apis", "condition", "verdict", "said"),
+    [
+        ({68: (0, 1)}, f"config:{NAME} has consumer", "open", "serves ConsumerGroupHeartbeat: the level decides"),
+        ({88: (0, 1)}, f"config:{NAME} has streams", "open", "serves StreamsGroupHeartbeat: the level decides"),
+        ({88: (0, 1)}, f"config:{NAME} has consumer", "closed", "does not serve ConsumerGroupHeartbeat"),
+        ({68: (0, 1)}, f"config:{NAME} has other", "closed", f"has no config {NAME}"),
+        ({68: (0, 1)}, "config:other has consumer", "closed", "has no config other"),
+    ],
+)
+def test_a_broker_without_the_config_is_not_one_that_hides_it(
+    apis: dict[int, tuple[int, int]], condition: str, verdict: str, said: str
+) -> None:
+    """Where Kafka removed the config, the API shows it; any other config that a broker lacks has not the value."""
+    lacking = BrokerConfig(None, "this broker has no such config", exists=False)
+    answer = replace(
+        broker(1),
+        configs={NAME: lacking, "other": lacking},
+        api_ranges={key: ApiRange(*span) for key, span in apis.items()},
+    )
+    decision = evaluate(view(answer), parse(condition))
+    assert decision.verdict == verdict
+    assert decision.reasons[0].text.endswith(said)
 
 
 def test_invariant_3_a_broker_that_did_not_answer_makes_it_unknown() -> None:

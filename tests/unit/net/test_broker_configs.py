@@ -1,6 +1,7 @@
 """Configs of brokers: who is asked for them, when, and what a refusal means."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,8 @@ BOUND = 30.0
 HOUR = 3600.0
 NAME = "group.coordinator.rebalance.protocols"
 CLASSIC = {NAME: "classic"}
+NO_RESULT = b"\0\0\0\x0b\0\0\0\x01\0\0\0\0\0\x01\0"
+"""A response to the second request of a connection (DescribeConfigs v4), without a result."""
 
 
 @pytest.fixture
@@ -79,7 +82,18 @@ def test_without_the_right_it_is_unknown_and_the_answer_counts(cluster: FakeClus
     assert "grant DESCRIBE_CONFIGS on the cluster" in decision.summary
 
 
-@pytest.mark.parametrize("fault", ["cut", "garbage", "no such config", "too long", "not printable", "another error"])
+def test_a_broker_without_the_config_is_decided_by_its_level(cluster: FakeCluster) -> None:
+    """Kafka 5.0 removes it (KIP-1237), and an older broker of the same cluster may still switch the protocol off."""
+    cluster.broker(1).set(configs={})
+    view = fg.discover(cluster.bootstrap, configs=[NAME])
+    assert not view.brokers[0].configs[NAME].exists
+    assert (fg.evaluate(view, "kip848").open, fg.evaluate(view, "kip1071").open) == (True, True)
+    assert fg.evaluate(replace(view, finalized={"metadata.version": 30}), "kip848").verdict == "closed"
+    cluster.broker(2).set(configs=CLASSIC)
+    assert fg.evaluate(fg.discover(cluster.bootstrap, configs=[NAME]), "kip848").verdict == "closed"
+
+
+@pytest.mark.parametrize("fault", ["cut", "garbage", "too long", "not printable", "another error", "no result"])
 def test_what_fails_is_unknown_and_the_answer_counts(cluster: FakeCluster, fault: str) -> None:
     """A broker that tells nothing of its configs has answered ApiVersions."""
     broker = cluster.broker(1)
@@ -90,13 +104,15 @@ def test_what_fails_is_unknown_and_the_answer_counts(cluster: FakeCluster, fault
             broker.garbage_once(b"\0\0\0\4abcd", api="DescribeConfigs")
         case "another error":
             broker.error_once(42, api="DescribeConfigs")
+        case "no result":
+            broker.garbage_once(NO_RESULT, api="DescribeConfigs")
         case _:
-            values = {"no such config": {}, "too long": {NAME: "x" * 2000}, "not printable": {NAME: "a\x1b"}}
+            values = {"too long": {NAME: "x" * 2000}, "not printable": {NAME: "a\x1b"}}
             broker.set(configs=values[fault])
     view = fg.discover(cluster.bootstrap, configs=[NAME])
     assert view.missing == ()
     found = view.brokers[0].configs[NAME]
-    assert (found.value, bool(found.problem)) == (None, True)
+    assert (found.value, bool(found.problem), found.exists) == (None, True, True)
     assert fg.evaluate(view, f"config:{NAME} has consumer").verdict == "unknown"
 
 

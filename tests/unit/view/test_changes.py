@@ -200,6 +200,8 @@ def test_configs_that_changed() -> None:
         was, configs={"a": BrokerConfig("1", "x"), "b": BrokerConfig(None, "not allowed"), "d": BrokerConfig("4")}
     )
     assert told(view(was), view(now)) == ["broker 1 (b1:9092) has b=unknown, has d=4, has c=unknown"]
+    gone = replace(now, configs={**now.configs, "b": BrokerConfig(None, "", exists=False)})
+    assert told(view(now), view(gone)) == ["broker 1 (b1:9092) has no config b"]
 
 
 def test_supported_ranges_are_counted_as_well() -> None:

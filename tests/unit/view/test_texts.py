@@ -50,7 +50,7 @@ def test_no_text_of_a_relay_steers_a_terminal() -> None:
     assert (first.host, first.port, first.failure) == (r"h\x0a", 1, (r"K\x0a", r"t\x0a"))
     assert (first.supported, first.finalized) == ({r"s\x0a": SupportedRange(0, 2)}, {r"f\x0a": 2})
     assert first.finalized_min == {r"m\x0a": 1}
-    assert first.configs == {r"k\x0a": (r"v\x0a", r"p\x0a"), "unknown": (None, "not allowed")}
+    assert first.configs == {r"k\x0a": BrokerConfig(r"v\x0a", r"p\x0a"), "unknown": BrokerConfig(None, "not allowed")}
     assert second == answer(2, epoch=5)
     assert with_printable_texts(View(cluster_id=None)).cluster_id is None
 

@@ -117,7 +117,11 @@ def test_brokers_that_say_the_same_share_it_after_reading_too() -> None:
         broker(1, x=1),
         finalized_min={"x": 1},
         supported={"x": SupportedRange(0, 1)},
-        configs={"a": BrokerConfig("1"), "b": BrokerConfig(None, "not allowed")},
+        configs={
+            "a": BrokerConfig("1"),
+            "b": BrokerConfig(None, "not allowed"),
+            "c": BrokerConfig(None, "", exists=False),
+        },
     )
     read = View.from_json(view(said, replace(said, node_id=2)).to_json())
     one, other = read.brokers
