@@ -1,6 +1,8 @@
 """Fetch the broker list of a cluster from one of its nodes, and connect to a node of the list.
 
-The request is DescribeCluster where the node supports it (2.8 and newer, KIP-700), and Metadata elsewhere.
+The request is DescribeCluster where the node supports it (2.8 and newer, KIP-700), and Metadata elsewhere. Where
+DescribeCluster does not list the address that was reached, Metadata is asked as well: a proxy may give clients its own
+addresses in Metadata, which all of them use, and pass DescribeCluster on (grepplabs/kafka-proxy).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from featuregate.errors import (
     ConfigError,
     DiscoveryError,
     FeatureGateError,
+    NetError,
     OtherCluster,
     RemoteWireError,
     TimedOut,
@@ -26,7 +29,7 @@ from featuregate.errors import (
 from featuregate.kafka_errors import broker_error
 from featuregate.net.connections import Connect, authenticate, new_connection, open_negotiated
 from featuregate.net.race import race
-from featuregate.printable import shown
+from featuregate.printable import shown, some
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, Node
 from featuregate.wire.events import ExpectedNode, Negotiated
 
@@ -43,6 +46,7 @@ _LONGEST_NAME: Final = 255
 _BROKER_NOT_AVAILABLE: Final = 8
 _MISMATCHED_ENDPOINT_TYPE: Final = 114
 _FENCED_FROM: Final = 2
+_SHOWN: Final = 3
 _METADATA: Final = 3
 """An API that every broker lists, and no KRaft controller."""
 _VOTE: Final = 52
@@ -63,6 +67,8 @@ class BrokerList(NamedTuple):
     registered: bool
     """Whether the list includes nodes that are registered but down: from DescribeCluster v2 (4.0), and where it is the
     bootstrap list, which names every node."""
+    differs: str = ""
+    """The nodes of which Metadata and DescribeCluster give other addresses; those of Metadata are in the list."""
 
 
 class FetchedBrokerList(NamedTuple):
@@ -212,7 +218,33 @@ async def _describe(connection: Connection, role: str) -> BrokerList:
         raise _wrong_endpoint(connection.address, role)
     if response.error_code:
         raise broker_error(response.error_code, shown(response.error_message or ""))
-    return _broker_list(response.cluster_id, response.controller_id, response.brokers, registered=with_fenced)
+    described = _broker_list(response.cluster_id, response.controller_id, response.brokers, registered=with_fenced)
+    if role == "controller" or connection.address in map(address_of, described.nodes):
+        return described
+    try:
+        return _as_clients_see(described, await _describe_by_metadata(connection))
+    except (NetError, RemoteWireError):
+        connection.close()  # an answer may still be on its way
+        return described
+    except FeatureGateError:
+        return described
+
+
+def _as_clients_see(described: BrokerList, seen: BrokerList) -> BrokerList:
+    """Give nodes the addresses of Metadata. A proxy may give nodes other ids, too: then its list counts alone."""
+    addresses = {node.node_id: address_of(node) for node in seen.nodes}
+    before = {node.node_id: address_of(node) for node in described.nodes}
+    if not addresses.keys() <= before.keys():
+        return seen._replace(differs="Metadata lists other node ids than DescribeCluster")
+    differing = [node_id for node_id, address in addresses.items() if address != before[node_id]]
+    if not differing:
+        return described
+    names = some((f"{before[each]} and {addresses[each]} for node {each}" for each in differing), _SHOWN)
+    nodes = (
+        replace(node, host=address.host, port=address.port) if (address := addresses.get(node.node_id)) else node
+        for node in described.nodes
+    )
+    return described._replace(nodes=tuple(nodes), differs=f"DescribeCluster and Metadata give {names}")
 
 
 async def _describe_by_metadata(connection: Connection) -> BrokerList:

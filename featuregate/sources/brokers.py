@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from featuregate.net.probe import BrokerList, ProbeResult
     from featuregate.roles import Role
 
+logger = logging.getLogger("featuregate")
 _CALM_PART: Final = 10
 M = TypeVar("M")
 T = TypeVar("T")
@@ -81,6 +83,9 @@ class BrokerSource:
         probe = await probe_all(self.settings, self._broker_list, connect, self.configs)
         if kept:
             kept.close_unused()
+        differs = probe.broker_list.differs
+        if differs and (self._broker_list is None or self._broker_list.differs != differs):
+            logger.warning("%s: using what Metadata gives", differs)
         self._broker_list = probe.broker_list
         self._asked_versions().keep({*self.settings.bootstrap, *(result.address for result in probe.results)})
         return broker_answers(probe.broker_list, probe.results, self.settings.role)

@@ -12,9 +12,10 @@ The caller passes in received bytes, sends queued bytes, and takes events::
             session.receive_eof()
 
 The rules are those of KIP-35 and KIP-511. API ranges hold for one connection, so each connection begins with
-ApiVersions at the newest version of the client. An older broker answers error 35, and the session sends one more
-request: at the newest older version that the broker lists, or at v0 where the list does not parse. A timeout never
-leads to another version: the caller reports it. A peer that closes the connection in place of an answer leads to
+ApiVersions at the newest version of the client. An older broker answers error 35, and the session asks again at the
+newest older version that the broker lists, or at v0 where the list does not parse. A proxy may have answered for
+itself, and the broker behind it refuses that version, too: the session asks as long as the version sinks. A timeout
+never leads to another version: the caller reports it. A peer that closes the connection in place of an answer leads to
 another version on another connection, which is up to the caller: `Session.negotiate` takes the newest to ask for.
 
 `Session.next_event` raises every error. After a `RemoteWireError` it raises the same error again, since the rest of the
@@ -98,7 +99,6 @@ class Session:
         self._pending: deque[_Pending | None] = deque()  # None: a bare token
         self._next_id = 0
         self._state = _State.NEW
-        self._retried = False
         self._eof = False
         self.received = False
         """Whether the broker has sent any byte."""
@@ -225,8 +225,7 @@ class Session:
             self._state = _State.READY
             self._frames.max_frame = self._max_frame
             return Negotiated(response, version)
-        if response.error_code == UNSUPPORTED_VERSION and not self._retried:
-            self._retried = True
+        if response.error_code == UNSUPPORTED_VERSION and asked:
             self._queue(self._api_versions_request, _older_than(asked, response))
             return None
         self._state = _State.OVER

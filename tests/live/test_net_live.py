@@ -1,9 +1,10 @@
 """The net room against real brokers: every kind of listener, every way to find brokers."""
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
+from kafka_proxy import proxying
 
 from featuregate.config import Settings
 from featuregate.errors import (
@@ -205,6 +206,34 @@ async def test_the_oldest_brokers_that_negotiate(shared_kafka):
     assert probe.broker_list.cluster_id is None
     assert not probe.broker_list.registered
     assert probe.results[0].version == 0
+
+
+@pytest.mark.proof("net")
+async def test_a_broker_of_38_behind_a_proxy_of_40(shared_kafka):
+    """The proxy refuses v5 and the broker v4; v3 is answered, on one connection."""
+    kafka = shared_kafka("3.8.1")
+    async with proxying(kafka.port, newest=4) as (address, asked):
+        probe = await look(address, broker_list="bootstrap")
+    assert all_answered(probe)
+    assert (asked, probe.results[0].version) == ([5, 4, 3], 3)
+
+
+@pytest.mark.proof("net")
+async def test_a_real_broker_behind_a_proxy_that_rewrites_metadata_alone(kafka):
+    """The broker is asked at the address that Metadata has."""
+
+    def hidden(said):
+        return replace(said, brokers=tuple(replace(node, host="kafka.internal.invalid") for node in said.brokers))
+
+    def rewritten(said):
+        return replace(said, brokers=tuple(replace(node, port=port) for node in said.brokers))
+
+    async with proxying(kafka.port, changes={60: hidden, 3: rewritten}) as (address, _):
+        port = int(address.rpartition(":")[2])
+        probe = await look(address)
+    assert all_answered(probe)
+    assert [str(result.address) for result in probe.results] == [address]
+    assert "kafka.internal.invalid" in probe.broker_list.differs
 
 
 @pytest.mark.proof("net")

@@ -91,6 +91,7 @@ def connection_findings(probes: Sequence[BootstrapProbe], settings: Settings) ->
     for probe in probes:
         if probe.failure is not None:
             yield _failure_finding(probe, probe.failure, settings, severity)
+    yield from _differing(probes)
     clusters: dict[str, list[str]] = {}
     for probe in probes:
         if probe.broker_list is not None and probe.broker_list.cluster_id is not None:
@@ -103,6 +104,22 @@ def connection_findings(probes: Sequence[BootstrapProbe], settings: Settings) ->
             problem="The bootstrap list leads to more than one cluster; a client connects to any of them.",
             evidence="; ".join(f"{', '.join(addresses)}: cluster {cluster}" for cluster, addresses in clusters.items()),
             advice="list the brokers of one cluster only",
+        )
+
+
+def _differing(probes: Sequence[BootstrapProbe]) -> Iterator[DoctorFinding]:
+    differing: dict[str, list[str]] = {}
+    for probe in probes:
+        if probe.broker_list is not None and probe.broker_list.differs:
+            differing.setdefault(probe.broker_list.differs, []).append(str(probe.address))
+    for differs, addresses in differing.items():
+        yield DoctorFinding(
+            severity="note",
+            code="addresses-differ",
+            where=", ".join(addresses),
+            problem="DescribeCluster and Metadata give other addresses: a proxy rewrites one of them.",
+            evidence=differs,
+            advice="let the proxy rewrite both; featuregate uses what Metadata gives, as all clients do",
         )
 
 

@@ -90,6 +90,8 @@ class NodeState:
     """Closes the connection on a newer version of ApiVersions, in place of error 35."""
     refuses_with_all_apis: bool = False
     """Whether error 35 comes with all APIs, and not only with the versions of ApiVersions."""
+    hides_in_describe_cluster: bool = False
+    """Whether DescribeCluster has addresses that clients cannot reach, and Metadata those that they can."""
     configs: Mapping[str, str] = field(default_factory=lambda: configs_of("4.2"))
     """The values of configs that the broker tells."""
     lowest: Mapping[str, int] = field(default_factory=dict)
@@ -245,6 +247,8 @@ def describe_cluster(
         nodes = members.controllers
     else:
         nodes = members.brokers if request.include_fenced_brokers else members.alive
+    if state.hides_in_describe_cluster:
+        nodes = tuple(replace(node, host=f"kafka-{node.node_id}.internal.invalid", port=9092) for node in nodes)
     no_quorum = endpoint_type == CONTROLLERS and members.controller_id == NO_CONTROLLER
     response = DescribeClusterResponse(
         endpoint_type=endpoint_type,

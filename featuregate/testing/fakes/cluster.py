@@ -50,7 +50,7 @@ class FakeCluster:
         The release that all nodes run at first, such as ``"3.9"``, with its API ranges, supported and finalized levels.
     service
         Another service than Apache Kafka, or a proxy, in place of ``release``: ``"event-hubs"``, ``"redpanda"``,
-        ``"kroxylicious"`` or ``"msk-proxy"``, as public reports describe it.
+        ``"kroxylicious"``, ``"msk-proxy"`` or ``"kafka-proxy"``, as public reports describe it.
     api_ranges, supported
         These in the place of the release's: API key to versions, feature name to levels, lowest and highest each.
     finalized, epoch
@@ -307,5 +307,6 @@ class FakeCluster:
                 own_id=node_id + service.renumbers,
                 closes_above=service.closes_above,
                 refuses_with_all_apis=service.refuses_with_all_apis,
+                hides_in_describe_cluster=service.hides_in_describe_cluster,
             )
         return FakeBroker(self, state, tls=self._tls, port=port)

@@ -32,6 +32,8 @@ class Service:
     """Closes the connection on a newer version of ApiVersions, in place of error 35."""
     refuses_with_all_apis: bool = False
     """Whether error 35 comes with all APIs in v0, and not only with the versions of ApiVersions."""
+    hides_in_describe_cluster: bool = False
+    """Whether DescribeCluster passes on addresses that clients cannot reach; Metadata has those of the proxy."""
     renumbers: int = 0
     """How much higher a broker's own id is than the one that the proxy lists it with."""
 
@@ -75,6 +77,9 @@ SERVICES: Final[Mapping[str, Service]] = MappingProxyType(
         # Brokers of Amazon MSK are those of Apache Kafka. A proxy before several clusters gives their brokers other
         # ids, as in kroxylicious/kroxylicious#4227; brokers from 4.4 refuse requests that name these (KIP-1242).
         "msk-proxy": Service(release="4.4", renumbers=1000),
+        # grepplabs/kafka-proxy rewrites the responses of Metadata and FindCoordinator, and passes DescribeCluster on
+        # (proxy/protocol/responses.go).
+        "kafka-proxy": Service(release="4.2", hides_in_describe_cluster=True),
     }
 )
 

@@ -6,9 +6,11 @@ import featuregate as fg
 from featuregate.cli.app import main
 from featuregate.config import Settings
 from featuregate.errors import ConfigError, DiscoveryError
+from featuregate.net.cluster_metadata import BrokerList, _as_clients_see
 from featuregate.sources.brokers import BrokerSource
 from featuregate.testing import FakeCluster
 from featuregate.testing.fakes.services import SERVICES
+from featuregate.wire.cluster import Node
 
 SERVICE_NAMES = sorted(SERVICES)
 
@@ -23,7 +25,7 @@ def config(cluster, **more):
     return {"bootstrap.servers": cluster.bootstrap} | more
 
 
-@pytest.mark.parametrize("service", [name for name in SERVICE_NAMES if name != "msk-proxy"])
+@pytest.mark.parametrize("service", [name for name in SERVICE_NAMES if not name.endswith("-proxy")])
 def test_each_service_is_discovered(service) -> None:
     """No setting is needed, and every broker answers."""
     with FakeCluster(brokers=1, service=service) as cluster:
@@ -123,6 +125,65 @@ def test_doctor_still_advises_an_upgrade_where_kafka_hides_features(capsys) -> N
     said = capsys.readouterr().out
     assert "upgrade to 3.9 or newer" in said
     assert "No broker reports finalized features" not in said
+
+
+def test_the_addresses_of_metadata_count_behind_a_proxy_that_passes_describe_cluster_on(caplog, capsys) -> None:
+    """The proxy listens where Metadata says; what differs is logged once, and doctor has a note of it."""
+    with FakeCluster(brokers=3, service="kafka-proxy") as cluster:
+        with fg.Discoverer(cluster.bootstrap, interval=3600) as features:
+            assert features.wait(timeout=20)
+            features.refresh(timeout=20)
+        view = features.view
+        assert [broker.address for broker in view.answering] == [broker.address for broker in cluster.brokers]
+        warned = [record.message for record in caplog.records if "DescribeCluster and Metadata" in record.message]
+        (text,) = warned
+        assert f"kafka-1.internal.invalid:9092 and {cluster.broker(1).address} for node 1" in text
+        main(["doctor", "--bootstrap-server", cluster.bootstrap])
+    assert capsys.readouterr().out.count("seen  DescribeCluster and Metadata give kafka-1.internal.invalid:9092") == 1
+
+
+@pytest.mark.parametrize("fault", ["cut", "garbage"])
+def test_without_an_answer_to_metadata_those_of_describe_cluster_stay(fault) -> None:
+    """The bootstrap address is another name of a broker, and its list is as good as before."""
+    with FakeCluster(brokers=2) as cluster:
+        broker = cluster.broker(1)
+        where = broker.address.replace("127.0.0.1", "localhost")
+        assert len(fg.discover(where, timeout=20).answering) == 2
+        (broker.cut_once if fault == "cut" else lambda api: broker.garbage_once(b"\0\0\0\4abcd", api=api))(
+            api="Metadata"
+        )
+        assert len(fg.discover(where, timeout=20).answering) == 2
+
+
+def test_a_node_that_is_reached_at_its_address_is_not_asked_for_metadata() -> None:
+    """Every poll after the first one needs one request for the list."""
+    with FakeCluster(brokers=2) as cluster:
+        fg.discover(cluster.bootstrap, timeout=20)
+        assert "Metadata" not in {request.api for request in cluster.requests}
+
+
+def broker_list(*nodes):
+    """Return a list of brokers: id, host and whether the broker is fenced."""
+    listed = tuple(Node(node_id=node_id, host=host, port=9092, is_fenced=fenced) for node_id, host, fenced in nodes)
+    return BrokerList("c", 1, listed, "cluster", registered=True)
+
+
+def test_brokers_that_are_down_keep_their_address_behind_such_a_proxy() -> None:
+    """Metadata lists only those that run; a broker that is down stays known."""
+    described = broker_list((1, "a", False), (2, "b", True))
+    merged = _as_clients_see(described, broker_list((1, "proxy", False)))
+    assert [(node.node_id, node.host, node.is_fenced) for node in merged.nodes] == [(1, "proxy", False), (2, "b", True)]
+    assert (merged.registered, merged.differs) == (
+        True,
+        "DescribeCluster and Metadata give a:9092 and proxy:9092 for node 1",
+    )
+
+
+def test_a_list_with_other_ids_counts_alone() -> None:
+    """The ids of two lists must not be mixed: nobody would answer for those of DescribeCluster."""
+    merged = _as_clients_see(broker_list((1, "a", False)), broker_list((1001, "proxy", False)))
+    assert [node.node_id for node in merged.nodes] == [1001]
+    assert merged.differs == "Metadata lists other node ids than DescribeCluster"
 
 
 def test_an_unknown_service_is_refused() -> None:

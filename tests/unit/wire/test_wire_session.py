@@ -124,35 +124,52 @@ class TestNegotiating:
             session.negotiate()
 
     @pytest.mark.parametrize(
-        ("theirs", "again", "advertised"),
+        ("lists", "again"),
         [
-            ({18: (0, 3)}, 3, "0 to 3"),
-            ({18: (2, 9)}, 4, "2 to 9"),  # not 5, which the broker has just refused although it lists it
-            ({}, 0, "none"),  # brokers before 2.4
-            ({18: (6, 9)}, 0, "6 to 9"),  # too new, reversed or negative: every broker should know v0
-            ({18: (3, 1)}, 0, "3 to 1"),
-            ({18: (-4, -1)}, 0, "-4 to -1"),
+            ([{18: (0, 3)}], [3]),
+            ([{18: (0, 4)}, {18: (0, 3)}], [4, 3]),  # a proxy of 4.0 before a broker of 3.8
+            ([{18: (0, 4)}, {18: (0, 3)}, {}], [4, 3, 0]),  # and a broker of 1.0 behind both
+            ([{18: (2, 9)}] * 4, [4, 3, 2, 0]),  # not 5, which the broker has just refused although it lists it
+            ([{}], [0]),  # brokers before 2.4
+            ([{18: (6, 9)}], [0]),  # too new, reversed or negative: every broker should know v0
+            ([{18: (3, 1)}], [0]),
+            ([{18: (-4, -1)}], [0]),
         ],
     )
-    @pytest.mark.parametrize("code", [0, 35])
-    def test_invariant_6_error_35_is_retried_once_at_a_version_that_both_speak(
-        self, theirs: dict[int, tuple[int, int]], again: int, advertised: str, code: int
+    def test_invariant_6_error_35_is_retried_as_long_as_the_version_sinks(
+        self, lists: list[dict[int, tuple[int, int]]], again: list[int]
     ) -> None:
-        """The body of error 35 is v0, although the request was v5. A second one ends the session."""
+        """The body of error 35 is v0, whatever the version of the request."""
+        session = negotiating()
+        for at, (theirs, version) in enumerate(zip(lists, again, strict=True)):
+            assert answer(session, hello(35, theirs), 0, at) is None
+            [(header, _)] = asked(session)
+            assert (header.api_version, header.correlation_id) == (version, at + 1)
+        assert answer(session, hello(), again[-1], len(again)) == Negotiated(hello(), again[-1])
+
+    @pytest.mark.parametrize(
+        ("theirs", "advertised"), [({}, "none"), ({18: (6, 9)}, "6 to 9"), ({18: (-4, -1)}, "-4 to -1")]
+    )
+    def test_a_broker_that_refuses_v0_has_no_version(self, theirs: dict[int, tuple[int, int]], advertised: str) -> None:
+        """The refusal names both sides, and the session sends nothing more."""
         session = negotiating()
         assert answer(session, hello(35, theirs), 0, 0) is None
-        [(header, _)] = asked(session)
-        assert (header.api_version, header.correlation_id) == (again, 1)
-        event = answer(session, hello(code, theirs if code else None), 0 if code else again, 1)
-        if code:
-            assert isinstance(event, Refused)
-            assert (event.error.code, event.error.name) == (35, "UNSUPPORTED_VERSION")
-            assert f"refused ApiVersions v{again} and advertises {advertised}; this client supports 0 to 5" in str(
-                event.error
-            )
-            assert asked(session) == []
-        else:
-            assert event == Negotiated(hello(), again)
+        asked(session)
+        event = answer(session, hello(35, theirs), 0, 1)
+        assert isinstance(event, Refused)
+        assert (event.error.code, event.error.name) == (35, "UNSUPPORTED_VERSION")
+        assert f"refused ApiVersions v0 and advertises {advertised}; this client supports 0 to 5" in str(event.error)
+        assert asked(session) == []
+
+    def test_invariant_6_a_connection_that_was_refused_once_may_be_negotiated_again(self) -> None:
+        """The broker behind a proxy may be another one at the next poll."""
+        session = negotiating()
+        assert answer(session, hello(35, {18: (0, 4)}), 0, 0) is None
+        asked(session)
+        assert isinstance(answer(session, hello(), 4, 1), Negotiated)
+        session.negotiate()
+        assert answer(session, hello(35, {18: (0, 3)}), 0, 2) is None
+        assert answer(session, hello(), 3, 3) == Negotiated(hello(), 3)
 
     def test_invariant_6_the_code_alone_tells_that_librdkafkas_mock_cluster_wants_v0(self) -> None:
         """The mock cluster of librdkafka 2.16 sends a body that fits no version."""
@@ -373,17 +390,21 @@ class TestEnding:
         assert isinstance(answer(session, MetadataResponse(brokers=brokers), 12, correlation_id), Reply)
 
 
-@given(first=st.binary(max_size=60), second=st.binary(max_size=60))
-def test_invariant_6_error_35_is_asked_again_once_whatever_follows_it(first: bytes, second: bytes) -> None:
-    """The session takes a second error 35 as a refusal, and sends nothing more."""
-    session = negotiating()
-    session.receive_data(frame(bytes(4) + b"\0\x23" + first))
-    assert session.next_event() is None
-    [(header, _)] = asked(session)
-    assert 0 <= header.api_version < 5
-    session.receive_data(frame(header.correlation_id.to_bytes(4, "big") + b"\0\x23" + second))
-    event = session.next_event()
+@given(follows=st.lists(st.binary(max_size=60), min_size=6, max_size=6))
+def test_invariant_6_error_35_is_asked_again_at_sinking_versions_whatever_follows_it(follows: list[bytes]) -> None:
+    """The session takes error 35 of v0 as a refusal, and sends nothing more."""
+    session = new()
+    session.negotiate()
+    version, event = 6, None
+    for after in follows:
+        [(header, _)] = asked(session)
+        assert 0 <= header.api_version < version
+        version = header.api_version
+        session.receive_data(frame(header.correlation_id.to_bytes(4, "big") + b"\0\x23" + after))
+        if (event := session.next_event()) is not None:
+            break
     assert isinstance(event, Refused)
+    assert version == 0
     assert event.error.code == 35
     assert session.data_to_send() == b""
 
