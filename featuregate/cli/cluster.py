@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from featuregate.blocking import run_blocking
@@ -69,10 +69,10 @@ def _bootstrap_of_environment(command: str) -> str:
     raise usage_error(f"{problem} (or set {BOOTSTRAP_VARIABLE})", command)
 
 
-def settings_of(args: argparse.Namespace) -> Settings:
+def settings_of(args: argparse.Namespace, properties: Mapping[str, str] | None = None) -> Settings:
     """Return the settings of a command that asks every broker once. Raises as `configuration`."""
     seconds = args.timeout or DISCOVER_SECONDS
-    return Settings.parse(configuration(args), broker_list=args.broker_list, total_timeout=seconds)
+    return Settings.parse(properties or configuration(args), broker_list=args.broker_list, total_timeout=seconds)
 
 
 def excluded_apis(args: argparse.Namespace) -> ExcludedApis:

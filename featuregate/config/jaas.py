@@ -42,6 +42,7 @@ class Login(NamedTuple):
     module: str
     """The name of the class without its package, such as ``ScramLoginModule``."""
     options: dict[str, str]
+    package: str = ""
 
     def __repr__(self) -> str:
         return f"Login({self.module}, <secret>)"
@@ -115,7 +116,8 @@ def _login(tokens: list[_Token], *, commented: bool) -> Login:
         raise _BrokenError(
             f"goes on after its semicolon: give one login module; if the semicolon is a part of a value, {_IN_QUOTES}"
         )
-    return Login(module.rpartition(".")[2], options)
+    package, _, simple = module.rpartition(".")
+    return Login(simple, options, package)
 
 
 def _comment(*, commented: bool) -> str:

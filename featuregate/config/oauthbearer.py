@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from featuregate.config.from_files import require_path
 from featuregate.config.missing import MissingCredentials
 from featuregate.config.secrets import Secret, is_path
 from featuregate.errors import ConfigError
@@ -140,6 +141,7 @@ def _token_file(properties: Properties, endpoint: str, options: dict[str, str]) 
         path = None
     if path is None or not path.is_absolute():
         raise ConfigError(key, "is not the URL of a file on this machine: write file:///var/run/secrets/token")
+    require_path(key, endpoint, str(path))
     if not path.is_file():
         raise ConfigError(key, f"there is no file {str(path)!r}" if is_path(str(path)) else "there is no such file")
     extensions = _extensions(properties) + _options_after("extension_", options)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
+from featuregate.config.from_files import InertText, TextOfFile, require_code
 from featuregate.config.keys import KEYS, KEYWORDS, PropertyKey, misspelt
 from featuregate.config.properties_file import read_properties
 from featuregate.config.providers import Placeholders
@@ -122,7 +124,8 @@ class Properties:
         wanted = str if _BY_NAME[name].kind == "addresses" else str | os.PathLike | int | float
         if not isinstance(value, wanted):
             raise ConfigError(self.spelling(name), f"must be a text, not a {type(value).__name__}")
-        return self._unicode(name, str(os.fspath(value) if isinstance(value, os.PathLike) else value).strip()) or None
+        text = self._unicode(name, str(os.fspath(value) if isinstance(value, os.PathLike) else value).strip()) or None
+        return type(value)(text) if text and isinstance(value, TextOfFile) else text
 
     def secret(self, name: str) -> Secret | None:
         """Return the text; None where it is empty or not set.
@@ -178,7 +181,7 @@ class Properties:
         if value is None:
             return None
         if isinstance(value, str):
-            value = imported(self.spelling(name), value.strip())
+            value = imported(self.spelling(name), value)
         if not callable(value):
             raise ConfigError(self.spelling(name), f"must be a function, not a {type(value).__name__}")
         function: Callable[..., Any] = value
@@ -243,23 +246,37 @@ _REFERENCE: Final = re.compile(
 )
 
 
-def imported(key: str, reference: str) -> Any:
+def imported(key: str, text: str) -> Any:
     """Import the function that ``module:function`` names, since a file cannot hold one. The module's code runs.
+
+    The text of a file may name a module that the operator allows, and a function or class that such a module defines;
+    no text may name one of the standard library. What is only looked at gives a function that raises.
 
     Raises `ConfigError`, which says what is missing; the text of an error of the module may hold a secret.
     """
-    found = _REFERENCE.fullmatch(reference)
+    found = _REFERENCE.fullmatch(text.strip())
     if found is None:
         raise ConfigError(key, "is not of the form MODULE:FUNCTION, such as signers:msk_token")
     module, function = found["module"], found["function"]
+    require_code(key, text, module)
+    if isinstance(text, InertText):
+        return _not_run
     from pkgutil import resolve_name  # noqa: PLC0415 - most configurations name no function
 
     try:
-        return resolve_name(reference)
+        given = resolve_name(found[0])
     except ModuleNotFoundError as error:
         problem = f"there is no module {error.name}: put its folder into PYTHONPATH, or install it"
     except AttributeError:
         problem = f"the module {module} has no {function}"
     except Exception as error:  # noqa: BLE001 - of the module
         problem = f"the module {module} cannot be imported: {type(error).__name__}"
+    else:
+        if isinstance(given, type | FunctionType | BuiltinFunctionType | MethodType):
+            require_code(key, text, given.__module__ or module)  # an allowed module also has what it imports
+        return given
     raise ConfigError(key, problem)
+
+
+def _not_run(_config: str) -> Any:
+    raise ConfigError("oauth_cb", "is not run: the configuration is only looked at")

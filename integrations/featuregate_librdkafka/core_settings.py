@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _TOKEN_SECONDS: Final = 10.0
 _SHORTEST_LIFE: Final = 60.0
 """Seconds: librdkafka refuses a token that has expired, and some sources give no expiry."""
+
+_OF_A_COMMAND: Final = re.compile(r"[\w.@/:+][\w.@/:+\-]*")
 
 _FETCHER: Final = TokenFetcher()
 """The tokens of this process: clients of one source share them."""
@@ -89,6 +92,9 @@ def _kerberos(kerberos: Kerberos) -> dict[str, Any]:
     properties = {"sasl.kerberos.service.name": kerberos.service}
     if kerberos.keytab is None:
         return properties | {"sasl.kerberos.kinit.cmd": ""}  # a ticket is there
+    for key, value in (("sasl.kerberos.keytab", kerberos.keytab), ("sasl.kerberos.principal", kerberos.principal)):
+        if value is not None and not _OF_A_COMMAND.fullmatch(value):
+            raise ConfigError(key, "has characters that a shell obeys, and librdkafka runs kinit in a shell")
     if kerberos.principal is not None:
         properties["sasl.kerberos.principal"] = kerberos.principal
     return properties | {"sasl.kerberos.keytab": kerberos.keytab}

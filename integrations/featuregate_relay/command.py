@@ -103,12 +103,14 @@ def run(args: argparse.Namespace) -> int:
             raise CommandError(_EXPOSED.format(listen.host))
         tls = relay.certificates(anonymous=args.allow_anonymous)
         access = relay.access(anonymous=args.allow_anonymous)
-        discoverers = relay.discoverers(options=args.config is None)
+        discoverers = relay.discoverers(options=args.config is None, look_only=args.check_config)
     except config.ConfigMistakes as error:
         for line in error.lines:
             print_message(f"{args.config}: {line}" if args.config else line)
         return USAGE
     if args.check_config:
+        for name in relay.clusters.keys() - discoverers.keys():
+            print_message(f"clusters.{name}: not judged: it needs variables or files, and --check-config reads none")
         print_message(f"{args.config or 'the options'}: no mistake, {_clusters(relay)}")
         return OK
     for features, preset in product(discoverers.values(), presets.all()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.cluster import configuration, has_cluster, settings_of, silence_log
@@ -17,11 +17,13 @@ from featuregate.cli.diagnosis.configuration import (
     credential_findings,
     invalid_configuration,
     named_host_findings,
+    not_run_finding,
 )
 from featuregate.cli.diagnosis.connections import closing_findings, connection_findings, probe_bootstrap
 from featuregate.cli.diagnosis.findings import DoctorFinding, worst_first
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.clients import installed
+from featuregate.config.from_files import NotAllowed, inert, reaching
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.net.asked_versions import AskedVersions
 from featuregate.printable import printable
@@ -72,12 +74,19 @@ def _spark_finding(problem: str) -> DoctorFinding:
 
 def examine(args: argparse.Namespace) -> list[DoctorFinding]:
     """Examine the configuration, then the connections, then the cluster, as far as they can be reached."""
+    properties = inert(configuration(args))
+    reached = reaching(properties)
+    not_run = [not_run_finding(reached)] if reached else []
     try:
-        settings = settings_of(args)
+        settings = settings_of(args, properties)
     except ConfigError as error:
-        return [invalid_configuration(error)]
-    of_configuration = [*configuration_findings(configuration(args), settings), *credential_findings(settings)]
-    return [*of_configuration, *asyncio.run(_examine(settings))]
+        return not_run if error.key in reached and not isinstance(error, NotAllowed) else [invalid_configuration(error)]
+    findings = [*not_run, *configuration_findings(properties, settings), *credential_findings(settings)]
+    if any("ssl" in name for name in reached):
+        return findings
+    if reached:  # no placeholder is sent: only what brokers answer before authentication
+        settings = replace(settings, sasl=None, broker_list="bootstrap")
+    return [*findings, *asyncio.run(_examine(settings))]
 
 
 async def _examine(settings: Settings) -> list[DoctorFinding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
@@ -66,6 +66,18 @@ def invalid_configuration(error: ConfigError) -> DoctorFinding:
         problem=f"{error.key} is not valid.",
         evidence=error.problem,
         advice="the page Configuration of the documentation lists the properties and their values",
+    )
+
+
+def not_run_finding(names: Sequence[str]) -> DoctorFinding:
+    """Return the finding for properties of the file that name code, variables of the environment, or other files."""
+    return DoctorFinding(
+        severity="warning",
+        code="not-run",
+        where="configuration",
+        problem="doctor runs no code and reads no variable or file that a configuration names, so it did not log in.",
+        evidence=f"set are {', '.join(names)}",
+        advice="run 'featuregate describe' with the same options, if you trust the file: it logs in",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from featuregate.config.from_files import require_code
+from featuregate.config.jaas import parse_jaas
+from featuregate.config.providers import without_placeholders
 from featuregate_fleet.errors import ClusterUnread, TablesBroken
 from featuregate_fleet.files.kept_text import keep_text, kept_text
 from featuregate_fleet.files.storage import make_folder
@@ -32,6 +36,9 @@ _OF_READER: Final = {
     "isolation.level": "read_committed",
 }
 _FILE: Final = "topic_id"
+_NAMES_CLASSES: Final = re.compile(r"(.+\.)?(class|classes|reporters|providers|(de)?serializer|strategy|partitioner)")
+_OF_KAFKA: Final = "org.apache.kafka."
+_KERBEROS: Final = "com.sun.security.auth.module.Krb5LoginModule"
 
 
 class TopicEnds(NamedTuple):
@@ -50,10 +57,26 @@ class TopicEnds(NamedTuple):
 
 
 def java_properties(config: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of a Java client, of those with Java's names or with Spark's."""
+    """Return the properties of a Java client, of those with Java's names or with Spark's.
+
+    Placeholders have their values. Raises ConfigError where Java would load classes that a file may not name.
+    """
     if any(name.startswith(_PREFIX) for name in config):
-        return {name.removeprefix(_PREFIX): text for name, text in config.items() if name.startswith(_PREFIX)}
-    return dict(config)
+        config = {name.removeprefix(_PREFIX): text for name, text in config.items() if name.startswith(_PREFIX)}
+    java = without_placeholders(config)
+    for name, text in java.items():
+        for loaded in _classes(name, text):
+            if not loaded.startswith(_OF_KAFKA) and loaded != _KERBEROS:
+                require_code(name, text, loaded)
+    return java
+
+
+def _classes(name: str, text: str) -> list[str]:
+    """Return the classes that Java's clients load because of a property."""
+    if name == "sasl.jaas.config":
+        login = parse_jaas(name, text)
+        return [f"{login.package}.{login.module}"]
+    return [each for part in text.split(",") if (each := part.strip())] if _NAMES_CLASSES.fullmatch(name) else []
 
 
 def topic_ends(spark: SparkSession, config: Mapping[str, str], topics: Sequence[str]) -> list[TopicEnds]:

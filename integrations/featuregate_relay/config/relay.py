@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationError
 
+from featuregate.config.from_files import NotAllowed, from_file, inert, reaching
 from featuregate.config.missing import in_words_of
 from featuregate.config.properties_file import read_properties
 from featuregate.errors import ConfigError, FeatureGateError, RequirementError
@@ -95,11 +96,15 @@ class ClusterTable(Table):
     latches: FilePath | None = None
     """A folder that keeps latches over restarts."""
 
-    def discoverer(self) -> Discoverer:
-        """Return a discoverer that does not poll yet; raises ConfigError."""
+    def told(self) -> dict[str, Any]:
+        """Return the properties of both files; raises ConfigError."""
         told = read_properties(self.command_config) if self.command_config else {}
+        return {**told, **from_file(self.properties)}
+
+    def discoverer(self, properties: Mapping[str, Any]) -> Discoverer:
+        """Return a discoverer that does not poll yet; raises ConfigError."""
         return Discoverer(
-            {**told, **self.properties},
+            properties,
             interval=self.interval,
             timeout=self.timeout,
             broker_list=self.broker_list,
@@ -166,8 +171,11 @@ class RelayConfig(Table):
         except OSError as error:  # of the file, or of its content
             raise ConfigMistakes([f"tls: the certificate, the key or client-ca cannot be used: {error}"]) from None
 
-    def discoverers(self, *, options: bool = False) -> dict[str, Discoverer]:
+    def discoverers(self, *, options: bool = False, look_only: bool = False) -> dict[str, Discoverer]:
         """Return a discoverer for each cluster. ``options``: the configuration comes from options, not from a file.
+
+        With ``look_only`` no code of the configuration runs, and no variable or file that it names is read; a cluster
+        that cannot be judged without is left out.
 
         Raises
         ------
@@ -176,9 +184,15 @@ class RelayConfig(Table):
         """
         made, mistakes = {}, []
         for name, cluster in self.clusters.items():
+            reached: list[str] = []
             try:
-                made[name] = cluster.discoverer()
+                properties = cluster.told()
+                if look_only:
+                    properties, reached = inert(properties), reaching(properties)
+                made[name] = cluster.discoverer(properties)
             except ConfigError as error:
+                if error.key in reached and not isinstance(error, NotAllowed):
+                    continue
                 mistakes.append(f"clusters.{name}: {_line_of(error, options=options)}")
         if mistakes:
             raise ConfigMistakes(mistakes)

@@ -13,7 +13,8 @@ MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 def test_a_login_module_with_options_parses():
     """The options may be on several lines."""
     login = parse_jaas("k", f'{MODULE} required\n  username="app"\n  password="p";')
-    assert login == ("PlainLoginModule", {"username": "app", "password": "p"})
+    assert (login.module, login.options) == ("PlainLoginModule", {"username": "app", "password": "p"})
+    assert f"{login.package}.{login.module}" == MODULE
 
 
 def test_a_login_module_without_options_parses():

@@ -1,10 +1,12 @@
 """Placeholders of ``config.providers``."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from featuregate.config import Settings
+from featuregate.config.from_files import ALLOWS
 from featuregate.errors import ConfigError
 
 PACKAGE = "org.apache.kafka.common.config.provider"
@@ -102,10 +104,11 @@ def test_an_allowlist_matches_whole_names(pattern: str, value: bool) -> None:  #
 
 
 @pytest.mark.usefixtures("secrets")
-def test_an_allowlist_that_does_not_compile_is_an_error() -> None:
-    """Java refuses it, too."""
+@pytest.mark.parametrize("pattern", ["[", "(K+)+W", "K*P*W*.*"])
+def test_an_allowlist_that_does_not_compile_is_an_error(pattern: str) -> None:
+    """Java refuses the first, too; the others could take forever."""
     with pytest.raises(ConfigError, match=r"allowlist\.pattern is not a regular expression"):
-        password("${env:KPW}", providers("env", allowlist_pattern="("))
+        password("${env:KPW}", providers("env", allowlist_pattern=pattern))
 
 
 @pytest.mark.parametrize(
@@ -129,6 +132,19 @@ def test_only_allowed_paths_are_read(secrets: Path, allowed: str, text: str, val
     else:
         with pytest.raises(ConfigError, match=r"allowed\.paths does not allow it"):
             password(text, more)
+
+
+@pytest.mark.parametrize("part", ["${", "${a:", "${a:b:", "${env:", "$", "}", "${a:b", "${env:a:b"])
+def test_a_value_is_read_in_one_pass(part: str) -> None:
+    """The expression of Java's ConfigTransformer takes the fourth power of such texts: hours for this one."""
+    with pytest.raises(ConfigError) if part.startswith("${env") else nullcontext():
+        password(part * (100_000 // len(part)), providers("env"))
+
+
+def test_a_file_names_few_providers() -> None:
+    """Each is compared with all properties."""
+    with pytest.raises(ConfigError, match="names more than 100 providers"):
+        password("p", {"config.providers": ",".join(map(str, range(101)))})
 
 
 @pytest.mark.parametrize("name", ["env", "file", "dir"])
@@ -158,6 +174,7 @@ def test_every_door_replaces_placeholders(tmp_path: Path) -> None:
     config |= {"config.providers": "none, env "}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOSTS_OF_KAFKA", "a")
+        patch.setenv(ALLOWS, "env:KPW, env:HOSTS_*")
         settings = Settings.parse(config)
         assert Settings.parse({f"kafka.{name}": text for name, text in config.items()}) == settings
         path = tmp_path / "client.properties"

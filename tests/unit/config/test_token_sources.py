@@ -9,6 +9,7 @@ import pytest
 
 from featuregate.budgets import MOST_TOKEN_BYTES
 from featuregate.config import Settings
+from featuregate.config.from_files import ALLOWS
 from featuregate.config.missing import MissingCredentials, in_words_of
 from featuregate.config.oauthbearer import Callback, TokenFile
 from featuregate.credentials.tokens import TokenFetcher, fetch_token
@@ -46,8 +47,9 @@ def signers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
-def test_a_file_names_a_function(signers: str, tmp_path: Path) -> None:
+def test_a_file_names_a_function(signers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A signer of a cloud works for the command line, the relay and the options of Spark."""
+    monkeypatch.setenv(ALLOWS, signers)
     path = tmp_path / "client.properties"
     path.write_text(
         "bootstrap.servers=a\nsecurity.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\n"

@@ -327,6 +327,7 @@ def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
 def test_a_relay_replaces_placeholders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The provider may be in the file of properties, and the placeholder in either file."""
     monkeypatch.setenv("HOSTS_OF_KAFKA", "a:1")
+    monkeypatch.setenv("FEATUREGATE_CONFIG_ALLOWS", "env:HOSTS_OF_KAFKA")
     (tmp_path / "client.properties").write_text(
         "config.providers=env\n"
         "config.providers.env.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
