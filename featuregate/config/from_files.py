@@ -14,12 +14,11 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from featuregate.config.keys import KEYS
+from featuregate.config.keys import SPELLINGS
 from featuregate.errors import ConfigError
 
 ALLOWS: Final = "FEATUREGATE_CONFIG_ALLOWS"
 _ENV: Final = "env:"
-_READ: Final = frozenset(spelling for key in KEYS for spelling in key.spellings)
 
 
 class NotAllowed(ConfigError):
@@ -54,7 +53,7 @@ def reaching(properties: Mapping[str, str]) -> list[str]:
         name
         for name, value in properties.items()
         if isinstance(value, TextOfFile)
-        and name.removeprefix("kafka.") in _READ
+        and name.removeprefix("kafka.") in SPELLINGS
         and ("${" in value or value.lstrip().lower().startswith("file:") or name.endswith("oauth_cb"))
     )
 

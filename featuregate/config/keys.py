@@ -256,6 +256,9 @@ KEYS: tuple[PropertyKey, ...] = (
     PropertyKey(("https.ca.location",), "text", "PEM file of certificates trusted at the token endpoint"),
 )
 
+SPELLINGS: Final = frozenset(spelling for key in KEYS for spelling in key.spellings)
+"""Every name that is read."""
+
 KEYWORDS: frozenset[str] = frozenset(
     spelling for key in KEYS for spelling in key.spellings if "_" in spelling and spelling != "oauth_cb"
 )
@@ -266,6 +269,5 @@ def misspelt(names: Iterable[str], *, alike: float = _ALIKE) -> dict[str, str]:
     """Return the names that are not in the table, but resemble a spelling there, with that spelling."""
     from featuregate.catalog import close_to  # noqa: PLC0415 - only what finds mistakes needs it
 
-    spellings = [spelling for key in KEYS for spelling in key.spellings]
-    close = {name: close_to(name, spellings, alike=alike) for name in names if name not in spellings}
+    close = {name: close_to(name, SPELLINGS, alike=alike) for name in names if name not in SPELLINGS}
     return {name: found[0] for name, found in close.items() if found}

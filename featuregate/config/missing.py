@@ -21,6 +21,10 @@ class MissingCredentials(ConfigError):
         self.args = (key, missing, listing)
         self._missing = missing
 
+    def beside(self, more: str) -> MissingCredentials:
+        """Return the same error with more of the reason."""
+        return MissingCredentials(self.key, self._missing + more, self.args[2])
+
     def with_listing(self, listing: str | None) -> MissingCredentials:
         """Return the same error in the words of another place."""
         return MissingCredentials(self.key, self._missing, listing)

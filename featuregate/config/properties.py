@@ -65,8 +65,10 @@ class Properties:
             for spelling in key.spellings
             if spelling in said
         }
-        self.unread = frozenset(said) - self._said.keys()
-        """The names that mean nothing here, without the prefix."""
+        self.unread = {name: value for name, value in said.items() if name not in self._said}
+        """The properties that are not read, by their names without the prefix; some are secret."""
+        self.ignored = [*self.unread, *(name for name in values if self.prefix and not _is_spark(name))]
+        """The names of those and of the ones that have no prefix where others have one."""
         self._keywords = any(spelling in KEYWORDS for spelling in self._said)
 
     @classmethod
@@ -111,6 +113,10 @@ class Properties:
             for given, meant in misspelt(self.unread).items()
             if meant.startswith(_SECURITY)
         }
+
+    def names(self) -> set[str]:
+        """Return the name of each `PropertyKey` that the app sets."""
+        return {key.name for key in KEYS if self.is_set(key.name)}
 
     def is_set(self, name: str) -> bool:
         """Return whether the app sets any spelling of the name."""

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from featuregate.budgets import MOST_PROPERTIES_BYTES
+from featuregate.config.foreign_files import appearance, has_known_names
 from featuregate.config.from_files import from_file
 from featuregate.config.secrets import is_path
 from featuregate.errors import ConfigError
@@ -22,19 +23,25 @@ _LINE_END: Final = re.compile(r"\r\n?|\n")
 _BLANKS: Final = " \t\f"
 
 
-def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
+def read_properties(path: str | os.PathLike[str], *, of_client: bool = True) -> dict[str, str]:
     r"""Read a ``.properties`` file as Java does, in UTF-8, and in Latin-1 where the file is not UTF-8.
 
     Java reads every file in Latin-1, and takes a byte order mark for a part of the first name. A file in ASCII with
     escapes such as ``\u00fc`` means the same to both. The values remember that they are from a file:
-    `featuregate.config.from_files` says what they may reach. Raises `ConfigError` where the file cannot be read.
+    `featuregate.config.from_files` says what they may reach.
+
+    Raises `ConfigError` where the file cannot be read, or, ``of_client``, where it has no property of Kafka's clients.
     """
     import javaproperties  # noqa: PLC0415
 
     named = repr(str(path)) if is_path(str(path)) else "the file"
     file = local_path("config", path)
     try:
-        return from_file(javaproperties.loads(_on_one_line_each(_decoded(read_file(file, MOST_PROPERTIES_BYTES)))))
+        text = _decoded(read_file(file, MOST_PROPERTIES_BYTES))
+        values = from_file(javaproperties.loads(_on_one_line_each(text)))
+        if not of_client or not values or has_known_names(values):
+            return values
+        problem = f"has no property of Kafka's clients: {appearance(text, values)}"
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
     except _NoTextError as error:

@@ -182,7 +182,7 @@ def _allowlisted(provider: _Provider, key: str) -> bool:
 
 
 def _of_file(provider: _Provider, path: str, key: str) -> str:
-    values = read_properties(_allowed(provider, path, "FILE"))
+    values = read_properties(_allowed(provider, path, "FILE"), of_client=False)
     if key not in values:
         raise _NoValue("the file has no such property")
     return values[key]

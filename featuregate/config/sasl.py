@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from featuregate.config.jaas import KERBEROS_MODULE, Login, parse_jaas
 from featuregate.config.missing import MissingCredentials
@@ -41,10 +42,25 @@ def read_sasl(properties: Properties, *, bootstrap_only: bool) -> Sasl | None:
     """
     try:
         return _read(properties)
-    except MissingCredentials:
+    except MissingCredentials as error:
         if bootstrap_only:
             return None
-        raise
+        raise _of_jaas_file(properties, error) from None
+
+
+_JAAS_FILE: Final = "java.security.auth.login.config"
+
+
+def _of_jaas_file(properties: Properties, error: MissingCredentials) -> MissingCredentials:
+    """Add to an error that Java's clients would have read the credentials from a JAAS file."""
+    named = [name for name in ("KAFKA_OPTS", "JAVA_TOOL_OPTIONS") if _JAAS_FILE in os.environ.get(name, "")]
+    named += [_JAAS_FILE] if _JAAS_FILE in properties.unread else []
+    if not named or properties.is_set("sasl.jaas.config"):
+        return error
+    return error.beside(
+        f"; {named[0]} names a JAAS file, which only Java reads: give what is between the braces of its KafkaClient as "
+        "sasl.jaas.config"
+    )
 
 
 def _read(properties: Properties) -> Sasl:
@@ -60,6 +76,7 @@ def _read(properties: Properties) -> Sasl:
     if mechanism not in MECHANISMS:
         raise MissingCredentials(key, f"it is not supported: use one of {', '.join(MECHANISMS)}")
     login = _login(properties)
+    _require_own_credentials(properties, mechanism)
     if mechanism == "GSSAPI":
         if not said and (meant := _meant(properties, login)):
             raise MissingCredentials(key, f"is not set, which means GSSAPI, {meant}{properties.hint('sasl.mechanism')}")
@@ -77,6 +94,25 @@ def _read(properties: Properties) -> Sasl:
             properties.spelling("sasl.jaas.config"), "has tokenauth, which only SCRAM knows: see sasl.mechanism"
         )
     return Sasl(mechanism=mechanism, username=username, password=password, delegation_token=by_token)
+
+
+_HANDLER: Final = "sasl.login.callback.handler.class"
+
+
+def _require_own_credentials(properties: Properties, mechanism: str) -> None:
+    """Raise `MissingCredentials` where other clients would take the credentials from where featuregate takes none."""
+    if mechanism == "OAUTHBEARER":
+        if properties.is_set("oauth_cb") or properties.is_set("sasl_oauth_token_provider"):
+            return  # the app's function gives the token
+        handler = {}
+    else:
+        handler = {"sasl.login.class": properties.text(_HANDLER)} if properties.is_set(_HANDLER) else {}
+    from featuregate.config.no_effect import refused  # noqa: PLC0415 - most apps have no other properties
+
+    if found := refused(handler, "login"):
+        raise MissingCredentials(properties.spelling(_HANDLER), found[1])
+    if found := refused(properties.unread, "login"):
+        raise MissingCredentials(properties.prefix + found[0], found[1])
 
 
 def _default(properties: Properties) -> str:

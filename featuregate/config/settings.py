@@ -104,10 +104,13 @@ class Settings:
         """
         source = _source(broker_list)
         properties = Properties.of(config)
-        for name, meant in properties.misspelt_security().items():
+        misspelt = properties.misspelt_security()
+        for name, meant in misspelt.items():
             # No error: apps share the dict with clients that have properties of their own.
             logger.warning("%s has no effect, so connections may be less secure than meant: write %s", name, meant)
         protocol = properties.choice("security.protocol")
+        if properties.ignored:
+            _check_ignored(properties, protocol, misspelt)
         role, bootstrap = _bootstrap(properties, protocol)
         return cls(
             bootstrap=bootstrap,
@@ -139,6 +142,18 @@ class Settings:
             allowed_hosts=_allowed(properties, allowed_hosts),
             cluster_id=_cluster_id(cluster_id),
         )
+
+
+def _check_ignored(properties: Properties, protocol: str, misspelt: Collection[str]) -> None:
+    """Refuse what must not be ignored, and log what other clients obey."""
+    from featuregate.config.no_effect import refused, require_plain_names, weaker  # noqa: PLC0415 - most apps have none
+
+    require_plain_names(properties.prefix, properties.names(), properties.ignored)
+    if found := refused(properties.unread, "connect", *(("tls",) if protocol.endswith("SSL") else ())):
+        raise ConfigError(properties.prefix + found[0], found[1])
+    for name, meaning in weaker(properties.unread, protocol).items():
+        if properties.prefix + name not in misspelt:
+            logger.warning("%s%s %s", properties.prefix, name, meaning)
 
 
 def _tls(properties: Properties) -> Tls:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.diagnosis.findings import DoctorFinding
 from featuregate.config.allowed_hosts import one_spelling
-from featuregate.config.keys import misspelt
+from featuregate.config.keys import SPELLINGS, misspelt
 from featuregate.config.missing import in_words_of
+from featuregate.config.no_effect import weaker
 
 if TYPE_CHECKING:
     from featuregate.config import Address, Settings
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 def configuration_findings(properties: Mapping[str, str], settings: Settings) -> Iterator[DoctorFinding]:
     """Yield the properties without effect, and the checks that are turned off."""
-    for name, meant in misspelt(name.removeprefix("kafka.") for name in properties).items():
+    others = misspelt(name.removeprefix("kafka.") for name in properties)
+    for name, meant in others.items():
         yield DoctorFinding(
             severity="warning",
             code="misspelt-property",
@@ -26,6 +28,18 @@ def configuration_findings(properties: Mapping[str, str], settings: Settings) ->
             problem=f"{name} has no effect.",
             evidence=f"no property has this name; {meant} has nearly the same",
             advice=f"write {meant}",
+        )
+    without = {
+        name: text for name, text in properties.items() if name.removeprefix("kafka.") not in {*SPELLINGS, *others}
+    }
+    for name, meaning in weaker(without, settings.protocol).items():
+        yield DoctorFinding(
+            severity="warning",
+            code="no-effect",
+            where="configuration",
+            problem=f"{name} has no effect.",
+            evidence=f"{name} {meaning}",
+            advice="remove it, or keep in mind that other clients obey it",
         )
     used = {"ssl.": settings.protocol.endswith("SSL"), "sasl.": settings.protocol.startswith("SASL_")}
     for prefix, has_effect in used.items():

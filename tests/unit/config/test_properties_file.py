@@ -80,7 +80,7 @@ def test_joined_lines_mean_what_the_library_reads(tmp_path_factory, text):
     """Lines are joined before the library reads them, because it takes the square of the lines of one property."""
     path = tmp_path_factory.getbasetemp() / "joined.properties"
     path.write_bytes(text.encode())
-    assert read_properties(path) == javaproperties.loads(text)
+    assert read_properties(path, of_client=False) == javaproperties.loads(text)
 
 
 def test_a_property_of_thousands_of_lines_takes_no_time(tmp_path):
@@ -88,7 +88,7 @@ def test_a_property_of_thousands_of_lines_takes_no_time(tmp_path):
     path = tmp_path / "long.properties"
     path.write_text("a=\\\n" + ("b" * 12 + "\\\n") * 16_000)
     begin = time.process_time()
-    assert read_properties(path) == {"a": "b" * 12 * 16_000}
+    assert read_properties(path, of_client=False) == {"a": "b" * 12 * 16_000}
     assert time.process_time() - begin < 10
 
 
@@ -96,7 +96,7 @@ def test_a_file_of_the_most_bytes_is_read_and_of_one_more_is_not(tmp_path):
     """The error says how many are allowed."""
     path = tmp_path / "large.properties"
     path.write_bytes(b"a=" + b"b" * (MOST_PROPERTIES_BYTES - 2))
-    assert read_properties(path) == {"a": "b" * (MOST_PROPERTIES_BYTES - 2)}
+    assert read_properties(path, of_client=False) == {"a": "b" * (MOST_PROPERTIES_BYTES - 2)}
     path.write_bytes(b"a=" + b"b" * (MOST_PROPERTIES_BYTES - 1))
     assert f"it has more than {MOST_PROPERTIES_BYTES} bytes" in refused(path).problem
 

@@ -90,7 +90,6 @@ def test_a_property_of_kafka_is_not_misspelt(name):
         ("sasl.mehcanism", "sasl.mechanism"),
         ("ssl.ca.locaton", "ssl.ca.location"),
         ("sasl_plain_pasword", "sasl_plain_password"),
-        ("Security.Protocol", "security.protocol"),
     ],
 )
 def test_a_misspelt_property_of_security_is_a_warning_without_its_value(given, meant, prefix, caplog):
