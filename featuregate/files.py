@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from featuregate.budgets import MOST_FILE_BYTES
@@ -22,6 +23,12 @@ _FILE_URI: Final = re.compile(r"\s*file:(?://(?:localhost)?)?(/(?!/).*)", re.DOT
 
 _OPENED_BY_THE_SHELL: Final = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 """What a shell calls the pipe of ``<(command)`` and of ``command |``."""
+
+
+def load_modules() -> None:
+    """Import what files need, before a thread does: see :mod:`featuregate.forks`."""
+    for name in ("errno", "filelock", "hashlib", "stat", "urllib.parse"):
+        import_module(name)
 
 
 def local_path(key: str, place: str | os.PathLike[str]) -> Path:

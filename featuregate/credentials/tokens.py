@@ -27,6 +27,7 @@ from featuregate.config.oauthbearer import (
     UnsecuredToken,
 )
 from featuregate.errors import AuthenticationFailed, ConfigError, FeatureGateError, TimedOut
+from featuregate.forks import follow_forks
 from featuregate.json_values import JsonError, parse_json
 from featuregate.printable import shown
 
@@ -72,6 +73,11 @@ class TokenFetcher:
         self._kept: TLRUCache[TokenSource, BearerToken] = TLRUCache(
             64, ttu=lambda _, token, __: token.reuse_until, timer=now
         )
+        self.forked()
+        follow_forks(self)
+
+    def forked(self) -> None:
+        """Begin without callers: those of the parent are not in a forked child, where nobody ends their turn."""
         self._turns = threading.Condition()
         self._asked: set[TokenSource] = set()
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError, RequirementError
-from featuregate.files import local_path, read_file, replace_file, turn
+from featuregate.files import load_modules, local_path, read_file, replace_file, turn
 from featuregate.gating.latches import BurnIn, LatchedGate, LatchState, join
 from featuregate.json_values import JsonValue, parse_json
 from featuregate.requirements import parse
@@ -86,6 +86,7 @@ class FileLatchStore:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = local_path("latch_store", folder)
+        load_modules()
 
     def __repr__(self) -> str:
         return f"FileLatchStore({str(self.folder)!r})"

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import ssl
-import threading
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from cachetools import LRUCache, cached
-from cachetools.keys import hashkey
 
 from featuregate.credentials.keystores import client_identity, trusted_certificates
 from featuregate.errors import ConfigError
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
 def _fingerprint(tls: Tls) -> Hashable:
     """Return a key that changes when a file changes: certificates are renewed while programs run."""
     sources = (tls.trust, tls.revoked, tls.certificate, tls.private_key)
-    return hashkey(tls, *(_stamp(source) for source in sources if source is not None and source.location))
+    return tuple(_stamp(source) for source in sources if source is not None and source.location)
 
 
 def _stamp(source: Material) -> tuple[int, int]:
@@ -41,11 +38,11 @@ def context_for(tls: Tls) -> ssl.SSLContext:
 
     Raises `ConfigError` for files and passwords that cannot be used.
     """
-    return tls.context or _context(tls)
+    return tls.context or _context(tls, _fingerprint(tls))
 
 
-@cached(LRUCache(maxsize=16), key=_fingerprint, lock=threading.Lock())
-def _context(tls: Tls) -> ssl.SSLContext:
+@lru_cache(maxsize=16)  # without a lock of Python, which a fork may find held
+def _context(tls: Tls, _fingerprint: Hashable) -> ssl.SSLContext:
     """Make a context. It is cached: reading the certificates that the system trusts takes 10 ms."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -62,9 +59,13 @@ def _context(tls: Tls) -> ssl.SSLContext:
     return context
 
 
-@cached(LRUCache(maxsize=4), key=_fingerprint, lock=threading.Lock())
 def without_host_names(tls: Tls) -> ssl.SSLContext:
     """Return a context that checks everything but the host name, to read the names in a certificate."""
+    return _without_host_names(tls, _fingerprint(tls))
+
+
+@lru_cache(maxsize=4)
+def _without_host_names(tls: Tls, _fingerprint: Hashable) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False

@@ -13,9 +13,17 @@ from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
 from featuregate.errors import DiscoveryError, FeatureGateError, OlderAnswers, OtherCluster, RefreshTimedOut, RelayError
+from featuregate.forks import LOOP_MODULES, load
 from featuregate.gating.events import Event, Polled, PollFailed
 from featuregate.polling.schedule import least_delay, next_delay
-from featuregate.sources.source import BrokerAnswers, ConfigSource, MergedView, NotifyingSource, Source
+from featuregate.sources.source import (
+    BrokerAnswers,
+    ConfigSource,
+    LoadingSource,
+    MergedView,
+    NotifyingSource,
+    Source,
+)
 
 if TYPE_CHECKING:
     from featuregate.gating.store import Store
@@ -59,6 +67,12 @@ class Poller:
     def next_number(self) -> int:
         """The number of the poll that begins next; the first is 1."""
         return self.state.started + 1
+
+    def load(self) -> None:
+        """Import what polls need, before a thread starts that polls; see :func:`featuregate.forks.load`."""
+        load(LOOP_MODULES)
+        if isinstance(self.source, LoadingSource):
+            self.source.load()
 
     def news(self) -> Callable[[float], Coroutine[Any, Any, None]] | None:
         """Return what waits until a poll may find something new, for so many seconds; None where there is no such wait.

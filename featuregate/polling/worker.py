@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import weakref
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
+from os import getpid
 from typing import TYPE_CHECKING, Any, Self
 
 from featuregate.errors import ClosedError
@@ -26,13 +28,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger("featuregate")
 
 JOIN_SECONDS = 5.0
+BEGIN_SECONDS = 15.0
+"""Within which a thread begins to poll, and goes on after a rest, on a machine however busy."""
+POLL_SECONDS = 60.0
+"""What a poll may take beside its source: a latch store blocks for as long as its app allows."""
 
 
 class Worker:
     """Polls until it is stopped, or until its poller has no other reference."""
 
-    def __init__(self, poller: Poller) -> None:
+    def __init__(self, poller: Poller, *, clock: Callable[[], float] = time.monotonic) -> None:
+        poller.load()  # here, in the caller's thread: see featuregate.forks
         self._poller = weakref.ref(poller)
+        self._clock = clock
+        self._moves_by = clock() + BEGIN_SECONDS
         self._stopping = False
         self._thread: threading.Thread | None = None
         self._task: asyncio.Task[None] | None = None
@@ -85,6 +94,10 @@ class Worker:
         ended = self._loop is not None and self._loop.is_closed()
         return self._task is not None and not self._task.done() and not ended
 
+    def hangs(self) -> bool:
+        """Say whether it has made no step for longer than any step takes, as where a fork broke an import."""
+        return self._clock() > self._moves_by
+
     def is_here(self) -> bool:
         """Say whether the caller runs in the loop that polls, and would block it by waiting."""
         if self._loop is None:
@@ -115,8 +128,12 @@ class Worker:
     def _in_thread(self) -> None:
         import asyncio  # noqa: PLC0415 - see in_task
 
-        with suppress(asyncio.CancelledError):
+        try:
             asyncio.run(self._run())
+        except asyncio.CancelledError:
+            return
+        except BaseException:
+            logger.exception("the thread that polled in process %d has ended: wait() starts another one", getpid())
 
     async def _run(self) -> None:
         import asyncio  # noqa: PLC0415 - see in_task
@@ -131,8 +148,10 @@ class Worker:
                     return
                 source = poller.source
                 self._wake.clear()
+                self._moves_by = self._clock() + 2 * source.timeout + POLL_SECONDS
                 delay, news = await poller.poll(aside=self._thread is None), poller.news()
                 del poller
+                self._moves_by = self._clock() + delay + BEGIN_SECONDS
                 await self._rest(delay, news)
         finally:
             if isinstance(source, HoldingSource):
@@ -172,12 +191,20 @@ class Lifecycle:
         self._lock = threading.RLock()
         self.worker: Worker | None = None
         """What polls; None before the start, after the end, and in a forked child."""
+        self._hung: Worker | None = None
 
     @property
     def polling(self) -> bool:
-        """Whether a worker polls."""
+        """Whether a worker polls. The log has it once where a worker hangs."""
         worker = self.worker
-        return worker is not None and worker.alive()
+        if worker is None or not worker.alive():
+            return False
+        if not worker.hangs():
+            return True
+        if self._hung is not worker:
+            self._hung = worker
+            logger.error("nothing polls in process %d: its thread hangs; restart the process", getpid())
+        return False
 
     def start(self, begin: Callable[[Poller], Worker]) -> None:
         """Start polling where nothing polls, also where a loop that polled has ended.
@@ -185,7 +212,7 @@ class Lifecycle:
         Raises `ClosedError` after the end.
         """
         with self._lock:
-            if not self._poller.state.closed and not self.polling:
+            if not self._poller.state.closed and (self.worker is None or not self.worker.alive()):
                 self.worker = begin(self._poller)
                 if self._reporting is not None:
                     self._reporting.start()

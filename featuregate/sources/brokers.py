@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from featuregate.errors import BrokerError
+from featuregate.forks import load
 from featuregate.kafka_errors import NONE, kafka_error
 from featuregate.printable import printable
 from featuregate.sources.source import BrokerAnswers
@@ -33,6 +34,21 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("featuregate")
 _CALM_PART: Final = 10
+_POLL_MODULES: Final = (
+    "featuregate.net.asked_versions",
+    "featuregate.net.broker_configs",
+    "featuregate.net.connections",
+    "featuregate.net.probe",
+    "featuregate.wire.configs",
+    "featuregate.wire.metadata",
+    "ipaddress",
+    "random",
+)
+_SASL_MODULES: Final = {
+    "SCRAM": ("scramp",),
+    "GSSAPI": ("gssapi",),
+    "OAUTHBEARER": ("requests", "netrc", "featuregate.abortable"),
+}
 M = TypeVar("M")
 T = TypeVar("T")
 
@@ -64,6 +80,16 @@ class BrokerSource:
     def timeout(self) -> float:
         """Seconds for all brokers together (``total_timeout``)."""
         return self.settings.total_timeout
+
+    def load(self) -> None:
+        """Import what a poll of these settings needs; see :func:`featuregate.forks.load`."""
+        settings = self.settings
+        load(_POLL_MODULES)
+        if settings.tls is not None or "SSL" in settings.protocol:
+            load(("featuregate.net.tls", "tempfile", "cryptography.hazmat.primitives.serialization.pkcs12"))
+        if settings.sasl is not None:
+            load(("featuregate.net.sasl",))
+            load(_SASL_MODULES.get(settings.sasl.mechanism.partition("-")[0], ()))
 
     async def fetch(self) -> BrokerAnswers:
         """Ask every broker once.

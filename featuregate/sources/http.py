@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 from featuregate.blocking import in_daemon_thread
 from featuregate.config.secrets import Secret
 from featuregate.errors import ConfigError, RelayError
+from featuregate.forks import load
 from featuregate.sources.floor import Floor
 from featuregate.sources.relay_connection import Identity, KnownView, RelayConnection
 from featuregate.sources.source import BrokerAnswers, MergedView
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 
 _RANDOM = SystemRandom()
 
+_MODULES: Final = (
+    "email.utils",
+    "featuregate.sources.abortable",
+    "featuregate.sources.bodies",
+    "netrc",
+    "requests",
+)
 _LEAST_WAIT: Final = 1
 """Seconds of a request that waits, and for which the next poll is not due when it has ended."""
 
@@ -130,6 +138,12 @@ class HttpSource:
     def timeout(self) -> float:
         """Seconds for one poll: for all relays, and for the brokers after them."""
         return self._timeout + (self._fallback.timeout if self._fallback is not None else 0.0)
+
+    def load(self) -> None:
+        """Import what a poll needs; see :func:`featuregate.forks.load`."""
+        load(_MODULES)
+        if self._fallback is not None:
+            self._fallback.load()
 
     async def fetch(self) -> MergedView | BrokerAnswers:
         """Fetch the view, or learn that it has not changed.

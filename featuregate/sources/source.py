@@ -110,6 +110,15 @@ class ConfigSource(Source, Protocol):
 
 
 @runtime_checkable
+class LoadingSource(Source, Protocol):
+    """A source that needs modules which the front door does not import."""
+
+    def load(self) -> None:
+        """Import what :meth:`Source.fetch` needs: called in the thread that starts the one that polls."""
+        ...
+
+
+@runtime_checkable
 class HoldingSource(Source, Protocol):
     """A source that holds something open between polls, in the loop that polls."""
 

@@ -74,7 +74,7 @@ class UsageReporter:
 
     def name_process(self) -> Reporter:
         """Return the names of the process that calls, which may be a forked child."""
-        import platform  # noqa: PLC0415 - apps that do not report do not pay for it
+        import socket  # noqa: PLC0415 - apps that do not report do not pay for it
 
-        instance = self.instance or f"{platform.node()[:200] or 'unknown'}-{os.getpid()}"
+        instance = self.instance or f"{socket.gethostname()[:200] or 'unknown'}-{os.getpid()}"
         return Reporter(self.app, instance, *self.software)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
+from featuregate.forks import load
 from featuregate.usage.announcement import Announcement, announcement_health, pending
 from featuregate.usage.report import make_report
 from featuregate.usage.reporter import AnnouncementReader, UsageReporter
@@ -87,6 +88,7 @@ class Reporting:
         thread = threading.Thread(
             target=_run, args=(weakref.ref(self), self._inbox), name="featuregate-usage", daemon=True
         )
+        load(("json", "socket"))
         try:
             thread.start()
         except RuntimeError as error:  # the interpreter is going down, or there are too many threads

@@ -20,6 +20,7 @@ from openfeature.provider import AbstractProvider, Metadata
 from featuregate.catalog import close_to
 from featuregate.errors import ClosedError, ConfigError
 from featuregate.flags import NO_FLAGS, PREFIXES, Flag, gate_flag, view_flags
+from featuregate.forks import follow_forks
 
 if TYPE_CHECKING:
     from openfeature.evaluation_context import EvaluationContext
@@ -62,15 +63,33 @@ class KafkaFeatureProvider(AbstractProvider):
                 "gates", f"{hidden!r} would hide another flag: choose a name without {', '.join(PREFIXES)}"
             )
         self._timeout = timeout
-        self._lock = threading.RLock()
+        self._is_attached = False
         self._seen: View | None = None
         self._view_flags = NO_FLAGS
         self._worth: Mapping[str, object] = {}
         self._emitted: ProviderEvent | None = None
         """The last event that the SDK got; None before the initialization, and after the end."""
         self._stop_events: Callable[[], None] | None = None
+        self.forked()
+        follow_forks(self)
 
     # ------------------------------------------------------------------ life
+
+    def forked(self) -> None:
+        """Take another lock in a forked child, and end an initialization that a thread of the SDK does not end there.
+
+        The SDK asks a provider nothing before that, so polling starts here and not at the first check of a gate.
+        """
+        self._lock = threading.RLock()
+        if self._is_attached and self._emitted is None:
+            self._emitted = ProviderEvent.PROVIDER_ERROR  # the first view makes it ready
+            self._follow()
+            self._features.ensure_polling()
+
+    def attach(self, on_emit: Callable[..., None]) -> None:
+        """Begin to emit events to the SDK, which initializes the provider next, in another thread or in this one."""
+        super().attach(on_emit)
+        self._is_attached = True
 
     def get_metadata(self) -> Metadata:
         """Return the name of the provider."""
@@ -78,8 +97,7 @@ class KafkaFeatureProvider(AbstractProvider):
 
     def initialize(self, evaluation_context: EvaluationContext) -> None:  # noqa: ARG002 - the SDK's signature
         """Wait for the first view. The SDK itself emits what comes of it."""
-        if self._stop_events is None:
-            self._stop_events = self._features.on_event(self._look)
+        self._follow()
         try:
             self._features.start()
             found = self._features.wait(self._timeout)
@@ -93,8 +111,13 @@ class KafkaFeatureProvider(AbstractProvider):
                 f"no view within {self._timeout:.0f} s: {self._features.health()['last_error']}"
             )
 
+    def _follow(self) -> None:
+        if self._stop_events is None:
+            self._stop_events = self._features.on_event(self._look)
+
     def shutdown(self) -> None:
         """Stop polling. Called by the SDK."""
+        self._is_attached = False
         stop_events, self._stop_events = self._stop_events, None
         if stop_events is not None:
             stop_events()

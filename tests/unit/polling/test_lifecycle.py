@@ -1,5 +1,6 @@
 """What starts and ends together: a worker, and the reports of the gates."""
 
+import os
 import threading
 from types import SimpleNamespace
 
@@ -18,9 +19,13 @@ class Part:
         self.told: list[str] = []
         self.closed_by: threading.Thread | None = None
         self.lives = True
+        self.still = False
 
     def alive(self) -> bool:
         return self.lives
+
+    def hangs(self) -> bool:
+        return self.still
 
     def start(self) -> None:
         self.told.append("start")
@@ -144,3 +149,18 @@ def test_a_forked_child_has_no_worker_and_a_lock_of_its_own(*, reports: bool) ->
     assert life.cycle.worker is None
     life.cycle.start(life.begin)
     assert life.told() == (["start", "forked", "start"] * reports, [[], []])
+
+
+def test_a_worker_that_hangs_is_not_said_to_poll_and_not_doubled(caplog: pytest.LogCaptureFixture) -> None:
+    """The log has it once, with the process: a forked child is one of many."""
+    life = Life()
+    life.cycle.start(life.begin)
+    life.workers[0].still = True
+    assert [life.cycle.polling, life.cycle.polling] == [False, False]
+    life.cycle.start(life.begin)
+    assert len(life.workers) == 1
+    assert [record.getMessage() for record in caplog.records] == [
+        f"nothing polls in process {os.getpid()}: its thread hangs; restart the process"
+    ]
+    life.workers[0].still = False
+    assert life.cycle.polling

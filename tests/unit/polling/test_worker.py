@@ -2,9 +2,11 @@
 
 import asyncio
 import gc
+import os
 import threading
 import weakref
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,7 +24,10 @@ class Counting:
         self.polled = threading.Condition()
         self.beat = asyncio.Event()
         self.changed = None
-        self.source = None
+        self.source = SimpleNamespace(timeout=1.0)
+
+    def load(self) -> None:
+        self.loaded_by = threading.current_thread()
 
     @property
     def next_number(self) -> int:
@@ -314,3 +319,49 @@ def test_what_its_source_holds_is_closed_in_the_thread_that_polls() -> None:
     thread = worker._thread
     worker.stop()
     assert poller.source.closed_by is thread
+
+
+def test_modules_are_imported_in_the_callers_thread() -> None:
+    """A fork while another thread imports would leave the child half a module."""
+    poller = Counting()
+    worker = Worker.in_thread(poller)
+    assert poller.loaded_by is threading.current_thread()
+    worker.stop()
+
+
+class Broken(Counting):
+    """A poller that a fork has left half-made."""
+
+    def news(self) -> object:
+        raise AttributeError("partially initialized module 'featuregate.net'")
+
+
+def test_a_thread_that_ends_by_an_error_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    """With the process, for a child among many."""
+    poller = Broken()
+    worker = Worker.in_thread(poller)
+    worker._thread.join(BOUND)
+    assert not worker.alive()
+    assert f"the thread that polled in process {os.getpid()} has ended" in caplog.text
+    assert "partially initialized" in caplog.text
+
+
+def test_a_thread_that_makes_no_step_hangs() -> None:
+    """While it begins, polls or rests, each has a time after which it does not count as polling."""
+    now = [0.0]
+    poller = Hanging()
+    worker = Worker(poller, clock=lambda: now[0])
+    now[0] = 15.0
+    assert not worker.hangs()
+    now[0] = 15.1
+    assert worker.hangs()
+    asyncio.run(_until_polled(worker, poller))
+    assert not worker.hangs()
+    now[0] += 2 * poller.source.timeout + 60.1
+    assert worker.hangs()
+
+
+async def _until_polled(worker: Worker, poller: Counting) -> None:
+    task = asyncio.create_task(worker._run())
+    await poller.beat.wait()
+    task.cancel()
