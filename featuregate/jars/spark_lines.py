@@ -80,12 +80,19 @@ def line_of(spark: str) -> SparkLine | None:
     return LINES.get(line_name(spark))
 
 
-def connector_package(spark: str) -> str:
+NEWEST_WITH_CONNECTOR: Final = max((name for name, line in LINES.items() if line.connector), key=release_numbers)
+"""The newest line of Spark that has a Kafka connector."""
+
+
+def connector_package(spark: str) -> str | None:
     """Return a connector for a Spark as ``--packages`` takes it: that of the proof run for the same line.
 
-    Not each repository has the connector of each release: 4.2.0 was there for Spark 4.2.1, and its own was not.
+    Not each repository has the connector of each release: 4.2.0 was there for Spark 4.2.1, and its own was not. None
+    for a line of which no connector is published.
     """
     line = line_of(spark)
+    if line is not None and line.connector is None:
+        return None
     release = spark if line is None or line.connector is None else line.connector[0]
     return f"org.apache.spark:spark-sql-kafka-0-10_{_scala(spark)}:{release}"
 

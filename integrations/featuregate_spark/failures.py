@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import FeatureGateError
-from featuregate.jars.spark_lines import connector_package
+from featuregate.jars.spark_lines import NEWEST_WITH_CONNECTOR, connector_package, line_name
 from featuregate_spark import errors
 from featuregate_spark.errors import (
     FeatureSparkError,
@@ -85,6 +85,11 @@ def connector_advice(spark: str, connector: str | None) -> str:
     if connector is not None and connector[0].isdecimal():
         has = f"the Kafka connector of Spark {connector}"
     package = connector_package(spark)
+    if package is None:
+        return (
+            f"Spark {spark} runs with {has}, and none is published for Spark {line_name(spark)}: install an older one, "
+            f"pip install 'pyspark=={NEWEST_WITH_CONNECTOR}.*'"
+        )
     return f"Spark {spark} runs with {has}: start it with --packages {package}, or in a notebook spark.jars.packages"
 
 

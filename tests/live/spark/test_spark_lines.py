@@ -24,7 +24,7 @@ PYSPARKS = {
     "4.0.0": ("pandas<3", "spark,fleet,testing", {}),
     "4.1.4": ("pandas<3", "spark,fleet,testing", {}),
     "4.2.1": ("pandas>=3", "spark,fleet,testing", {}),
-    "4.3.0": ("pandas>=3", "spark,testing", dict.fromkeys(OF_JARS, NO_JARS)),
+    "4.3.0": ("pandas>=3", "confluent,testing", dict.fromkeys(OF_JARS, NO_JARS)),
 }
 """The newest release of each line, and the one that the other tests run: its pandas, its extras, and what it lacks."""
 
@@ -34,7 +34,7 @@ def installed(folder: Path, release: str, pandas: str, extras: str) -> Path:
     python = folder / "venv" / "bin" / "python"
     uv = [str(Path(sys.executable).with_name("uv")), "--quiet"]
     subprocess.run([*uv, "venv", "--python", sys.executable, str(folder / "venv")], check=True)
-    for packages in ([f"pyspark=={release}", pandas], ["--editable", f"{ROOT}[{extras}]"]):
+    for packages in ([f"pyspark=={release}", pandas, "pyarrow"], ["--editable", f"{ROOT}[{extras}]"]):
         subprocess.run([*uv, "pip", "install", "--python", str(python), *packages], check=True)
     return python
 

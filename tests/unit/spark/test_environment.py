@@ -72,6 +72,14 @@ def test_the_advice_names_the_scala_of_its_spark() -> None:
     assert "kafka-0-10_2.13:5.0.0" in connector_advice("5.0.0", None)
 
 
+@pytest.mark.parametrize("connector", [None, "4.2.0"])
+def test_a_spark_without_a_published_connector_is_to_be_replaced(connector: str | None) -> None:
+    """The coordinates of a connector that nobody has published are a dead end."""
+    advice = connector_advice("4.3.0", connector)
+    assert "none is published for Spark 4.3: install an older one, pip install 'pyspark==4.2.*'" in advice
+    assert "--packages" not in advice
+
+
 def test_another_missing_class_is_not_blamed_on_the_connector() -> None:
     """An app may lack classes of its own."""
     assert (
