@@ -82,6 +82,8 @@ class FakeGroup:
         """Those that have one once no transaction is pending."""
         self.elsewhere: dict[Partition, tuple[int | None, Mark]] = {}
         """What the group has committed in other topics."""
+        self.doubted: list[Partition] = []
+        """Partitions whose producers may have sent a request twice."""
         self._rebalance: Callable[[], None] | None = None
 
     @property
@@ -166,6 +168,11 @@ class FakeGroup:
 
     def close_for(self, partitions: Collection[Partition]) -> None:
         self._call("close", partitions)
+
+    def renew(self, partitions: Collection[Partition]) -> list[Partition]:
+        renewed = [key for key in self.doubted if key in partitions]
+        self._call("renew", renewed)
+        return renewed
 
     def open_for_process(self) -> None:
         self.calls.append("open for process")

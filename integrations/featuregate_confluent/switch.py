@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from featuregate import presets
@@ -194,6 +195,8 @@ class ProducerSwitch:
         ------
         SwitchFatal
             A message was given before, or is of an earlier :meth:`consume`.
+        MustRejoin
+            A producer that has lost a connection could not be replaced: make a new consumer.
         """
         if not messages:
             self._state.begin(messages)
@@ -208,6 +211,7 @@ class ProducerSwitch:
             producers=self._producers,
             keeper=self._conclusions,
             latch_topic=self._latch_topic,
+            renew=partial(self._membership.renew, consumer, messages),
         )
 
     def round_size(self, most: int = 500) -> int:

@@ -173,6 +173,11 @@ class GatedApp:
             self._thread.join(2 * BOUND)
         return self.outcome
 
+    def abort(self) -> None:
+        """Abort what was stalled; its inputs come again."""
+        assert self._stalled is not None
+        self._stalled.abort()
+
     def _finish(self) -> None:
         assert self._stalled is not None
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,9 +27,15 @@ def transactions_of(
     producers: Producers,
     keeper: TransactionOwner,
     latch_topic: LatchTopic | None,
+    renew: Callable[[], bool],
 ) -> Iterator[Transaction]:
-    """Begin a round of these messages, and yield its transactions: one for each partition, or one for all in v2."""
+    """Begin a round of these messages, and yield its transactions: one for each partition, or one for all in v2.
+
+    ``renew`` is :meth:`Membership.renew` with these messages.
+    """
     state.begin(messages)
+    if not renew():
+        return  # they come again, from where another member has got to (R8)
     assignment = state.assignment  # the later transactions of this round have this one, too
     model, first_v2_generation = state.group.model, state.group.first_v2_generation
     make = partial(Transaction, keeper=keeper, consumer=consumer, model=model, assignment=assignment)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
@@ -13,7 +14,7 @@ from featuregate_confluent.client.leaving import close_static_member, leave_grou
 from featuregate_confluent.config.properties import last, text
 from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
 from featuregate_confluent.member.failure_limits import UNRELEASED_SECONDS
-from featuregate_confluent.member.positions import places, rewind, take_back
+from featuregate_confluent.member.positions import by_partition, places, rewind, take_back
 from featuregate_confluent.producing.offsets import read_group_metadata
 from featuregate_librdkafka.error_actions import ErrorAction, action_for, explain
 
@@ -94,14 +95,27 @@ class Membership:
 
         After these and any other error this member owns nothing any more.
         """
-        try:
+        with self._losing():
             messages = self._poll(consumer, max_messages, timeout)
-        except BaseException as why:
-            # Also of a callback of the app, such as stats_cb: the client drops what it has fetched, and moves on.
-            self._state.lose(str(why) or type(why).__name__)
-            raise
         self._state.receive(messages)
         return messages
+
+    def renew(self, consumer: Consumer, messages: Sequence[Message]) -> bool:
+        """Replace the producers of these messages that may have sent a request twice. No transaction may be open.
+
+        Return whether the messages are still the next ones. Raises as :meth:`poll`.
+        """
+        with self._losing():
+            return self._takeover.renew(consumer, by_partition(messages))
+
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        """Own nothing after an error, also of a callback of the app: the client drops what it has fetched."""
+        try:
+            yield
+        except BaseException as why:
+            self._state.lose(str(why) or type(why).__name__)
+            raise
 
     def leave(self) -> None:
         """Leave the group and close the consumer. A static member keeps its place until its session times out."""

@@ -62,6 +62,7 @@ class OutcomeHandler:
 
     def conclude(self, transaction: Transaction, outcome: TransactionOutcome) -> SwitchError | None:
         """Apply the outcome of a transaction to the member, and return the error for the app; None after a commit."""
+        self._producers.ended(transaction.producer, transaction.seconds - transaction.own_seconds)
         match outcome:
             case Committed():
                 self._committed(transaction, outcome)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from featuregate_confluent.client.committed import CommittedOffset, named, settled_read, stable_read
@@ -13,7 +13,7 @@ from featuregate_confluent.errors import LatchTopicUnreadable, MustRejoin, Switc
 from featuregate_confluent.events import PartitionsTakenOver, SwitchEvent
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.protocol import Partition, ids_to_take, partitions_to_read
-from featuregate_confluent.member.positions import move
+from featuregate_confluent.member.positions import move, next_offsets
 from featuregate_librdkafka.error_actions import ErrorAction, action_for
 
 if TYPE_CHECKING:
@@ -107,6 +107,20 @@ class Takeover:
             self._read(consumer, before, ())
         except GroupUnreadable as unread:
             raise _unread(unread) from unread
+
+    def renew(self, consumer: Consumer, partitions: Collection[Partition]) -> bool:
+        """Replace producers that may have sent a request twice, and read their offsets again (R8).
+
+        Another member may have had the transactional id meanwhile. Return whether the offsets are as they were.
+        Raises as :meth:`look`.
+        """
+        before = next_offsets(self._state.partitions)
+        try:
+            if renewed := self._producers.renew(partitions):
+                self._read(consumer, self._state.group.model, renewed)
+        except GroupUnreadable as unread:
+            raise _unread(unread) from unread
+        return next_offsets(self._state.partitions) == before
 
     def give_back(self, partitions: Sequence[Partition]) -> None:
         """Release partitions early, so that their next owner need not wait for the producers."""

@@ -13,6 +13,7 @@ from featuregate_confluent.client.committed import named
 from featuregate_confluent.config import settings
 from featuregate_confluent.config.transactional_ids import partition_transactional_id, process_transactional_id
 from featuregate_confluent.errors import MustRejoin, SwitchFatal
+from featuregate_librdkafka.connection_watch import ConnectionWatch
 from featuregate_librdkafka.error_table import ErrorAction
 from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer, close_producer
 
@@ -26,6 +27,14 @@ CLOSE_SECONDS: Final = 3.0
 """Enough: the next producer with this id, or the broker, aborts a transaction that is still open."""
 _AT_ONCE: Final = 16
 """Producers that are opened or closed at the same time: each waits for its coordinator nearly all of the time."""
+
+
+class WatchedProducer(Producer):
+    """A producer that notices when it may have sent a request twice."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.watch = ConnectionWatch(logger)
+        super().__init__(self.watch.config(config))
 
 
 class Producers:
@@ -45,8 +54,8 @@ class Producers:
         self._process = process
         self._name_of = name_of
         self._timeout = timeout
-        self._by_partition: dict[Partition, Producer] = {}
-        self._for_process: Producer | None = None
+        self._by_partition: dict[Partition, WatchedProducer] = {}
+        self._for_process: WatchedProducer | None = None
 
     def __len__(self) -> int:
         return len(self._by_partition) + (self._for_process is not None)
@@ -86,10 +95,37 @@ class Producers:
         confluent-kafka raises a fatal error from here. The producer's next transaction fails with the same error.
         """
         for producer in (*self._by_partition.values(), *([self._for_process] if self._for_process else ())):
-            try:
-                producer.poll(0)
-            except KafkaException as failure:
-                logger.info("a producer has failed: %s", failure.args[0])
+            _poll(producer)
+
+    def ended(self, producer: Producer, seconds: float) -> None:
+        """Note how long the commit or the abort of a transaction took."""
+        if isinstance(producer, WatchedProducer):
+            producer.watch.took(seconds)
+
+    def renew(self, partitions: Iterable[Partition]) -> list[Partition]:
+        """Replace the producers of these partitions, and of the process, that may have sent a request twice.
+
+        No transaction may be open. Return the partitions: their offsets have to be read again (R8).
+        See :mod:`featuregate_librdkafka.connection_watch`.
+
+        Raises
+        ------
+        MustRejoin, SwitchFatal
+            As :attr:`for_process`.
+        """
+        if self._for_process is not None and self._doubts(self._for_process):
+            self.discard(self._for_process)  # the next use makes another
+        mine = self._by_partition
+        doubted = [key for key in partitions if key in mine and self._doubts(mine[key])]
+        self.open(doubted)
+        return doubted
+
+    def _doubts(self, producer: WatchedProducer) -> bool:
+        _poll(producer)
+        if producer.watch.doubt is None:
+            return False
+        logger.info("the producer %s is replaced: %s", self.id_of(producer), producer.watch.doubt)
+        return True
 
     def open(self, partitions: Collection[Partition]) -> None:
         """Open the producers of partitions, which fences the previous producers with these ids.
@@ -148,7 +184,7 @@ class Producers:
         if self._for_process is not None:
             self.discard(self._for_process)
 
-    def _make_all(self, partitions: Collection[Partition]) -> dict[Partition, Producer]:
+    def _make_all(self, partitions: Collection[Partition]) -> dict[Partition, WatchedProducer]:
         if not partitions:
             return {}
         ids = self._ids(partitions)
@@ -173,10 +209,10 @@ class Producers:
                 )
         return names
 
-    def _make(self, transactional_id: str) -> Producer:
+    def _make(self, transactional_id: str) -> WatchedProducer:
         config = settings.producer_config(self._config, transactional_id=transactional_id)
         try:
-            producer = Producer(config, logger=logger)
+            producer = WatchedProducer(config)
         except KafkaException as failure:
             raise SwitchFatal(f"the producer's properties are refused: {failure.args[0].str()}") from failure
         try:
@@ -186,6 +222,13 @@ class Producers:
             why = f"transactional id {transactional_id!r} could not be taken: {failed}"
             raise (SwitchFatal if failed.action is ErrorAction.FATAL else MustRejoin)(why) from failed.__cause__
         return producer
+
+
+def _poll(producer: Producer) -> None:
+    try:
+        producer.poll(0)
+    except KafkaException as failure:
+        logger.info("a producer has failed: %s", failure.args[0])
 
 
 def _close_all(producers: Collection[Producer]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from featuregate_librdkafka.connection_watch import ConnectionWatch
 from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer, close_producer
 from featuregate_spark.errors import TransactionTimedOut, WriteFailed
 from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, QUICK, QUIET, Clients
@@ -53,9 +54,9 @@ class ShardProducer:
             "transactional.id": shard.transactional_id,
             "on_delivery": self._on_delivery,
             "delivery.report.only.error": True,
-            "logger": _log,
         }
-        self._client = clients.producer({**QUIET, **QUICK, **shard.batch.producer, **own})
+        self._watch = ConnectionWatch(_log)
+        self._client = clients.producer(self._watch.config({**QUIET, **QUICK, **shard.batch.producer, **own}))
         self._producer = TransactionalProducer(self._client)
 
     def __enter__(self) -> Self:
@@ -78,8 +79,16 @@ class ShardProducer:
             self._producer.initialize(self._shard.batch.timeout)
 
     def continue_with(self, shard: Shard) -> bool:
-        """Write the next batch of the same shard; return False where its last transaction was not the previous one."""
-        if self.committed != shard.batch.batch_id - 1:
+        """Write the next batch of the same shard; return False where another producer has to.
+
+        Its last transaction was not that of the previous batch, or may have sent a request twice: see
+        :mod:`featuregate_librdkafka.connection_watch`.
+        """
+        with suppress(KafkaException):  # of a producer that has failed, as its next call says
+            self._client.poll(0)
+        if self._watch.doubt is not None:
+            _log.info("%s: a new producer writes it: %s", shard, self._watch.doubt)
+        if self.committed != shard.batch.batch_id - 1 or self._watch.doubt is not None:
             return False
         self._shard, self._delivery_error, self._began = shard, None, None
         return True
@@ -140,8 +149,10 @@ class ShardProducer:
 
     def commit(self) -> None:
         """Commit the transaction: when this returns, all of its rows count."""
+        began = time.monotonic()
         with self._failing("its transaction could not be committed"):
             self._producer.commit(self._shard.batch.timeout)
+        self._watch.took(time.monotonic() - began)
         self.committed = self._shard.batch.batch_id
 
     def abort(self, error: BaseException) -> BaseException:

@@ -30,7 +30,9 @@ def state() -> MemberState:
     return MemberState(partitions={A: (5, Mark(None, "theirs")), B: (3, Mark(None)), C: (None, Mark(None))})
 
 
-def divided(state: MemberState, model: Model, *, latch_topic: LatchTopic | None = None) -> Iterator[Transaction]:
+def divided(
+    state: MemberState, model: Model, *, latch_topic: LatchTopic | None = None, renewed: bool = True
+) -> Iterator[Transaction]:
     """Divide the messages in a model; a producer is named by what it belongs to."""
     state.group = replace(state.group, choice=ModelChoice(model, "told"))
     producers = SimpleNamespace(for_partition=lambda key: key, for_process="the process")
@@ -42,6 +44,7 @@ def divided(state: MemberState, model: Model, *, latch_topic: LatchTopic | None 
         producers=producers,  # type: ignore[arg-type]
         keeper=keeper,  # type: ignore[arg-type]
         latch_topic=latch_topic,
+        renew=lambda: renewed,
     )
 
 
@@ -93,3 +96,12 @@ def test_v2_commits_write_the_latch_topic_until_it_holds_v2(state: MemberState) 
     state.receive(())
     (found,) = divided(state, Model.V2, latch_topic=TOPIC)
     assert found._latch_record is None
+
+
+@pytest.mark.parametrize("model", list(Model))
+def test_messages_that_another_member_has_processed_meanwhile_have_no_transaction(
+    state: MemberState, model: Model
+) -> None:
+    """A producer was replaced, and the offsets have moved on: the round counts as not run, and is consumed again."""
+    assert not list(divided(state, model, renewed=False))
+    assert state.unfinished

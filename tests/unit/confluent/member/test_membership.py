@@ -10,7 +10,7 @@ from fake_group import LEGACY, V2, A, B, FakeGroup, FakeMember
 
 from featuregate.testing import release_view
 from featuregate_confluent import Model, MustRejoin, SwitchFatal
-from featuregate_confluent.errors import InstanceTaken
+from featuregate_confluent.errors import InstanceTaken, UnknownMark
 from featuregate_confluent.member.failure_limits import ABORTED_AT_MOST, LOST_AT_MOST, UNRELEASED_SECONDS, Failures
 from featuregate_confluent.producing.outcome import RolledBack
 
@@ -79,6 +79,16 @@ def test_a_member_owns_nothing_after_any_error_of_a_poll(error: BaseException) -
     assert member.state.lost
     with pytest.raises(MustRejoin, match="another consumer has to be subscribed"):
         _ = member.membership.consumer
+
+
+def test_a_member_owns_nothing_after_a_producer_could_not_be_replaced() -> None:
+    """Its partitions may have producers no more."""
+    group = FakeGroup({A: LEGACY})
+    member = joined(group, "2.4")
+    group.doubted, group.stable = [A], {A: "fg2;model=unknown"}
+    with pytest.raises(UnknownMark):
+        member.membership.renew(group.consumer, [MESSAGE])
+    assert (member.state.partitions, member.state.lost is None) == ({}, False)
 
 
 def test_messages_beside_an_error_are_not_passed_over() -> None:

@@ -84,6 +84,22 @@ def test_partitions_that_stay_are_not_read_again() -> None:
     assert (group.calls[-1], list(member.state.partitions)) == ("close [0]", [B])
 
 
+@pytest.mark.parametrize("own", [5, 3])
+def test_the_offset_is_read_again_after_a_producer_was_replaced(own: int) -> None:
+    """R8: another member may have had the id, and committed, while this member thought that it was in the group."""
+    group = FakeGroup({A: LEGACY, B: LEGACY})
+    member = FakeMember(group)
+    member.takeover.take(group.consumer, [A, B], 3)
+    member.state.advance([TopicPartition(*A, own, LEGACY)])
+    group.calls.clear()
+    assert member.takeover.renew(group.consumer, [A, B])
+    assert group.calls == []
+    group.doubted = [A]
+    assert member.takeover.renew(group.consumer, [A, B]) is (own == 5)
+    assert group.calls == ["renew [0]", "read [0]", "read [0]", *["seek 0"] * (own != 5)]
+    assert next_offsets(member.state.partitions) == {A: 5, B: 5}
+
+
 @pytest.mark.parametrize(
     ("code", "kind"),
     [(None, MustRejoin), (KafkaError._TRANSPORT, MustRejoin), (KafkaError.GROUP_AUTHORIZATION_FAILED, SwitchFatal)],

@@ -12,11 +12,12 @@ from confluent_kafka import KafkaError
 
 from featuregate_confluent import MustRejoin, SwitchFatal
 from featuregate_confluent.producing.producers import Producers
+from featuregate_librdkafka.connection_watch import SLOW_SECONDS
 
 if TYPE_CHECKING:
     from mock_kafka import MockKafka
 
-INIT_PRODUCER_ID, ADD_PARTITIONS = 22, 24
+INIT_PRODUCER_ID, ADD_PARTITIONS, END_TXN = 22, 24, 26
 A, B = ("orders", 0), ("orders", 1)
 BOUND = 30.0
 
@@ -95,3 +96,41 @@ def test_two_partitions_with_one_transactional_id_are_refused(kafka: MockKafka) 
             own.open([("bills", 0)])
         assert own.id_of(own.for_partition(A)) == "billing-0"
         assert own.id_of(own.for_process) == "billing/one"
+
+
+@pytest.mark.parametrize("cut", [True, False])
+@pytest.mark.parametrize("commits", [True, False])
+@pytest.mark.parametrize("for_process", [True, False])
+def test_a_producer_whose_connection_broke_while_it_ended_a_transaction_is_replaced(
+    kafka: MockKafka, *, for_process: bool, commits: bool, cut: bool
+) -> None:
+    """The client repeats the request, and the first one may reach the broker in the next transaction."""
+    kafka.create_topic("bills")
+    with closing(producers_on(kafka)) as producers:
+        producers.open([A, B])
+        producer = producers.for_process if for_process else producers.for_partition(A)
+        other = producers.for_partition(B)
+        producer.begin_transaction()
+        producer.produce("bills", b"bill", partition=0)
+        producer.flush(BOUND)
+        kafka.wait_for(INIT_PRODUCER_ID)
+        if cut:
+            kafka.answer(END_TXN, [KafkaError._TRANSPORT])
+        (producer.commit_transaction if commits else producer.abort_transaction)(BOUND)
+        producers.renew([A, B])
+        after = producers.for_process if for_process else producers.for_partition(A)
+        assert (after is not producer) is cut
+        assert kafka.count(INIT_PRODUCER_ID) == cut, "the new one has taken the id"
+        assert producers.for_partition(B) is other
+
+
+def test_a_producer_is_replaced_after_a_slow_commit(kafka: MockKafka) -> None:
+    """A request may have timed out and been repeated, without a broken connection."""
+    with closing(producers_on(kafka)) as producers:
+        producers.open([A, B])
+        slow, quick = producers.for_partition(A), producers.for_partition(B)
+        producers.ended(slow, SLOW_SECONDS)
+        producers.ended(quick, SLOW_SECONDS / 2)
+        producers.renew([A, B])
+        assert producers.for_partition(A) is not slow
+        assert producers.for_partition(B) is quick

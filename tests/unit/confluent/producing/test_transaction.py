@@ -6,7 +6,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
@@ -82,6 +82,10 @@ class Held:
     def __init__(self) -> None:
         self.dropped: list[Client] = []
         self.left_behind: list[Client] = []
+        self.seconds: list[float] = []
+
+    def ended(self, _client: Client, seconds: float) -> None:
+        self.seconds.append(seconds)
 
     def discard(self, client: Client) -> None:
         assert not client.calls, "closed while a call used it"
@@ -163,6 +167,19 @@ def kafka(code: int, **more: Any) -> Callable[[], None]:
 
 REFUSED = kafka(KafkaError.ILLEGAL_GENERATION, txn_requires_abort=True)
 FENCED = kafka(KafkaError._FENCED, fatal=True)
+
+
+@pytest.mark.parametrize("ends", [{}, {"send": REFUSED}])
+def test_the_producers_learn_how_long_the_end_of_a_transaction_took(desk: Desk, ends: dict[str, Any]) -> None:
+    """Of a commit or an abort that took long, a request may arrive later. The app's own seconds do not count."""
+    transaction = desk.transaction(Client(**ends))
+    transaction.begin()
+    transaction._began -= 100
+    with suppress(Aborted):
+        transaction.commit()
+    (seconds,) = desk.held.seconds
+    assert 0 < seconds < 50
+    assert transaction.own_seconds > 50
 
 
 def test_what_is_refused_is_aborted_before_anybody_waits_for_it(desk: Desk) -> None:

@@ -21,7 +21,7 @@ from featuregate_spark.sink.shards import Shard, Sharding
 if TYPE_CHECKING:
     from mock_kafka import MockKafka
 
-OFFSET_FETCH, INIT_PRODUCER_ID, ADD_OFFSETS, TXN_OFFSET_COMMIT = 9, 22, 25, 28
+OFFSET_FETCH, INIT_PRODUCER_ID, ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT = 9, 22, 25, 26, 28
 WRITTEN = CommittedShard(rows=1, bytes=1, skipped=False)
 
 
@@ -72,6 +72,19 @@ def test_a_kept_producer_that_brokers_refuse_is_replaced_before_it_sends_rows(
     assert put(in_batch(shard, 0), b"a", kept) == WRITTEN
     kafka.wait_for(INIT_PRODUCER_ID)
     kafka.answer(ADD_OFFSETS, [error])
+    assert put(in_batch(shard, 1), b"b", kept) == WRITTEN
+    assert kafka.count(INIT_PRODUCER_ID) == 1
+    assert values_in(shard.batch.connection, "output") == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("request_key", [ADD_OFFSETS, TXN_OFFSET_COMMIT, END_TXN])
+def test_a_kept_producer_whose_connection_broke_in_its_transaction_is_replaced(
+    kafka: MockKafka, shard: Shard, kept: KeptClients, request_key: int
+) -> None:
+    """The client repeats the request, and the first one may reach the broker in the transaction of the next batch."""
+    kafka.answer(request_key, [KafkaError._TRANSPORT])
+    assert put(in_batch(shard, 0), b"a", kept) == WRITTEN
+    kafka.wait_for(INIT_PRODUCER_ID)
     assert put(in_batch(shard, 1), b"b", kept) == WRITTEN
     assert kafka.count(INIT_PRODUCER_ID) == 1
     assert values_in(shard.batch.connection, "output") == [b"a", b"b"]
