@@ -38,6 +38,8 @@ class Connection:
         self._carrier = carrier
         self.authenticated = False
         """Whether the broker knows who this client is."""
+        self._worked = False
+        """Whether a node of the cluster has answered more than ApiVersions, which needs no authentication."""
 
     @property
     def peer(self) -> tuple[str, int] | None:
@@ -75,7 +77,9 @@ class Connection:
             return Carrier(session)
 
         carrier = await dial(address, settings, make)
-        return cls(address, settings, carrier.session, carrier)
+        connection = cls(address, settings, carrier.session, carrier)
+        connection._worked = expected is not None  # a node has given the broker list then
+        return connection
 
     async def negotiate(self, newest: int = NEWEST) -> Negotiated:
         """Request the API ranges and features of the broker, for the first time or again.
@@ -102,6 +106,7 @@ class Connection:
         version = self._session.version_for(message)
         self._session.send(message)
         reply = cast("Reply", await self._event(f"waiting for {message.NAME} v{version}", within))
+        self._worked = True
         return cast("R", reply.response)
 
     async def exchange_token(self, token: bytes) -> bytes:
@@ -139,7 +144,7 @@ class Connection:
             error, ssl.SSLError
         ):  # a TLS 1.3 broker checks the client certificate after its half of the handshake
             return TlsFailed(self.address, stage, explain(error))
-        advice = _advice(self._settings, negotiated=self._session.api_ranges is not None)
+        advice = "" if self._worked else _advice(self._settings, negotiated=self._session.api_ranges is not None)
         return ConnectionLost(self.address, stage, "; ".join(filter(None, [str(error or ""), advice])))
 
 

@@ -90,6 +90,8 @@ class Request(Message, Generic[R_co]):
 
     RESPONSE: type[R_co]
     """The class of the response. Never an instance attribute: a ClassVar cannot mention a type variable."""
+    PREFERRED: ClassVar[int | None] = None
+    """The version to send where the server has it, in place of the newest in common."""
 
     def __init_subclass__(cls) -> None:
         """Be of the same API as the response."""

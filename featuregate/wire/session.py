@@ -131,10 +131,14 @@ class Session:
         return self._queue(request, self.version_for(request))
 
     def version_for(self, request: Request[Any]) -> int:
-        """Return the newest version of a request that both sides support, as `send` does."""
+        """Return the version that `send` uses: the newest that both sides support, or the preferred one."""
         api_ranges = self._ready()
         supported = api_ranges.get(request.API_KEY)
-        version = _newest_common(request.VERSIONS, supported)
+        lowest, newest = request.VERSIONS
+        preferred = newest if request.PREFERRED is None else request.PREFERRED
+        version = _newest_common((lowest, preferred), supported)
+        if version is None:
+            version = _newest_common(request.VERSIONS, supported)
         if version is None:
             raise UnsupportedVersion(request.NAME, request.VERSIONS, supported)
         return version

@@ -86,6 +86,9 @@ class UpdateFeaturesRequest(Request[UpdateFeaturesResponse]):
     """Request new finalized levels. Needs ALTER on the cluster."""
 
     RESPONSE = UpdateFeaturesResponse
+    PREFERRED = 1
+    """A broker forwards the request as it is to the active controller, which during a roll may be of 3.9 and close the
+    connection on v2. v1 says as much, from 3.3 on; v2 only leaves the results out."""
 
     timeout_ms: Int32 = 60_000
     updates: tuple[FeatureUpdate, ...]

@@ -252,6 +252,28 @@ async def test_a_lost_connection_says_what_a_plain_listener_may_have_wanted(serv
         await negotiate(address, settings_for(address))
 
 
+@pytest.mark.parametrize(
+    ("answers", "expected", "guess"),
+    [(0, None, True), (1, None, False), (0, ExpectedNode("c", 1), False)],
+    ids=["first request", "after an answer", "after the broker list"],
+)
+async def test_authentication_is_guessed_only_where_nothing_needed_it_before(
+    serve, settings_for, fake_node, answers, expected, guess
+):
+    """A node is expected only by its cluster's broker list, which a listener that wants a login does not give."""
+    node = fake_node()
+    left = [MetadataResponse(brokers=(Node(node_id=1, host="h", port=1),))] * answers
+    node.says[MetadataRequest] = lambda *_: left.pop() if left else None
+    address = await serve(node)
+    with await Connection.open(address, settings_for(address), expected) as connection:
+        await connection.negotiate()
+        for _ in range(answers):
+            await connection.request(MetadataRequest())
+        with pytest.raises(ConnectionLost) as caught:
+            await connection.request(MetadataRequest())
+    assert ("authentication" in str(caught.value)) is guess
+
+
 async def test_closing_tells_the_peer_and_may_be_done_twice(serve, settings_for, fake_node):
     """The peer sees the end of the connection, and the second close() does nothing."""
     gone = asyncio.Event()

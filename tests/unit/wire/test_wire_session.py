@@ -15,6 +15,7 @@ from featuregate.wire.message import Request, Response
 from featuregate.wire.metadata import MetadataRequest, MetadataResponse
 from featuregate.wire.sasl import SaslHandshakeRequest, SaslHandshakeResponse
 from featuregate.wire.session import Session
+from featuregate.wire.update_features import FeatureUpdate, UpdateFeaturesRequest
 
 APIS: dict[int, type[Request[Any]]] = {
     cls.API_KEY: cls for cls in (ApiVersionsRequest, MetadataRequest, DescribeClusterRequest, SaslHandshakeRequest)
@@ -215,6 +216,12 @@ class TestAsking:
             new().send(MetadataRequest())
         with pytest.raises(LocalWireError, match="between Negotiated and the end"):
             new().send_token(b"token")
+
+    @pytest.mark.parametrize(("theirs", "sent"), [((0, 2), 1), ((0, 1), 1), ((0, 0), 0), ((2, 3), 2)])
+    def test_a_preferred_version_is_taken_where_the_server_has_it(self, theirs: tuple[int, int], sent: int) -> None:
+        """An active controller of 3.9 behind a newer broker closes the connection on UpdateFeatures v2."""
+        request = UpdateFeaturesRequest(updates=(FeatureUpdate(feature="f", max_version_level=1),))
+        assert ready({18: (0, 4), 57: theirs}).version_for(request) == sent
 
     def test_the_newest_common_version_is_taken(self) -> None:
         """The client supports versions up to 13, and the broker up to 12."""
