@@ -73,6 +73,8 @@ class Controller:
     """The other controllers: registered ones, and before 3.7 those that it is connected to."""
     unregistered: tuple[int, ...] = ()
     """The ids of voters that never registered."""
+    voters: frozenset[int] | None = None
+    """The ids of the voters of the quorum; None: unknown."""
     levels: Mapping[str, int] | None
     """Feature to finalized level, as the controller counts it; an absent feature is at 0. None: unknown."""
 
@@ -220,10 +222,27 @@ def _kraft_version(wanted: RequestedUpdate, controller: Controller) -> Iterator[
     current = controller.level(KRAFT_VERSION)
     if current in {None, wanted.level}:
         return
-    if wanted.upgrade_type == "upgrade":
-        yield RuleProblem("unknown", "only the leader of the quorum knows whether every voter supports it")
-    else:
+    if wanted.upgrade_type != "upgrade":
         yield _refused(wanted, "Can't downgrade the version of this feature.")
+    elif not _every_voter_supports(wanted, controller):
+        yield RuleProblem("unknown", "only the leader of the quorum knows whether every voter supports it")
+
+
+def _every_voter_supports(wanted: RequestedUpdate, controller: Controller) -> bool:
+    """Say whether each voter answered that it supports a ``kraft.version``, and is of a release that tells the leader.
+
+    Followers tell it from 4.1 on, also while the quorum is static (KAFKA-16538); the leader refuses until all have.
+    """
+    nodes = {node.node_id: node.supported or {} for node in controller.controllers}
+    if controller.own is not None:
+        nodes[controller.own.node_id] = controller.own.supported or {}
+    voting = [nodes.get(voter, {}) for voter in controller.voters or ()]
+    return bool(voting) and all(
+        lowest <= wanted.level <= highest
+        and release_of_level(supported.get(METADATA_VERSION, _DISABLED)[1]) >= QUORUM_RAISES_KRAFT_VERSION_FROM
+        for supported in voting
+        for lowest, highest in [supported.get(KRAFT_VERSION, _DISABLED)]
+    )
 
 
 def _dependencies(

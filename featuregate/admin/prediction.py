@@ -127,6 +127,7 @@ class ClusterState:
                     controllers=tuple(
                         self._controller_of(node) for node in self.controllers if node is not self.active
                     ),
+                    voters=self.quorum.voters if self.quorum else None,
                     levels=levels,
                 )
 

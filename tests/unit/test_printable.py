@@ -92,7 +92,7 @@ def test_a_feature_with_a_blank_name_is_left_out(blank, capsys) -> None:
         view = fg.discover(cluster.bootstrap, timeout=BOUND)
         main(["doctor", "--bootstrap-server", cluster.bootstrap])
     assert (set(view.supported), set(view.finalized)) == ({"metadata.version"}, {"metadata.version"})
-    assert "featuregate upgrade --feature metadata.version=29" in capsys.readouterr().out
+    assert "featuregate plan upgrade --feature metadata.version=29" in capsys.readouterr().out
 
 
 def test_a_relays_feature_with_a_blank_name_is_left_out() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from featuregate.admin.quorum import fetch_quorum
 from featuregate.cli.cluster import configuration, has_cluster, settings_of, silence_log
 from featuregate.cli.diagnosis.clients import client_findings
 from featuregate.cli.diagnosis.cluster import broker_list_findings, cluster_findings
@@ -111,7 +112,8 @@ async def _examine(settings: Settings) -> list[DoctorFinding]:
     findings += named_host_findings(settings, (answer.host for answer in second.answers))
     mechanism = settings.sasl.mechanism if settings.sasl else None
     of_clients = client_findings(views[1], installed(), mechanism)
-    of_cluster = [*cluster_findings(*views), *config_findings(views[1]), *of_clients]
+    quorum = None if settings.broker_list == "bootstrap" else await fetch_quorum(settings)
+    of_cluster = [*cluster_findings(*views, quorum), *config_findings(views[1]), *of_clients]
     return [*findings, *closing_findings(versions.closed_on_newer), *of_cluster]
 
 

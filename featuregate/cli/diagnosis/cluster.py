@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from featuregate.admin.kraft_rules import release_of_level
+from featuregate.admin.registrations import advice_on
 from featuregate.admin.updates import moving, upgrade
 from featuregate.catalog import METADATA_VERSION, captured_releases, level_name
 from featuregate.cli.diagnosis.findings import DoctorFinding
@@ -16,6 +18,7 @@ from featuregate.view.names import failures, named
 from featuregate.view.support import outside_support, reports_no_levels
 
 if TYPE_CHECKING:
+    from featuregate.admin.registrations import Quorum
     from featuregate.view.answers import BrokerAnswer, Failure
     from featuregate.view.cluster_view import View
 
@@ -36,9 +39,11 @@ def broker_list_findings(*, registered: bool, role: str) -> Iterator[DoctorFindi
         )
 
 
-def cluster_findings(first: View, second: View) -> Iterator[DoctorFinding]:
-    """Yield the findings from two views, some seconds apart."""
-    yield from _silent(second)
+def cluster_findings(first: View, second: View, quorum: Quorum | None = None) -> Iterator[DoctorFinding]:
+    """Yield the findings from two views, some seconds apart. ``quorum`` tells ghosts from controllers that are down."""
+    ghosts = _ghosts(second, quorum)
+    yield from (_ghost(second, node) for node in ghosts)
+    yield from _silent(second, ghosts)
     yield from _mixed_releases(second)
     yield from _not_everywhere(second)
     yield from _outside_support(second)
@@ -47,8 +52,32 @@ def cluster_findings(first: View, second: View) -> Iterator[DoctorFinding]:
     yield from _epochs(first, second)
 
 
-def _silent(view: View) -> Iterator[DoctorFinding]:
-    for failure, brokers in failures(view).items():
+def _ghosts(view: View, quorum: Quorum | None) -> tuple[BrokerAnswer, ...]:
+    """Return the controllers that are registered, are no voters, and do not answer: they have gone."""
+    voters = None if quorum is None else quorum.voters
+    if view.role != "controller" or voters is None:
+        return ()
+    return tuple(node for node in view.missing if node.node_id not in voters)
+
+
+def _ghost(view: View, node: BrokerAnswer) -> DoctorFinding:
+    supported = view.feature(METADATA_VERSION)
+    release = release_of_level(supported.max if supported else 0)
+    return DoctorFinding(
+        severity="warning",
+        code="ghost-controller",
+        where=node.name,
+        problem="This controller has gone: it is registered, is not a voter of the quorum, and does not answer.",
+        evidence=f"DescribeQuorum does not list it as a voter; {'' if node.failure is None else node.failure.text}",
+        advice="the controller refuses levels that its registration lacks: "
+        + advice_on(node.node_id, view.level(METADATA_VERSION) or 0, release),
+    )
+
+
+def _silent(view: View, ghosts: Sequence[BrokerAnswer]) -> Iterator[DoctorFinding]:
+    for failure, silent in failures(view).items():
+        if not (brokers := [broker for broker in silent if broker not in ghosts]):
+            continue
         if failure.kind == SharedAddress.__name__:
             yield _shared_address(failure, brokers)
             continue
@@ -89,7 +118,9 @@ def _silent_broker_advice(failure: Failure, brokers: Sequence[BrokerAnswer]) -> 
     if failure.kind == HostNameMismatch.__name__:
         return f"set advertised.listeners to a name that is in its certificate, or issue a certificate for {hosts}"
     if failure.kind == ConnectFailed.__name__:
-        return "start it, or check that its advertised.listeners is an address that this machine can reach"
+        advice = "start it, or check that its advertised.listeners is an address that this machine can reach"
+        gone = "; where it has gone for good, remove its registration: kafka-cluster.sh unregister --id ID"
+        return advice + (gone if brokers[0].role == "broker" else "")
     if failure.kind == "REBOOTSTRAP_REQUIRED":
         return (
             "another node listens at its address: check advertised.listeners, port forwarding and proxies; behind a "
@@ -160,7 +191,7 @@ def _outside_support(view: View) -> Iterator[DoctorFinding]:
             where=named(brokers),
             problem=f"{name} is finalized at {level_name(name, level)}, which these brokers do not list as supported.",
             evidence=", ".join(f"{broker.name}: {_range(name, broker)}" for broker in brokers),
-            advice=f"raise the level to one that they support: featuregate upgrade --feature {name}={max(lowest)}"
+            advice=f"raise the level to one that they support: featuregate plan upgrade --feature {name}={max(lowest)}"
             if below
             else "run a release that supports it, at least the one with which the cluster was upgraded",
         )
@@ -185,7 +216,7 @@ def _upgrades(view: View) -> Iterator[DoctorFinding]:
             where="cluster",
             problem="Features are finalized below what all brokers can run.",
             evidence="; ".join(levels),
-            advice=f"when no rollback to the old release is planned: featuregate upgrade {options}",
+            advice=f"when no rollback to the old release is planned, ask: featuregate plan upgrade {options}",
         )
 
 

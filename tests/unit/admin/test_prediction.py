@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featuregate.admin.prediction import ClusterState, Prediction, predict
+from featuregate.admin.registrations import Quorum
 from featuregate.admin.updates import Update, disable, downgrade, upgrade
 from featuregate.catalog import features, level_name, metadata_levels
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
@@ -230,6 +231,28 @@ def test_a_level_that_the_table_does_not_know_is_unknown() -> None:
     where = cluster_state(brokers=(node(1, {**SUPPORTED, "group.version": (0, 7)}),))
     text = "group.version 5 is newer than this featuregate knows, and so is what it depends on"
     assert one(*upgrade({"group.version": 5}), where)[2:] == ("unknown", text)
+
+
+@pytest.mark.parametrize(
+    ("voters", "other", "judgement"),
+    [
+        ({8}, SUPPORTED, "accepted"),
+        ({8, 9}, SUPPORTED, "accepted"),
+        ({8, 9}, None, "unknown"),  # it is silent
+        ({8, 9}, {**SUPPORTED, "metadata.version": (7, 25)}, "unknown"),  # 4.0 does not tell the leader
+        ({8, 9, 10}, SUPPORTED, "unknown"),  # a voter that no controller lists
+        (None, SUPPORTED, "unknown"),  # no right to ask
+    ],
+)
+def test_the_version_of_the_quorum_goes_up_where_every_voter_said_that_it_supports_it(
+    voters: set[int] | None, other: Mapping[str, tuple[int, int]] | None, judgement: str
+) -> None:
+    """Only the leader knows it otherwise: voters tell it from 4.1 on (KAFKA-16538)."""
+    silent = replace(node(9, role="controller"), failure=Failure("TimedOut", "said nothing"))
+    controllers = (node(8, role="controller"), node(9, other, role="controller") if other else silent)
+    quorum = Quorum(voters=None if voters is None else frozenset(voters))
+    where = cluster_state(**CONTROLLER | {"controllers": controllers}, quorum=quorum)
+    assert one(*upgrade({"kraft.version": 1}), where).judgement == judgement
 
 
 @pytest.mark.parametrize(

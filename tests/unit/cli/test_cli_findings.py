@@ -7,10 +7,12 @@ from builders import broker, deaf, view
 from hypothesis import given
 from hypothesis import strategies as st
 
+from featuregate.admin.registrations import Quorum
 from featuregate.cli.diagnosis.cluster import broker_list_findings, cluster_findings
 from featuregate.cli.diagnosis.configs import config_findings
 from featuregate.cli.diagnosis.findings import DoctorFinding, worst_first
 from featuregate.view.answers import ApiRange, BrokerConfig, Failure, SupportedRange
+from featuregate.view.merging import merge
 from featuregate.view.support import outside_support
 
 
@@ -22,10 +24,10 @@ def able(node_id: int = 1, *, epoch: int = 10, group: int | None = 1, metadata: 
     return replace(broker(node_id, epoch=epoch, **{"metadata_version": metadata, **levels}), supported=supported)
 
 
-def found(second, first=None) -> dict[str, DoctorFinding]:
+def found(second, first=None, quorum=None) -> dict[str, DoctorFinding]:
     """Return the findings by code; the epoch has risen unless the first view is given."""
     earlier = first or view(*(replace(each, epoch=each.epoch - 4) for each in second.brokers))
-    return {finding.code: finding for finding in cluster_findings(earlier, second)}
+    return {finding.code: finding for finding in cluster_findings(earlier, second, quorum)}
 
 
 def test_a_healthy_cluster_has_no_finding() -> None:
@@ -39,6 +41,26 @@ def test_a_silent_broker_is_an_error() -> None:
     assert (finding.severity, finding.where) == ("error", "broker 2 (b2:9092)")
     assert finding.evidence == "said nothing for 5 s"
     assert "firewall" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("voters", "metadata", "codes", "advice"),
+    [
+        ({1}, 29, {"ghost-controller"}, "start a controller with node.id=2 and the new release once"),
+        ({1}, 33, {"ghost-controller"}, "kafka-cluster.sh unregister-controller --id 2"),
+        ({1, 2}, 29, {"broker-silent"}, "start it"),
+        (None, 29, {"broker-silent"}, "start it"),  # no right to ask for the voters
+    ],
+)
+def test_a_controller_that_is_no_voter_and_silent_has_gone(voters, metadata, codes, advice) -> None:
+    """Its registration counts, so the advice is how to remove it, and not to start it."""
+    gone = replace(deaf(2), role="controller", failure=Failure("ConnectFailed", "failed while connecting"))
+    answers = (replace(able(1, metadata=metadata), role="controller"), gone)
+    asked = merge(answers, cluster_id="c", role="controller", seen_at=1.0)
+    said = found(asked, asked, voters and Quorum(voters=frozenset(voters)))
+    silent = said.keys() & {"ghost-controller", "broker-silent"}
+    assert silent == codes
+    assert advice in said[silent.pop()].advice
 
 
 def test_a_shared_address_is_an_error_that_names_it() -> None:
@@ -180,7 +202,7 @@ def test_finalized_below_the_lowest_level_that_a_broker_supports_is_an_error() -
     ]
     assert (finding.severity, finding.where) == ("error", "brokers 1-2")
     assert finding.problem.startswith("metadata.version is finalized at 3.3-IV1")
-    assert finding.advice.endswith("featuregate upgrade --feature metadata.version=7")
+    assert finding.advice.endswith("featuregate plan upgrade --feature metadata.version=7")
 
 
 def test_the_listed_features_of_a_broker_that_hides_features_count() -> None:
@@ -203,7 +225,7 @@ def test_finalized_below_what_all_can_run_is_a_note_with_the_command() -> None:
     ]
     assert finding.severity == "note"
     assert finding.evidence == "metadata.version 3.9-IV0, all can run 4.2-IV1"
-    assert finding.advice.endswith(": featuregate upgrade --feature metadata.version=29")
+    assert finding.advice.endswith(": featuregate plan upgrade --feature metadata.version=29")
 
 
 @pytest.mark.parametrize("newest", [21, 25, 29])
