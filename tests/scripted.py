@@ -12,6 +12,7 @@ from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsRespons
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, DescribeClusterResponse, Node
 from featuregate.wire.configs import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 from featuregate.wire.frames import read_request_header, write_response
+from featuregate.wire.in_use import ListGroupsRequest, ListTransactionsRequest
 from featuregate.wire.quorum import DescribeQuorumRequest
 from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
@@ -24,6 +25,8 @@ APIS = {
         DescribeConfigsRequest,
         IncrementalAlterConfigsRequest,
         DescribeQuorumRequest,
+        ListGroupsRequest,
+        ListTransactionsRequest,
     )
 }
 UPDATE_FEATURES = UpdateFeaturesRequest.API_KEY
@@ -87,6 +90,8 @@ class ScriptedNode:
             return self.cluster.describe(self.role)
         if isinstance(request, DescribeQuorumRequest):
             return self.cluster.tells_quorum(self)
+        if isinstance(request, ListGroupsRequest | ListTransactionsRequest):
+            return self.cluster.lists(request, self)
         self.cluster.received.append(ReceivedUpdate(self.node_id, version, request))
         return self.cluster.says(request, self)
 
@@ -102,6 +107,8 @@ class ScriptedCluster:
         self.received: list[ReceivedUpdate] = []
         self.says: Callable[[UpdateFeaturesRequest, ScriptedNode], Any] = self.agree
         self.tells_quorum: Callable[[ScriptedNode], Any] = lambda _: HANG_UP
+        self.lists: Callable[[Any, ScriptedNode], Any] = lambda *_: HANG_UP
+        """Answers ListGroups and ListTransactions."""
         self.nodes = {node_id: ScriptedNode(self, node_id, role) for node_id in range(1, nodes + 1)}
         self._loop = LoopThread("scripted-cluster")
 

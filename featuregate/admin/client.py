@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from featuregate.admin.in_use import fetch_in_use
 from featuregate.admin.outcomes import FeatureOutcome, Outcome, lagging
 from featuregate.admin.plans import Plan, UnreadLatch, plan
 from featuregate.admin.quorum import fetch_quorum
@@ -86,7 +87,8 @@ class Admin:
     ) -> Plan:
         """Predict the answer of the controller, and the apps that the update would affect. It needs no right.
 
-        With DESCRIBE on the cluster it also tells a controller that has gone for good from one that is down.
+        With DESCRIBE on the cluster it also tells a controller that has gone for good from one that is down, and with
+        DESCRIBE on groups and transactional ids which of them use a level that is lowered.
 
         Parameters
         ----------
@@ -120,9 +122,10 @@ class Admin:
         view = await self._look(self._settings)
         more = None if controllers is None else await self._look(self._controllers(controllers))
         quorum = await fetch_quorum(self._settings)
-        if view.role == "controller":
-            return plan(None, wanted, controllers=view, quorum=quorum, latched=latched)
-        return plan(view, wanted, controllers=more, quorum=quorum, latched=latched)
+        in_use = await fetch_in_use(self._settings, wanted, view)
+        brokers, more = (None, view) if view.role == "controller" else (view, more)
+        made = plan(brokers, wanted, controllers=more, quorum=quorum, latched=latched)
+        return replace(made, notes=(*made.notes, *in_use))
 
     def dry_run(self, updates: Iterable[Update]) -> Outcome:
         """Ask the controller whether it would; nothing is changed. Raises as :meth:`update`."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from featuregate.admin.in_use import fetch_in_use
 from featuregate.admin.plans import Plan, UnreadLatch, plan
 from featuregate.admin.quorum import fetch_quorum
 from featuregate.blocking import run_blocking
@@ -37,7 +39,8 @@ def predict(
     """
     controllers = None if args.controllers is None else _controllers(args, view)
     brokers, controllers = (None, view) if view.role == "controller" else (view, controllers)
-    return plan(
+    in_use = run_blocking(lambda: fetch_in_use(settings_of(args), request.updates, view))
+    made = plan(
         brokers,
         request.updates,
         controllers=controllers,
@@ -45,6 +48,7 @@ def predict(
         latched=latched,
         left_out=request.left_out,
     )
+    return replace(made, notes=(*made.notes, *in_use))
 
 
 def _controllers(args: argparse.Namespace, brokers: View) -> View:

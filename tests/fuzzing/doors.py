@@ -30,6 +30,7 @@ from featuregate.usage.report import ReportedGate, Reporter, UsageReport
 from featuregate.wire.api_versions import ApiVersionsRequest
 from featuregate.wire.cluster import DescribeClusterRequest
 from featuregate.wire.frames import read_request_header, read_response_body
+from featuregate.wire.in_use import ListGroupsRequest, ListTransactionsRequest
 from featuregate.wire.message import Message, Request
 from featuregate.wire.metadata import MetadataRequest
 from featuregate.wire.quorum import DescribeQuorumRequest
@@ -53,6 +54,8 @@ MESSAGES: dict[str, type[Message]] = {
         ApiVersionsRequest,
         DescribeClusterRequest,
         DescribeQuorumRequest,
+        ListGroupsRequest,
+        ListTransactionsRequest,
         MetadataRequest,
         UpdateFeaturesRequest,
     )

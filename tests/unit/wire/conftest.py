@@ -25,6 +25,14 @@ from featuregate.wire.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from featuregate.wire.in_use import (
+    ListedGroup,
+    ListedTransaction,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
 from featuregate.wire.message import Message
 from featuregate.wire.metadata import MetadataRequest, MetadataResponse
 from featuregate.wire.quorum import (
@@ -62,6 +70,8 @@ REQUESTS = (
     UpdateFeaturesRequest,
     DescribeConfigsRequest,
     IncrementalAlterConfigsRequest,
+    ListGroupsRequest,
+    ListTransactionsRequest,
     SaslHandshakeRequest,
     SaslAuthenticateRequest,
 )
@@ -69,6 +79,7 @@ MESSAGES: tuple[type[Message], ...] = tuple(cls for request in REQUESTS for cls 
 
 text = st.text(st.characters(codec="utf-8"), max_size=150)
 maybe_text = st.none() | text
+texts = st.lists(text, max_size=3).map(tuple)
 int8 = st.integers(-(2**7), 2**7 - 1)
 int16 = st.integers(-(2**15), 2**15 - 1)
 int32 = st.integers(-(2**31), 2**31 - 1)
@@ -298,6 +309,40 @@ BUILDERS: dict[type[Message], Callable[[int], st.SearchStrategy[Message]]] = {
             AlterConfigsResult, error_code=errors, error_message=maybe_text, resource_type=int8, resource_name=text
         ),
         **tags(IncrementalAlterConfigsResponse, version),
+    ),
+    ListGroupsRequest: lambda version: st.builds(
+        ListGroupsRequest,
+        **since(4, version, states_filter=texts),
+        **since(5, version, types_filter=texts),
+        **tags(ListGroupsRequest, version),
+    ),
+    ListGroupsResponse: lambda version: st.builds(
+        ListGroupsResponse,
+        error_code=errors,
+        groups=several(
+            ListedGroup,
+            group_id=text,
+            protocol_type=text,
+            **since(4, version, group_state=text),
+            **since(5, version, group_type=text),
+        ),
+        **since(1, version, throttle_time_ms=millis),
+        **tags(ListGroupsResponse, version),
+    ),
+    ListTransactionsRequest: lambda version: st.builds(
+        ListTransactionsRequest,
+        state_filters=texts,
+        producer_id_filters=st.lists(int64, max_size=3).map(tuple),
+        **since(1, version, duration_filter=int64),
+        **tags(ListTransactionsRequest, version),
+    ),
+    ListTransactionsResponse: lambda version: st.builds(
+        ListTransactionsResponse,
+        throttle_time_ms=millis,
+        error_code=errors,
+        unknown_state_filters=texts,
+        transaction_states=several(ListedTransaction, transactional_id=text, producer_id=int64, transaction_state=text),
+        **tags(ListTransactionsResponse, version),
     ),
     SaslHandshakeRequest: lambda _: st.builds(SaslHandshakeRequest, mechanism=text),
     SaslHandshakeResponse: lambda _: st.builds(

@@ -39,6 +39,7 @@ STRUCTURES = {
     "ConfigEntry": "DescribeConfigsResourceResult",
     "ConfigSynonym": "DescribeConfigsSynonym",
     "AlterConfigsResult": "AlterConfigsResourceResponse",
+    "ListedTransaction": "TransactionState",
     "QuorumTopic": "TopicData",
     "QuorumPartition": "PartitionData",
     "QuorumOfTopic": "TopicData",
@@ -103,7 +104,7 @@ def to_kio(message: Message, version: int) -> Any:
             for result in results
         ),
         **dict.fromkeys(
-            ("resources", "responses", "topics", "nodes"),
+            ("resources", "responses", "topics", "nodes", "groups", "transaction_states"),
             lambda structures: tuple(to_kio_structure(module, one) for one in structures),
         ),
         "error_code": ErrorCode,

@@ -1,0 +1,149 @@
+"""Ask brokers which producers and groups use a level that an update lowers. It needs DESCRIBE on them, or sees none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from featuregate.errors import FeatureGateError
+from featuregate.kafka_errors import NONE, broker_error
+from featuregate.printable import shown, some
+
+if TYPE_CHECKING:
+    from featuregate.admin.updates import Update
+    from featuregate.config import Settings
+    from featuregate.net.connection import Connection
+    from featuregate.net.probe import BrokerList
+    from featuregate.view.cluster_view import View
+    from featuregate.wire.cluster import Node
+
+_AT_ONCE: Final = 50
+_SHOWN: Final = 5
+_TRANSACTIONS: Final = "transaction.version"
+_GROUP_TYPES: Final = {"group.version": "consumer", "share.version": "share", "streams.version": "streams"}
+"""The type of the groups that need a feature."""
+_WITHOUT_MEMBERS: Final = frozenset({"Empty", "Dead"})
+_OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
+
+
+class InUse(NamedTuple):
+    """What one broker or more coordinate."""
+
+    groups: frozenset[tuple[str, str]] = frozenset()
+    """Type and name of groups with members."""
+    transactions: frozenset[str] = frozenset()
+    """Transactional ids with an open transaction."""
+    idle: int = 0
+    """The number of other transactional ids: their producers may be alive."""
+    problems: tuple[str, ...] = ()
+    """What was not seen, and why."""
+
+    def __or__(self, other: InUse) -> InUse:
+        return InUse(
+            self.groups | other.groups,
+            self.transactions | other.transactions,
+            self.idle + other.idle,
+            self.problems + other.problems,
+        )
+
+
+def lowered(updates: Iterable[Update], view: View) -> dict[str, int]:
+    """Return the features whose users can be asked for, and that the updates lower, with their new levels. Pure."""
+    return {
+        update.feature: update.level
+        for update in updates
+        if update.feature in {_TRANSACTIONS, *_GROUP_TYPES} and update.level < (view.level(update.feature) or 0)
+    }
+
+
+def users_of(levels: dict[str, int], found: InUse) -> Iterator[str]:
+    """Say who uses the levels that are lowered, in sentences. Pure."""
+    for feature, level in levels.items():
+        if feature == _TRANSACTIONS:
+            yield from _producers(level, found)
+        elif names := sorted(name for kind, name in found.groups if kind == _GROUP_TYPES[feature]):
+            who = f"{len(names)} {_GROUP_TYPES[feature]} group{'s' * (len(names) != 1)}"
+            yield f"{who} with members need {feature}, and their next heartbeat fails: {some(names, _SHOWN)}"
+    for problem in dict.fromkeys(found.problems):
+        yield f"whether producers or groups use {' and '.join(levels)} is not known of {problem}"
+
+
+def _producers(level: int, found: InUse) -> Iterator[str]:
+    names = sorted(found.transactions)
+    if names or found.idle:
+        those = f": {some(names, _SHOWN)}" if names else ""
+        yield (
+            f"{len(names)} transactional id{'s' * (len(names) != 1)} with an open transaction and {found.idle} others "
+            f"were seen, whose producers go on with {_TRANSACTIONS}={level} at their next transaction{those}"
+        )
+
+
+async def fetch_in_use(settings: Settings, updates: Iterable[Update], view: View) -> tuple[str, ...]:
+    """Ask each broker for groups and transactional ids, where an update lowers what they use; in sentences.
+
+    What fails is one of the sentences. A client sees only what it may DESCRIBE.
+    """
+    if not (levels := lowered(updates, view)):
+        return ()
+    if settings.role == "controller" or settings.broker_list == "bootstrap":
+        return tuple(users_of(levels, InUse(problems=("brokers, which were not asked",))))
+    return tuple(users_of(levels, await _fetch(settings, levels)))
+
+
+async def _fetch(settings: Settings, levels: dict[str, int]) -> InUse:
+    import asyncio  # noqa: PLC0415 - see featuregate.admin.client
+
+    from featuregate.net.cluster_metadata import fetch_broker_list  # noqa: PLC0415 - likewise
+
+    deadline = asyncio.get_running_loop().time() + settings.total_timeout
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def ask(broker_list: BrokerList, node: Node) -> InUse:
+        try:
+            async with slots, asyncio.timeout_at(deadline):
+                return await _ask(settings, broker_list, node, levels)
+        except (FeatureGateError, TimeoutError) as error:
+            why = str(error) if isinstance(error, FeatureGateError) else "no answer in time"
+            return InUse(problems=(f"broker {node.node_id}: {why}",))
+
+    try:
+        broker_list = (await fetch_broker_list(settings, None, deadline)).broker_list
+    except FeatureGateError as error:
+        return InUse(problems=(f"the brokers: {error}",))
+    found = InUse()
+    for each in await asyncio.gather(*(ask(broker_list, node) for node in broker_list.nodes if not node.is_fenced)):
+        found |= each
+    return found
+
+
+async def _ask(settings: Settings, broker_list: BrokerList, node: Node, levels: dict[str, int]) -> InUse:
+    from featuregate.net.cluster_metadata import connect_to_node  # noqa: PLC0415 - see featuregate.admin.client
+
+    found = InUse()
+    with await connect_to_node(settings, broker_list, node) as connection:
+        if _TRANSACTIONS in levels:
+            found |= await _transactions(connection)
+        if levels.keys() & _GROUP_TYPES.keys():
+            found |= await _groups(connection)
+    return found
+
+
+async def _transactions(connection: Connection) -> InUse:
+    from featuregate.wire.in_use import ListTransactionsRequest  # noqa: PLC0415 - see featuregate.admin.client
+
+    response = await connection.request(ListTransactionsRequest())
+    if response.error_code != NONE:
+        raise broker_error(response.error_code)
+    states = response.transaction_states
+    running = frozenset(shown(each.transactional_id) for each in states if each.transaction_state in _OPEN)
+    return InUse(transactions=running, idle=sum(each.transaction_state not in _OPEN for each in states))
+
+
+async def _groups(connection: Connection) -> InUse:
+    from featuregate.wire.in_use import ListGroupsRequest  # noqa: PLC0415 - see featuregate.admin.client
+
+    response = await connection.request(ListGroupsRequest())
+    if response.error_code != NONE:
+        raise broker_error(response.error_code)
+    alive = (each for each in response.groups if each.group_state not in _WITHOUT_MEMBERS)
+    return InUse(groups=frozenset((each.group_type.lower(), shown(each.group_id)) for each in alive))
