@@ -61,6 +61,17 @@ def test_an_update_finds_the_controller_that_took_over(rolled: LocalKafka) -> No
     assert discover(controllers).controller_id != leader
 
 
+def test_an_update_reaches_an_older_controller_through_a_newer_broker() -> None:
+    """The broker advertises v2, and forwards it as it is: the controller of 3.9 closes the connection on v2."""
+    with LocalKafka("3.9.2", controllers=1, release_version="3.8-IV0") as kafka:
+        kafka.roll(1, OLD)
+        admin = Admin(kafka.bootstrap)
+        assert discover(kafka.bootstrap).api_ranges[57].max == 2
+        assert admin.dry_run(upgrade({"metadata.version": 21})).done
+        outcome = admin.update(upgrade({"metadata.version": 21}))
+        assert (outcome.done, outcome.read_back) == (True, False)
+
+
 def test_rights() -> None:
     """Looking and planning need none; a dry run needs ALTER on the cluster, as an update does."""
     users = {"operator": "operator-secret", "app": "app-secret"}

@@ -208,11 +208,16 @@ async def test_the_oldest_brokers_that_negotiate(shared_kafka):
     assert probe.results[0].version == 0
 
 
+def port_of(kafka):
+    """The port of a cluster of one broker."""
+    return int(kafka.bootstrap.rpartition(":")[2])
+
+
 @pytest.mark.proof("net")
 async def test_a_broker_of_38_behind_a_proxy_of_40(shared_kafka):
     """The proxy refuses v5 and the broker v4; v3 is answered, on one connection."""
     kafka = shared_kafka("3.8.1")
-    async with proxying(kafka.port, newest=4) as (address, asked):
+    async with proxying(port_of(kafka), newest=4) as (address, asked):
         probe = await look(address, broker_list="bootstrap")
     assert all_answered(probe)
     assert (asked, probe.results[0].version) == ([5, 4, 3], 3)
@@ -228,7 +233,7 @@ async def test_a_real_broker_behind_a_proxy_that_rewrites_metadata_alone(kafka):
     def rewritten(said):
         return replace(said, brokers=tuple(replace(node, port=port) for node in said.brokers))
 
-    async with proxying(kafka.port, changes={60: hidden, 3: rewritten}) as (address, _):
+    async with proxying(port_of(kafka), changes={60: hidden, 3: rewritten}) as (address, _):
         port = int(address.rpartition(":")[2])
         probe = await look(address)
     assert all_answered(probe)
