@@ -15,12 +15,17 @@ from featuregate.files import local_path, read_file
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROLS: Final = frozenset(range(0x20)) - frozenset(b"\t\n\v\f\r")
 """Control characters that no text has."""
 _LINE_END: Final = re.compile(r"\r\n?|\n")
 _BLANKS: Final = " \t\f"
+_PATH_WITH_ESCAPES: Final = re.compile(
+    r"^([\w.]+\.(?:location|keytab))[ \t\f]*+[=:]?+(?:\\[\\:=#! u]|[^\\\n])*+\\", re.MULTILINE
+)
+"""A path with a single backslash, as people of Windows write it: an escape, which leaves the backslash out."""
 
 
 def read_properties(path: str | os.PathLike[str], *, of_client: bool = True) -> dict[str, str]:
@@ -38,22 +43,41 @@ def read_properties(path: str | os.PathLike[str], *, of_client: bool = True) -> 
     file = local_path("config", path)
     try:
         text = _decoded(read_file(file, MOST_PROPERTIES_BYTES))
-        values = from_file(javaproperties.loads(_on_one_line_each(text)))
-        if not of_client or not values or has_known_names(values):
-            return values
-        problem = f"has no property of Kafka's clients: {appearance(text, values)}"
+        lines = _on_one_line_each(text)
+        values = from_file(javaproperties.loads(lines))
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
     except _NoTextError as error:
         problem = str(error)
     except ValueError:  # javaproperties' only one, which repeats what stands there
         problem = "is no .properties file: it has the escape \\u without four hexadecimal digits"
+    else:
+        if not of_client or not values or has_known_names(values):
+            _check_paths(lines, values)
+            return values
+        problem = f"has no property of Kafka's clients: {appearance(text, values)}"
     # Raised here, because both errors hold text of the file, and would be the context of this one.
     raise ConfigError("config", f"{named} {problem}")
 
 
 class _NoTextError(Exception):
     """The file is not text in UTF-8 or Latin-1."""
+
+
+def _check_paths(lines: str, values: Mapping[str, str]) -> None:
+    for name in _PATH_WITH_ESCAPES.findall(lines):
+        if not _is_there(values.get(name, "")):
+            problem = "there is no such file: a backslash begins an escape in a .properties file, so write / or two"
+            raise ConfigError(name, problem)
+
+
+def _is_there(path: str) -> bool:
+    from pathlib import Path  # noqa: PLC0415 - of paths with escapes alone
+
+    try:
+        return Path(path).exists()
+    except OSError:  # a name that is too long for the system
+        return False
 
 
 def _decoded(content: bytes) -> str:

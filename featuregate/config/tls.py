@@ -122,6 +122,10 @@ def _file(properties: Properties, name: str, password: str | None) -> Material |
     if "-----BEGIN " in location:  # a key may follow, so the text is not repeated
         raise ConfigError(key, "is PEM text, but must be the path of a file: see ssl.ca.pem and similar properties")
     if not _is_there(location, or_folder=name == "ssl.ca.location"):
+        if "\\" in location or not location.isprintable():
+            raise ConfigError(
+                key, "there is no such file: write / between folders, because a backslash begins an escape"
+            )
         raise ConfigError(key, f"there is no file {location!r}" if is_path(location) else "there is no such file")
     return Material(key=key, location=location, password=properties.secret(password) if password else None)
 

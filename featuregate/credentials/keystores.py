@@ -22,6 +22,8 @@ _PEM_LINE = 64
 _JCEKS = b"\xce\xce\xce\xce"
 _ASN1_SEQUENCE = b"\x30"
 """First byte of every PKCS12 store."""
+_PKCS12_VERSION, _HEADER = b"\x02\x01\x03", 9
+"""The integer 3, with which the sequence begins (RFC 7292), and the bytes in which it is."""
 _CONVERT = "convert it with keytool -importkeystore -srckeystore OLD -destkeystore NEW -deststoretype PKCS12"
 
 
@@ -141,6 +143,17 @@ def _jks(source: Material, content: bytes) -> JavaKeyStore:
         raise _unreadable(source, error) from None
 
 
+def _why_closed(source: Material, content: bytes) -> str:
+    password = source.key.replace("location", "password") if "store" in source.key else ""
+    if _PKCS12_VERSION not in content[:_HEADER]:
+        return "is neither PEM nor a PKCS12 or JKS store: a certificate or key in DER is given as PEM"
+    if not password:
+        return "is a PKCS12 store with a password: give it as ssl.keystore.location or ssl.truststore.location"
+    if source.password is None:
+        return f"is a PKCS12 store with a password: set {password}"
+    return f"is a PKCS12 store that {password} does not open"
+
+
 def _unreadable(source: Material, error: JksError) -> ConfigError:
     return ConfigError(source.key, f"{source.location!r} is a JKS store that cannot be read: {error}")
 
@@ -156,8 +169,7 @@ def _pkcs12(source: Material, content: bytes) -> Pem:
     try:
         store = pkcs12.load_pkcs12(content, source.password.reveal().encode() if source.password else None)
     except ValueError:
-        problem = "is neither PEM nor a PKCS12 store that its password opens"
-        raise ConfigError(source.key, f"{source.location!r} {problem}") from None
+        raise ConfigError(source.key, f"{source.location!r} {_why_closed(source, content)}") from None
     found = ([store.cert] if store.cert else []) + list(store.additional_certs)
     certificates = [entry.certificate.public_bytes(serialization.Encoding.PEM).decode() for entry in found]
     if store.key is None:

@@ -21,7 +21,10 @@ def add_cluster_options(parser: argparse.ArgumentParser, *, default: Any = None)
     group = parser.add_argument_group("where the cluster is")
     servers = group.add_mutually_exclusive_group()
     servers.add_argument(
-        "--bootstrap-server", metavar="HOST:PORT", default=default, help="brokers to start from, separated by commas"
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        default=default,
+        help="brokers to start from, separated by commas (default: the environment's FEATUREGATE_BOOTSTRAP_SERVER)",
     )
     servers.add_argument(
         "--bootstrap-controller", metavar="HOST:PORT", default=default, help="KRaft controllers, instead of brokers"

@@ -192,6 +192,11 @@ async def _mechanisms(address: Address, settings: Settings) -> tuple[str, ...]:
 
 _CONFIGURATION: Final = "the page Configuration of the documentation lists the properties and their values"
 
+_CLIENT_CERTIFICATE: Final = (
+    "set ssl.certificate.location and ssl.key.location, or ssl.keystore.location, to a certificate that an authority "
+    "in the broker's ssl.truststore.location signed"
+)
+
 
 class _Diagnosis(NamedTuple):
     """The part of a finding that does not depend on the address and the evidence."""
@@ -241,6 +246,25 @@ _DIAGNOSES: Final = (
         ),
     ),
     (TimedOut, "", _Diagnosis("unreachable", "The connection timed out.", "check the host, and for a firewall")),
+    (
+        TlsFailed,
+        "requires a client certificate",
+        _Diagnosis(
+            "client-certificate", "The listener requires a client certificate that it trusts.", _CLIENT_CERTIFICATE
+        ),
+    ),
+    *(
+        (
+            kind,
+            words,
+            _Diagnosis(
+                "client-certificate",
+                "The listener ends the TLS connection without a word, as one does that requires a client certificate.",
+                _CLIENT_CERTIFICATE,
+            ),
+        )
+        for kind, words in ((TlsFailed, "require a client certificate"), (ConnectionLost, "want a client certificate"))
+    ),
     (TlsFailed, "", _Diagnosis("tls", "The TLS handshake fails.", "")),
     (
         AuthenticationFailed,
@@ -267,7 +291,7 @@ _DIAGNOSES: Final = (
         _Diagnosis("refused-by-broker", "The broker refuses the request.", "check its log; it may be starting"),
     ),
 )
-"""By kind of failure and a part of its stage or key; the first match applies."""
+"""By kind of failure and a part of its stage, key or problem; the first match applies."""
 
 
 def _failure_finding(
@@ -314,7 +338,7 @@ def _protocol_mismatch(listener: ProbedListener, settings: Settings) -> _Diagnos
 
 
 def _diagnosis(failure: FeatureGateError) -> _Diagnosis:
-    where = str(getattr(failure, "stage", getattr(failure, "key", "")))
+    where = f"{getattr(failure, 'stage', '')} {getattr(failure, 'key', '')} {getattr(failure, 'problem', '')}"
     diagnosis = next(found for kind, part, found in _DIAGNOSES if isinstance(failure, kind) and part in where)
     if diagnosis.advice:
         return diagnosis

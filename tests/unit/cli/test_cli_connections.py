@@ -44,6 +44,10 @@ def about(probe: BootstrapProbe, settings: Settings = PLAINTEXT) -> DoctorFindin
         (TimedOut(AT, "connecting", "no answer within 5 s"), "unreachable"),
         (TimedOut(AT, "fetching the broker list", "the 4 s in total have passed"), "unreachable"),
         (TlsFailed(AT, "in the TLS handshake", "expired: renew it"), "tls"),
+        (
+            TlsFailed(AT, "waiting", "the peer requires a client certificate that it trusts: set it"),
+            "client-certificate",
+        ),
         (AuthenticationFailed(AT, "PLAIN", "refused"), "authentication"),
         (ConfigError("bootstrap.servers", "b1:9092 is a controller: use bootstrap.controllers"), "wrong-endpoint"),
         (ConfigError("ssl.ca.location", "'/nope' cannot be read"), "configuration"),

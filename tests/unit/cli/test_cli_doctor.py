@@ -198,6 +198,21 @@ def test_doctor_names_the_problem_of_a_tls_listener(
     assert advice in finding["advice"]
 
 
+@pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_doctor_names_a_listener_that_wants_a_client_certificate(
+    run: Run, tmp_path: Path, fake_cluster: MakeCluster, authority: CA, newest: ssl.TLSVersion
+) -> None:
+    """With TLS 1.3 the handshake of the client has ended before the listener misses the certificate."""
+    context = server_tls(authority)
+    context.maximum_version, context.verify_mode = newest, ssl.CERT_REQUIRED
+    authority.configure_trust(context)
+    cluster = fake_cluster(1, tls=context)
+    trust = str(tmp_path / "ca.pem")
+    (finding,) = diagnose(run, tmp_path, cluster.bootstrap, security_protocol="SSL", ssl_ca_location=trust)
+    assert finding["code"] == "client-certificate"
+    assert "requires a client certificate" in finding["problem"]
+
+
 def test_doctor_names_a_controller_among_brokers(run: Run, tmp_path: Path, fake_cluster: MakeCluster) -> None:
     """The command recognises a controller by the APIs that it serves."""
     cluster = fake_cluster(1, controllers=1)

@@ -99,6 +99,13 @@ def test_a_file_that_is_not_there_is_an_error(key):
     assert str(error) == f"{key}: there is no file '/nowhere/ca.pem'"
 
 
+@pytest.mark.parametrize("path", [r"C:\certs\ca.pem", "C:\temp\new.pem"])
+def test_a_path_with_backslashes_that_is_not_there_has_its_own_sentence(path):
+    """Python takes a part of them for escapes, too."""
+    error = refused({"security.protocol": "SSL", "ssl.keystore.location": path})
+    assert error.problem == "there is no such file: write / between folders, because a backslash begins an escape"
+
+
 def test_two_sources_of_trust_are_an_error(file):
     """The parser cannot know which of the two the app means."""
     error = refused({"security.protocol": "SSL", "ssl.ca.location": str(file), "ssl.ca.pem": PEM})

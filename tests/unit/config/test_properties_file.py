@@ -37,6 +37,37 @@ def test_a_properties_file_is_read_in_java_syntax(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        (r"C:\certs\client.p12", True),
+        (r"certs\client.p12", True),
+        (r"C\:\\certs\temp.p12", True),
+        (r"C\:\\certs\\client.p12", False),
+        (r"/certs/my\ client.p12", False),
+        ("/certs/client.p12", False),
+        (" " * 5000 + "x", False),
+    ],
+)
+def test_a_path_whose_backslashes_are_escapes_is_told(tmp_path, written, told):
+    """The reader leaves the backslashes out, as Java does, so that no file has the path that is left."""
+    path = tmp_path / "client.properties"
+    path.write_text(
+        f"security.protocol=SSL\nssl.keystore.location = {written}\nbootstrap.servers=a\n", encoding="ascii"
+    )
+    error = refused(path)
+    assert error.key == "ssl.keystore.location"
+    assert ("a backslash begins an escape in a .properties file" in error.problem) is told
+
+
+def test_a_path_that_is_there_may_have_escapes(tmp_path):
+    """A file that Java finds is found."""
+    (tmp_path / "ca.pem").write_text("x", encoding="ascii")
+    path = tmp_path / "client.properties"
+    path.write_text(f"bootstrap.servers=a\nssl.ca.location={tmp_path}/\\ca.pem\n", encoding="ascii")
+    assert read_properties(path)["ssl.ca.location"] == f"{tmp_path}/ca.pem"
+
+
+@pytest.mark.parametrize(
     ("content", "servers"),
     [
         (b"\xef\xbb\xbfbootstrap.servers=a\n", "a"),

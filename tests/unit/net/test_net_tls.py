@@ -313,7 +313,8 @@ def test_a_certificate_with_no_key_that_fits_is_an_error(client, authority):
     ("content", "says"),
     [
         (b"\xfe\xed\xfe\xed\0\0\0\2", "cut or damaged"),
-        (b"0 nonsense", "neither PEM nor a PKCS12 store that its password opens"),
+        (b"0 nonsense", "neither PEM nor a PKCS12 or JKS store: a certificate or key in DER is given as PEM"),
+        (b"0\x82\x01\x00\x02\x01\x03 cut", "is a PKCS12 store that ssl.truststore.password does not open"),
         (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "no certificate that can be read"),
         (b"-----BEGIN JUNK-----\nAAAA\n-----END JUNK-----", "no certificate that can be read"),
     ],
@@ -325,6 +326,24 @@ def test_a_truststore_that_cannot_be_read_is_an_error(tmp_path, content, says):
     error = refused(ssl_truststore_location=str(path), ssl_truststore_password="hunter2")
     assert error.key == "ssl.truststore.location"
     assert says in error.problem
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("ssl_keystore_location", "is a PKCS12 store with a password: set ssl.keystore.password"),
+        ("ssl_truststore_location", "is a PKCS12 store with a password: set ssl.truststore.password"),
+        ("ssl_ca_location", "is a PKCS12 store with a password: give it as ssl.keystore.location"),
+    ],
+)
+def test_a_store_whose_password_is_not_set_is_told(client, tmp_path, given, says):
+    """Without the sentence the app would look for a fault of the file."""
+    key = serialization.load_pem_private_key(client.private_key_pem.bytes(), None)
+    certificate = x509.load_pem_x509_certificate(client.cert_chain_pems[0].bytes())
+    closed = serialization.BestAvailableEncryption(b"hunter2")
+    path = tmp_path / "store.p12"
+    path.write_bytes(pkcs12.serialize_key_and_certificates(b"app", key, certificate, None, closed))
+    assert says in refused(**{given: str(path)}).problem
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense"])
