@@ -24,7 +24,15 @@ logger = logging.getLogger("featuregate")
 
 IMPORT_SECONDS: Final = 1.0
 """How long a fork waits for imports in other threads."""
-LOOP_MODULES: Final = ("asyncio", "concurrent.futures.thread", "encodings.idna", "json", "reprlib", "tokenize")
+LOOP_MODULES: Final = (
+    "asyncio",
+    "concurrent.futures.thread",
+    "difflib",
+    "encodings.idna",
+    "json",
+    "reprlib",
+    "tokenize",
+)
 """What a loop, a name server's answer, and the log of an exception need in any thread."""
 
 _IMPORTLIB: Final = "<frozen importlib._bootstrap>"

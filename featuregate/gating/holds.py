@@ -1,17 +1,30 @@
 """Which gates an operator holds closed, and why. Pure.
 
 A hold keeps a gate from opening until the hold is taken away. It never closes a gate that has latched.
+
+People write holds by hand, and a latch is for good. So quotes, a byte order mark and the dash of a list around a name
+do not count, a hold of a name that no gate has holds each gate with a similar name, and what cannot be the name of a
+gate holds every gate.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple, Self
 
 from featuregate.catalog import close_to
+from featuregate.printable import shown, some
 
 ALL_GATES: Final = "*"
+
+_AROUND: Final = " \t\r\n\f\v\xa0\ufeff\u200b\"'`\u00ab\u00bb\u2018\u2019\u201a\u201c\u201d\u201e"
+"""What may stand around a name: blanks, a byte order mark, and the quotes of shells, YAML and editors."""
+_IN_LIST: Final = re.compile(r"[\s\ufeff]*[-*+\u2022]\s+")
+_BETWEEN: Final = re.compile(r"[,;\n]")
+_NAME: Final = re.compile(r"[\w ./:@+~-]*")
 
 
 class Hold(NamedTuple):
@@ -23,6 +36,15 @@ class Hold(NamedTuple):
     """Why, in the words of the operator; may be empty."""
     where: str
     """Where the hold was found, for example the name of a file."""
+
+    def names(self, gate: str) -> bool:
+        """Say whether it names this gate, or all. A name may have colons, and so may a line with a reason."""
+        name, written = gate.strip(_AROUND).casefold(), f"{self.gate}:{self.reason}".casefold()
+        return self.gate == ALL_GATES or self.gate.casefold() == name or f"{written}:".startswith(f"{name}:")
+
+    def meant(self, gates: Iterable[str]) -> list[str]:
+        """Return those of these gates that it may mean, where it names none: one of its words is similar, or all."""
+        return [gate for gate in gates if any(_are_similar(part, gate) for part in (self.gate, *self.gate.split()))]
 
     @property
     def text(self) -> str:
@@ -38,18 +60,31 @@ class Holds:
 
     def why(self, gate: str) -> str | None:
         """Say why a gate is held; None where it is not."""
-        return next((f"held by {hold.text}" for hold in self.found if hold.gate in (gate, ALL_GATES)), None)
+        return next((f"held by {hold.text}" for hold in self.found if hold.names(gate)), None)
+
+    def widened(self, gates: Iterable[str]) -> Holds:
+        """Return these holds, and those on the gates that a hold may mean which names none of these."""
+        names = list(gates)
+        meant = [
+            Hold(gate, f"{hold.reason}{'; ' * bool(hold.reason)}no gate is named {shown(hold.gate)}", hold.where)
+            for hold in self._without_gate(names)
+            for gate in hold.meant(names)
+        ]
+        return Holds((*self.found, *meant)) if meant else self
 
     def texts(self) -> dict[str, str]:
         """Return where and why each gate is held, by its name, for other processes."""
         return {hold.gate: hold.text for hold in reversed(self.found)}
 
     def misspelt(self, gates: Iterable[str]) -> Iterator[str]:
-        """Yield each hold that may mean one of these gates, and holds none of them."""
+        """Yield each hold that may mean some of these gates, and names none of them."""
         names = list(gates)
-        for hold in self.found:
-            if hold.gate not in (*names, ALL_GATES) and (close := close_to(hold.gate, names)):
-                yield f"{hold.where} holds {hold.gate}, and no gate has this name; did you mean {' or '.join(close)}?"
+        for hold in self._without_gate(names):
+            if meant := hold.meant(names):
+                yield f"{hold.where} holds {shown(hold.gate)}, and no gate has this name: this holds {some(meant)}"
+
+    def _without_gate(self, names: list[str]) -> Iterator[Hold]:
+        return (hold for hold in self.found if hold.gate != ALL_GATES and not any(map(hold.names, names)))
 
     def __add__(self, other: Holds) -> Self:
         return type(self)((*self.found, *other.found))
@@ -58,14 +93,20 @@ class Holds:
 NO_HOLDS: Final = Holds()
 
 
+@lru_cache(maxsize=16384)
+def _are_similar(name: str, other: str) -> bool:
+    letters, others = (re.sub(r"[\W_]", "", each).casefold() for each in (name, other))
+    return letters == others or bool(close_to(name, [other]))
+
+
 def named_holds(names: str, where: str) -> Holds:
-    """Read names of gates that commas separate."""
-    return Holds(tuple(Hold(name.strip(), "", where) for name in names.split(",") if name.strip()))
+    """Read names of gates that commas, semicolons or line breaks separate."""
+    return Holds(tuple(_hold(name, where) for name in _BETWEEN.split(names) if name.strip(_AROUND)))
 
 
 def explained_holds(reasons: Mapping[str, str], where: str) -> Holds:
     """Return the holds on these gates, each with its reason."""
-    return Holds(tuple(Hold(gate, reason, where) for gate, reason in reasons.items()))
+    return Holds(tuple(Hold(str(gate).strip(_AROUND), str(reason or ""), where) for gate, reason in reasons.items()))
 
 
 def written_holds(text: str, where: str) -> Holds:
@@ -78,10 +119,16 @@ def written_holds(text: str, where: str) -> Holds:
     """
     found = []
     for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.lstrip().startswith("#"):
+        if not line.strip(_AROUND) or line.strip(_AROUND).startswith("#"):
             continue
-        gate, _, reason = (part.strip() for part in line.partition(":"))
-        if not gate:
+        found.append(hold := _hold(line, where))
+        if not hold.gate:
             raise ValueError(f"line {number} names no gate")
-        found.append(Hold(gate, reason, where))
     return Holds(tuple(found))
+
+
+def _hold(line: str, where: str) -> Hold:
+    gate, _, reason = (part.strip(_AROUND) for part in _IN_LIST.sub("", line, count=1).partition(":"))
+    if gate != ALL_GATES and not _NAME.fullmatch(gate):
+        return Hold(ALL_GATES, f"{shown(line.strip())!r} cannot be the name of a gate, so every gate is held", where)
+    return Hold(gate, reason, where)

@@ -33,6 +33,8 @@ class Openings:
         The most seconds between two polls that count for a burn-in.
     read_holds
         Returns the holds that count now.
+    gates
+        Returns the names of all gates.
     """
 
     def __init__(
@@ -42,12 +44,14 @@ class Openings:
         clock: Callable[[], float] = lambda: 0.0,
         longest_gap: float = 0.0,
         read_holds: Callable[[], Holds] = lambda: NO_HOLDS,
+        gates: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._wall = wall
         self._clock = clock
         self._longest_gap = longest_gap
         self._read_holds = read_holds
-        self._elsewhere = NO_HOLDS
+        self._gates = gates
+        self._elsewhere = self._widened = NO_HOLDS
         self.holds = NO_HOLDS
         """Those that counted for the last decisions."""
         self._counts: dict[LatchKey, Count] = {}
@@ -56,7 +60,8 @@ class Openings:
     def read_holds(self, elsewhere: Holds | None = None) -> None:
         """Read the holds that count now; ``elsewhere`` are those that came with the view, None where none came."""
         self._elsewhere = self._elsewhere if elsewhere is None else elsewhere
-        self.holds = self._read_holds() + self._elsewhere  # at once: another thread may open a gate meanwhile
+        self.holds = self._read_holds() + self._elsewhere
+        self._widened = self.holds.widened(self._gates())  # at once: another thread may open a gate meanwhile
 
     def find(
         self,
@@ -84,7 +89,7 @@ class Openings:
                 if _is_worth_writing(kept, counted, gate.open_after):
                     burn_ins.append(counted)
                 kept = counted
-            waits = why_waiting(kept, gate.open_after, 0.0) is not None or self.holds.why(gate.name) is not None
+            waits = why_waiting(kept, gate.open_after, 0.0) is not None or self._widened.why(gate.name) is not None
             if found.of_app == "open" and not waits:
                 opened.append(self.opening(key, seen.epoch))
         return LatchState(
@@ -100,7 +105,7 @@ class Openings:
     def waits(self, gate: Gate, state: LatchState) -> Waits:
         """Say what a gate that has not latched waits for."""
         kept = state.burn_ins.get(LatchKey(gate.name, str(gate.requirement)))
-        return Waits(burn_in=why_waiting(kept, gate.open_after, self._wall()), hold=self.holds.why(gate.name))
+        return Waits(burn_in=why_waiting(kept, gate.open_after, self._wall()), hold=self._widened.why(gate.name))
 
     def troubles(self, gates: Collection[Gate]) -> Iterator[str]:
         """Yield the holds that do not do what an operator expects of them."""

@@ -83,14 +83,16 @@ class Store:
         self._durable = None if latch_store is None else DurableLatches(latch_store, start)
         self._started = False
         self._taken_back: str | None = None
-        self._openings = Openings(wall=wall, clock=clock, longest_gap=longest_gap, read_holds=read_holds)
+        self._gates: weakref.WeakValueDictionary[str, Gate] = weakref.WeakValueDictionary()
+        self._openings = Openings(
+            wall=wall, clock=clock, longest_gap=longest_gap, read_holds=read_holds, gates=self._gates.keys
+        )
         self._evaluator = Evaluator(staleness=staleness, exclude_apis=exclude_apis, emulates=emulates)
         self._latch_states: dict[str | None, LatchState] = {}
         self._last: dict[str | None, View] = {}
         hooks = Hooks(metrics)
         self.listen, self.hook, self.notify = hooks.listen, hooks.hook, hooks.notify
         self._evaluated_configs: frozenset[str] = frozenset()
-        self._gates: weakref.WeakValueDictionary[str, Gate] = weakref.WeakValueDictionary()
         self._kept_gates: list[Gate] = []
         self.renew_locks()
 

@@ -42,7 +42,7 @@ class HoldSources:
 
 def _read(file: Path) -> Holds:
     try:
-        return written_holds(read_file(file).decode(), str(file))
+        return written_holds(read_file(file).decode("utf-8-sig"), str(file))
     except OSError as error:
         problem = error.strerror or str(error)
     except ValueError as error:

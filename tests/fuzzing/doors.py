@@ -24,6 +24,7 @@ from featuregate.errors import (
     ViewJsonError,
 )
 from featuregate.gating.latches import LatchKey
+from featuregate.polling.hold_sources import HoldSources
 from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from featuregate.sources.latched_json import holds_from_json, latched_from_json, with_latched
 from featuregate.usage.report import ReportedGate, Reporter, UsageReport
@@ -75,6 +76,16 @@ def file_with(data: bytes, name: str) -> Path:
     path = folder() / name
     path.write_bytes(data)
     return path
+
+
+# ---------------------------------------------------------------------- operators
+def read_holds(data: bytes) -> None:
+    """Read a file of holds, and decide by it."""
+    HoldSources({}, file_with(data, "holds")).read().widened(["eos-v2", "zstd"]).why("eos-v2")
+
+
+def hold_files() -> list[bytes]:
+    return [b"# frozen\neos-v2: INC-12\nkip848\n", b'\xef\xbb\xbf- "eos-v2": wait\n*\n']
 
 
 # ---------------------------------------------------------------------- brokers
@@ -326,6 +337,7 @@ DOORS = (
     Door(name="message", enter=read_message, examples=frames, change=of_bytes, documents=(RemoteWireError,)),
     Door(name="record", enter=read_record, examples=records, change=of_bytes, documents=(RemoteWireError,)),
     Door(name="relay request", enter=serve_requests, examples=requests, change=of_words(*HTTP_WORDS)),
+    Door(name="hold file", enter=read_holds, examples=hold_files, change=of_bytes),
     Door(name="view", enter=read_view, examples=views, change=of_json, documents=(ViewJsonError,)),
     Door(
         name="usage report",

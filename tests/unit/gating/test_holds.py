@@ -118,7 +118,8 @@ def test_a_misspelt_hold_is_a_trouble() -> None:
     """The operator believes that the gate is held."""
     operator = Operator()
     operator.poll(holds=named_holds("eoss, unlike", "the test"))
-    assert operator.store.troubles() == ["the test holds eoss, and no gate has this name; did you mean eos?"]
+    assert operator.store.troubles() == ["the test holds eoss, and no gate has this name: this holds eos"]
+    assert not operator.gate.open
 
 
 def test_the_first_hold_of_a_gate_gives_the_reason() -> None:
@@ -153,3 +154,91 @@ def test_a_hold_wins_until_the_gate_has_latched(script: list[str]) -> None:
         latched = latched or (event == "open" and not held)
         operator.store.update(OPEN if event == "open" else CLOSED)
         assert operator.gate.open is latched
+
+
+SLIPS = {
+    "a byte order mark": "\ufeffeos-v2: not before the audit",
+    "quotes": '"eos-v2": not before the audit',
+    "other quotes": "\u2018eos-v2\u2019",
+    "a list": "- eos-v2: not before the audit",
+    "a list of quoted names": "  * 'eos-v2' : wait",
+    "capitals": "EOS-V2: wait",
+    "another dash": "eos_v2: wait",
+    "no dash": "eosv2",
+    "a letter too many": "eos-v22: wait",
+    "two letters exchanged": "oes-v2: wait",
+    "no colon": "eos-v2 not before the audit",
+    "a blank between names": "other-gate eos-v2",
+    "TOML": 'eos-v2 = "not before the audit"',
+    "JSON": '{"eos-v2": "not before the audit"}',
+    "a comma at the end": "eos-v2,",
+    "a semicolon": "eos-v2;elsewhere",
+    "a dash of a text processor": "eos\u2011v2: wait",
+    "UTF-16 without a mark": "\0".join("eos-v2"),
+}
+
+
+def held(holds: Holds, *gates: str) -> list[str]:
+    return [gate for gate in gates if holds.widened(gates).why(gate) is not None]
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_invariant_17_a_slip_of_the_pen_in_a_file_holds(slip: str) -> None:
+    """Whoever wrote the line meant to hold this gate, and a latch is for good."""
+    assert "eos-v2" in held(written_holds(f"# frozen\n{SLIPS[slip]}\n", "f"), "eos-v2", "zstd")
+
+
+IN_VARIABLES = (
+    '"eos-v2"',
+    "'eos-v2'",
+    "eos-v2;other",
+    "other eos-v2",
+    "a\neos-v2",
+    "eos-v2: why",
+    "eos_v2",
+    "[eos-v2]",
+)
+
+
+@pytest.mark.parametrize("names", IN_VARIABLES)
+def test_invariant_17_a_slip_of_the_pen_in_a_variable_holds(names: str) -> None:
+    """Such as the quotes that Docker keeps in a file of variables."""
+    assert "eos-v2" in held(named_holds(names, "e"), "eos-v2", "zstd")
+
+
+WRAPPED = ("{}", '"{}"', "'{}'", " {} ", "\ufeff{}", '\ufeff"{}"', "- {}", "* {}", "-  '{}'", "{}:", "{} : x", "\t{}\r")
+NAMES = st.from_regex(r"[a-z0-9]{1,4}([-_.][a-z0-9]{1,4}){1,3}", fullmatch=True)
+
+
+@given(NAMES, st.lists(st.sampled_from(WRAPPED), max_size=3), st.data())
+def test_invariant_17_however_a_name_is_wrapped_and_misspelt_it_holds(
+    name: str, wraps: list[str], data: st.DataObject
+) -> None:
+    """One letter that is missing, another or twice still means the gate, where no other has the name."""
+    at = data.draw(st.integers(0, len(name) - 1))
+    slips = [name[:at] + name[at + 1 :], name[: at + 1] + name[at:], name.upper()] if len(name) >= 8 else []
+    written = data.draw(st.sampled_from([name, *slips]))
+    for wrap in wraps:
+        written = wrap.format(written)
+    try:
+        found = held(written_holds(written, "f"), name)
+    except ValueError:  # for which every gate is held
+        found = [name]
+    assert name in found
+
+
+def test_a_hold_on_a_gate_that_exists_holds_no_gate_with_a_similar_name() -> None:
+    """``eos-v3`` is that gate, and no slip for ``eos-v2``."""
+    holds = written_holds("eos-v3: INC-12\norders:eos: wait", "f")
+    assert held(holds, "eos-v2", "eos-v3", "orders:eos") == ["eos-v3", "orders:eos"]
+    assert held(holds, "eos-v2") == ["eos-v2"]
+    assert holds.widened(["eos-v2"]).why("eos-v2") == "held by f: INC-12; no gate is named eos-v3"
+
+
+def test_what_cannot_be_a_name_is_no_name_of_a_mapping() -> None:
+    """A relay sends names of gates that other apps have."""
+    holds = explained_holds({"EOS (v2)": "wait", "new groups": ""}, "the relay")
+    assert held(holds, "zstd", "eos-v2", "EOS (v2)") == ["EOS (v2)"]
+    assert written_holds("EOS (v2): wait", "f").texts() == {
+        "*": "f: 'EOS (v2): wait' cannot be the name of a gate, so every gate is held"
+    }
