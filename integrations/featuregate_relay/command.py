@@ -57,7 +57,7 @@ Other languages evaluate OpenFeature flags (OFREP): each --gate is a flag, and s
 level.FEATURE. A browser shows at / how far a roll is, and the gates. /readyz answers 200 as soon as
 there is a view. Ctrl-C or SIGTERM ends it. Needs the extra 'relay'.
 
-A TOML file (--config) names several clusters, and clients with their API keys, tokens or certificates. A relay that
+A TOML file (--config) names several clusters, and clients with their API keys or certificates. A relay that
 does not authenticate clients listens on loopback addresses only, unless --allow-anonymous is given.""",
     (
         "serve --bootstrap-server localhost:9092",
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         listen = args.listen or relay.listen
         if not (listen.loopback or relay.authenticates or args.allow_anonymous):
             raise CommandError(_EXPOSED.format(listen.host))
-        tls = relay.certificates(anonymous=args.allow_anonymous)
+        tls = relay.certificates()
         access = relay.access(anonymous=args.allow_anonymous)
         discoverers = relay.discoverers(options=args.config is None, look_only=args.check_config)
     except config.ConfigMistakes as error:

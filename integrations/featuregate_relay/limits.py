@@ -16,7 +16,6 @@ import httptools
 import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from featuregate_relay.access.certificates import names_of
 from featuregate_relay.connections import Connections, CountedTLS
 from featuregate_relay.waiting import end_waits
 
@@ -90,7 +89,6 @@ class LimitedProtocol(HttpToolsProtocol):
         self._receiving: asyncio.TimerHandle | None = None
         self._sending: asyncio.TimerHandle | None = None
         self._old_at = self.loop.time() + AGE_SECONDS * (1 - _AGE_JITTER * SystemRandom().random())
-        self._peer_names: tuple[str, ...] = ()
         self._received = 0
         """Bytes of the request, whatever they are: framing and trailers count, too."""
         self._head_bytes = 0
@@ -106,7 +104,6 @@ class LimitedProtocol(HttpToolsProtocol):
         """Begin the time of the first request: a socket may stay silent."""
         super().connection_made(transport)
         self.open_connections.opened(self, transport)
-        self._peer_names = names_of(transport.get_extra_info("peercert") or {})
         self._begin_receiving()
 
     def data_received(self, data: bytes) -> None:
@@ -150,7 +147,6 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin the time of a request, also of one that came with the one before."""
         super().on_message_begin()
-        self.scope["state"]["peer_names"] = self._peer_names  # uvicorn has no TLS extension of ASGI
         self._begin_receiving()
         self._in_head, self._head_bytes, self._body_bytes = True, 0, 0
 

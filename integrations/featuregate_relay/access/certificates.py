@@ -1,12 +1,10 @@
-"""The certificates of the listener, which are renewed while it listens, and the names in those of clients."""
+"""The certificates of the listener, which are renewed while it listens."""
 
 from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from featuregate.printable import printable
 
@@ -14,18 +12,11 @@ logger = logging.getLogger("featuregate")
 
 
 class Certificates:
-    """A certificate and its key, and who signs the certificates of clients; raises OSError.
+    """A certificate and its key, and who signs the certificates that clients must have; raises OSError."""
 
-    Parameters
-    ----------
-    required
-        Whether a client must have a certificate.
-    """
-
-    def __init__(self, certificate: Path, key: Path, client_ca: Path | None = None, *, required: bool = False) -> None:
+    def __init__(self, certificate: Path, key: Path, client_ca: Path | None = None) -> None:
         self._pair = (certificate, key)
         self._client_ca = client_ca
-        self._required = required
         self._versions = self._changed_at()
         self._newest = self.context = self._load()
         self.context.sni_callback = self._use_newest
@@ -53,7 +44,7 @@ class Certificates:
         context.load_cert_chain(*self._pair)
         if self._client_ca is not None:
             context.load_verify_locations(self._client_ca)
-            context.verify_mode = ssl.CERT_REQUIRED if self._required else ssl.CERT_OPTIONAL
+            context.verify_mode = ssl.CERT_REQUIRED
             # A session that goes on would not look at the certificate of the client again.
             context.options |= ssl.OP_NO_TICKET
             context.num_tickets = 0
@@ -62,14 +53,3 @@ class Certificates:
     def _changed_at(self) -> tuple[int, ...]:
         files = self._pair if self._client_ca is None else (*self._pair, self._client_ca)
         return tuple(file.stat().st_mtime_ns for file in files)
-
-
-def names_of(certificate: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of a certificate that TLS has verified, as `ssl.SSLSocket.getpeercert` has it.
-
-    The subject alternative names (DNS, URI, email) count; the common name does where there is none of these, as RFC
-    6125 has it.
-    """
-    names = tuple(name for kind, name in certificate.get("subjectAltName", ()) if kind in {"DNS", "URI", "email"})
-    common = tuple(value for part in certificate.get("subject", ()) for key, value in part if key == "commonName")
-    return names or common

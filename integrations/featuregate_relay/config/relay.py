@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -18,17 +17,15 @@ from featuregate.flags import PREFIXES
 from featuregate.polling.discoverer import Discoverer
 from featuregate.requirements import Requirement, as_requirement, latch_problem
 from featuregate.toml_values import parse_toml
-from featuregate_relay.access.authentication import Access, wall
-from featuregate_relay.access.tickets import Tickets
-from featuregate_relay.config.access import ClientTable, TlsTable, TokensTable, make_access, problems
+from featuregate_relay.config.access import ClientTable, TlsTable, make_access, problems
 from featuregate_relay.config.addresses import ListenAddress
 from featuregate_relay.config.tables import FilePath, Name, Seconds, Table, line_of
 
 if TYPE_CHECKING:
+    from featuregate_relay.access.authentication import Access
     from featuregate_relay.access.certificates import Certificates
 
 
-_SECRET_BYTES: Final = 32
 _KEYS: Final = {"broker_list": "broker-list", "cluster_id": "cluster-id", "latch_store": "latches"}
 """Keys of the file, for parameters of the discoverer."""
 
@@ -121,40 +118,20 @@ class RelayConfig(Table):
     listen: Annotated[ListenAddress, PlainValidator(_address)] = ListenAddress("127.0.0.1", 8080)
     clusters: Annotated[dict[Name, ClusterTable], Field(min_length=1)]
     clients: dict[Name, ClientTable] = Field(default_factory=dict)
-    tokens: TokensTable | None = None
     tls: TlsTable | None = None
-    ticket_secret: FilePath | None = None
-    """A file with a secret that replicas share, so that each knows the tickets of the others."""
     allow_origins: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """Origins of the pages whose scripts may read the responses; ``*`` for all."""
 
     @property
     def authenticates(self) -> bool:
         """Whether the relay authenticates clients."""
-        return bool(self.clients) or self.tokens is not None
+        return bool(self.clients)
 
     def access(self, *, anonymous: bool) -> Access | None:
-        """Return which client may read what; None: the relay leaves the authentication to a proxy before it.
+        """Return which client may read what; None: the relay leaves the authentication to a proxy before it."""
+        return make_access(self.clients, anonymous=anonymous) if self.authenticates else None
 
-        Raises
-        ------
-        ConfigMistakes
-            The file of the secret cannot be used.
-        """
-        if not self.authenticates:
-            return None
-        access = make_access(self.clients, self.tokens, anonymous=anonymous)
-        if self.ticket_secret is None:
-            return access
-        try:
-            secret = read_file(self.ticket_secret).strip()
-        except OSError as error:
-            raise ConfigMistakes([f"ticket-secret: cannot be read: {error.strerror}"]) from None
-        if len(secret) < _SECRET_BYTES:
-            raise ConfigMistakes([f"ticket-secret: the file must have {_SECRET_BYTES} bytes or more"])
-        return replace(access, tickets=Tickets(secret, wall))
-
-    def certificates(self, *, anonymous: bool) -> Certificates | None:
+    def certificates(self) -> Certificates | None:
         """Return the certificates of the listener; None: it serves without TLS.
 
         Raises
@@ -164,10 +141,8 @@ class RelayConfig(Table):
         """
         if self.tls is None:
             return None
-        # A client may show a key instead of a certificate, where keys or tokens are known.
-        others = self.tokens is not None or any(client.api_keys for client in self.clients.values())
         try:
-            return self.tls.certificates(required=not anonymous and not others)
+            return self.tls.certificates()
         except OSError as error:  # of the file, or of its content
             raise ConfigMistakes([f"tls: the certificate, the key or client-ca cannot be used: {error}"]) from None
 
@@ -230,6 +205,6 @@ def checked(tables: Mapping[str, Any], folder: Path) -> RelayConfig:
         config = RelayConfig.model_validate(tables, context={"folder": folder})
     except ValidationError as error:
         raise ConfigMistakes([line_of(each) for each in error.errors()]) from None
-    if lines := problems(config.clients, config.tokens, config.tls, config.clusters):
+    if lines := problems(config.clients, config.tls, config.clusters):
         raise ConfigMistakes(lines)
     return config

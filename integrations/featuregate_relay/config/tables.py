@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationInfo
 
@@ -15,11 +14,6 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-_REMOVED: Final = {
-    "webhooks": "the relay sends no webhooks any more: alert on its metrics, or run a process that follows the relay "
-    "and calls the endpoint"
-}
-"""Keys of earlier versions, and what to use in their place."""
 
 
 def _path(text: object, info: ValidationInfo) -> Path:
@@ -37,20 +31,6 @@ FilePath = Annotated[Path, PlainValidator(_path)]
 Name = Annotated[str, Field(pattern=_NAME)]
 """A part of a path of HTTP."""
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-def checked_url(text: str) -> str:
-    """Return a URL of HTTP; raises ValueError where no request can be made with it."""
-    try:
-        parts = urlsplit(text)
-        usable = parts.scheme in {"https", "http"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets without an address, or a port that is not a number, or too large
-        usable = False
-    if not usable or not text.isprintable() or " " in text:
-        raise ValueError(
-            "must be a URL with a host, and a port from 1 to 65535 if any, such as https://example.com:8443/"
-        )
-    return text
 
 
 class Table(BaseModel):
@@ -72,7 +52,7 @@ def line_of(mistake: ErrorDetails) -> str:
     place = ".".join(str(part) for part in mistake["loc"] if part != "[key]")
     text = mistake["msg"].removeprefix("Value error, ")
     said = {
-        "extra_forbidden": _REMOVED.get(place, "there is no such key"),
+        "extra_forbidden": "there is no such key",
         "missing": "is missing",
         "string_pattern_mismatch": "must be made of letters, digits, '.', '_' and '-'",
         "too_short": "must not be empty",

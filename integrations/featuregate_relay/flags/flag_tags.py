@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from featuregate_relay.seen import DIGITS, FLOOR_SECONDS, digest
@@ -17,13 +18,10 @@ from featuregate_relay.seen import DIGITS, FLOOR_SECONDS, digest
 if TYPE_CHECKING:
     from featuregate.flags import Flag
 
-_NO_STREAM: Final = "0" * DIGITS
-_TAG: Final = re.compile(
-    r'"([0-9a-f]{32})\.([0-9a-f]{12})\.(-?\d{1,19})\.(\d{1,12})\.((?:[0-9a-f]{12})*)\.([0-9a-f]{12})(?:-\w+)?"'
-)
+_TAG: Final = re.compile(r'"([0-9a-f]{32})\.([0-9a-f]{12})\.(-?\d{1,19})\.(\d{1,12})\.((?:[0-9a-f]{12})*)(?:-\w+)?"')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FlagTag:
     """What the flags of a cluster are, and since when."""
 
@@ -36,12 +34,11 @@ class FlagTag:
     """Since when the relay has known that, in seconds since the Unix epoch by its clock."""
     latched: frozenset[str] = field(default=frozenset())
     """The gates that are open, each by :func:`latch_of`."""
-    stream: str = _NO_STREAM
-    """A hash of the URL of the stream, by :func:`stream_of`: it changes with its ticket."""
 
-    def __str__(self) -> str:
-        latched = "".join(sorted(self.latched))
-        return f'"{self.content}.{self.cluster}.{self.epoch}.{self.since}.{latched}.{self.stream}"'
+    @cached_property
+    def text(self) -> str:
+        """The tag as it is sent."""
+        return f'"{self.content}.{self.cluster}.{self.epoch}.{self.since}.{"".join(sorted(self.latched))}"'
 
     @classmethod
     def read(cls, if_none_match: str | None) -> tuple[FlagTag, ...]:
@@ -53,14 +50,13 @@ class FlagTag:
                 epoch=int(epoch),
                 since=int(since),
                 latched=frozenset(re.findall(f".{{{DIGITS}}}", latched)),
-                stream=stream,
             )
-            for content, cluster, epoch, since, latched, stream in _TAG.findall(if_none_match or "")
+            for content, cluster, epoch, since, latched in _TAG.findall(if_none_match or "")
         )
 
     def is_same(self, seen: FlagTag) -> bool:
-        """Say whether a client with that tag has these flags, and the stream that goes with them."""
-        return (self.cluster, self.content, self.stream) == (seen.cluster, seen.content, seen.stream)
+        """Say whether a client with that tag has these flags."""
+        return (self.cluster, self.content) == (seen.cluster, seen.content)
 
     def is_below(self, seen: FlagTag, asked_at: float) -> bool:
         """Say whether these flags, of brokers that were asked at a time, are older than those a client has seen."""
@@ -76,11 +72,6 @@ class FlagTag:
         same = [tag for tag in seen if (tag.cluster, tag.content) == (self.cluster, self.content)]
         last = max((self, *same), key=lambda tag: tag.epoch)
         return replace(self, epoch=last.epoch, since=max(self.since, last.since))
-
-
-def stream_of(url: str) -> str:
-    """Return a hash of the URL of a stream. With the tag of an old ticket, a client would come back for ever."""
-    return digest(url)
 
 
 def content_of(flags: Mapping[str, Flag], *, stale: bool) -> str:

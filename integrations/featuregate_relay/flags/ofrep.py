@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -17,9 +15,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from featuregate.flags import PREFIXES
-from featuregate_relay.access.authentication import STREAM_OF_FLAGS, client_in, ticket_for
+from featuregate_relay.access.authentication import client_in
 from featuregate_relay.flags.cluster_flags import AllFlags, ClusterFlags, encode
-from featuregate_relay.flags.flag_tags import FlagTag, stream_of
+from featuregate_relay.flags.flag_tags import FlagTag
 from featuregate_relay.refusals import RequestRefused, refusal
 from featuregate_relay.views.event_stream import ClientEvents, OpenStreams, event, open_stream
 from featuregate_relay.views.floors import problem_after
@@ -32,11 +30,10 @@ if TYPE_CHECKING:
     from featuregate_relay.views.view_body import RawHeaders
 
 _FLAGS: Final = "/ofrep/v1/evaluate/flags"
+_EVENTS: Final = "/ofrep/v1/events"
 _MOST_BYTES: Final = 64 * 1024
 """Of a request. Nothing in it changes the answer."""
 _NO_ANSWER: Final = "no broker has answered yet"
-_MOST_TAGS: Final = 1000
-"""Each client has one, where the relay asks clients who they are."""
 
 
 class _FlagKey(PathConvertor):
@@ -84,7 +81,7 @@ class FlagPaths:
         return [
             Route(base + _FLAGS, evaluate, methods=["POST"]),
             Route(base + _FLAGS + "/{key:flag_key}", evaluate, methods=["POST"]),
-            Route(base + STREAM_OF_FLAGS, events),
+            Route(base + _EVENTS, events),
         ]
 
     async def evaluate(self, cluster: ServedCluster, key: str | None, scope: Scope, receive: Receive) -> ASGIApp:
@@ -97,17 +94,16 @@ class FlagPaths:
         return await self._all(flags, scope) if key is None else _one(flags, key)
 
     async def _all(self, flags: ClusterFlags, scope: Scope) -> ASGIApp:
-        stream, if_none_match = _stream_beside(scope, flags.cluster), _if_none_match(scope)
+        if_none_match = _if_none_match(scope)
         newest = flags.now()[0].all
-        if newest is not None and if_none_match == _tag_beside(newest.tag, stream)[1]:  # most clients are in sync
+        if newest is not None and if_none_match == newest.tag.text:  # most clients are in sync
             return _unchanged(if_none_match)
         seen = FlagTag.read(if_none_match)
         found, age = await self._not_below(flags, seen)
-        tag, text = _tag_beside(found.tag.joined(seen), stream)
+        tag = found.tag.joined(seen)
         if any(tag.is_same(known) for known in seen) or if_none_match.strip() == "*":
-            return _unchanged(text)
-        streams = {"eventStreams": [{"type": "sse", "endpoint": {"requestUri": stream}}]}
-        return _json(found.beginning + age + b"}," + encode(streams)[1:], *_tagged(text))
+            return _unchanged(tag.text)
+        return _json(found.beginning + age + b"}" + _stream_beside(scope) + b"}", *_tagged(tag.text))
 
     async def _not_below(self, flags: ClusterFlags, seen: tuple[FlagTag, ...]) -> tuple[AllFlags, bytes]:
         """Return all flags and their age, once they are not older than those that the client has seen elsewhere."""
@@ -186,18 +182,16 @@ class _Refetching(ClientEvents):
         return event("message", {"type": "refetchEvaluation"}, ident=state.revision)
 
 
-def _stream_beside(scope: Scope, cluster: ServedCluster) -> str:
-    """Return the path of the stream next to the path of the flags. Clients add the origin of their base URL."""
-    path = quote(scope["path"].removesuffix(_FLAGS)) + STREAM_OF_FLAGS
-    ticket = ticket_for(scope, cluster.name)
-    return path if ticket is None else f"{path}?ticket={ticket}"
+def _stream_beside(scope: Scope) -> bytes:
+    """Return the member of the response that names the stream of changes, where a client can open it.
 
-
-@lru_cache(_MOST_TAGS)
-def _tag_beside(tag: FlagTag, stream: str) -> tuple[FlagTag, str]:
-    """Return the tag of flags whose stream is this one, and its text."""
-    tagged = replace(tag, stream=stream_of(stream))
-    return tagged, str(tagged)
+    An ``EventSource`` sends no key in a header, and a URL with a secret would be kept in logs. So a client of a relay
+    that asks for keys asks for all flags again at times.
+    """
+    if client_in(scope).name is not None:
+        return b""
+    path = quote(scope["path"].removesuffix(_FLAGS)) + _EVENTS
+    return b"," + encode({"eventStreams": [{"type": "sse", "endpoint": {"requestUri": path}}]})[1:-1]
 
 
 def _problem(flags: ClusterFlags, seen: tuple[FlagTag, ...]) -> str | None:

@@ -27,7 +27,7 @@ import featuregate as fg
 from featuregate.errors import RelayError
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_relay.access.authentication import Access, Rates
-from featuregate_relay.access.certificates import Certificates, names_of
+from featuregate_relay.access.certificates import Certificates
 from featuregate_relay.access.clients import ApiKeys, RelayClient
 from featuregate_relay.config.relay import ConfigMistakes, read_config
 from featuregate_relay.views.event_stream import OpenStreams
@@ -166,24 +166,22 @@ def test_too_many_requests_of_a_client_are_refused(tmp_path: Path) -> None:
 
 
 def test_open_streams_are_counted_for_their_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether it shows its key, or a ticket again and again: a ticket that others have seen opens only so many."""
+    """Those of flags and those of the cluster together."""
     monkeypatch.setattr("featuregate_relay.app.OpenStreams", partial(OpenStreams, most_of_a_client=2))
     key = {"X-API-Key": KEY}
     with serving({"orders": StaticFeatures(VIEW)}, access=ACCESS) as url, ExitStack() as opened:
-        bulk = requests.post(url + OFREP, json={}, headers=key, timeout=BOUND).json()
-        ticketed = url + bulk["eventStreams"][0]["endpoint"]["requestUri"]
-        events = f"{url}/v1/clusters/orders/events"
+        flags, events = f"{url}/v1/clusters/orders/ofrep/v1/events", f"{url}/v1/clusters/orders/events"
 
         def open_one(path: str, headers: dict[str, str]) -> requests.Response:
             return opened.enter_context(requests.get(path, headers=headers, stream=True, timeout=BOUND))
 
-        first, second = open_one(ticketed, {}), open_one(events, key)
+        first, second = open_one(flags, key), open_one(events, key)
         assert (first.status_code, second.status_code) == (200, 200)
-        for refused in (open_one(ticketed, {}), open_one(events, key)):
+        for refused in (open_one(flags, key), open_one(events, key)):
             assert (refused.status_code, refused.headers.get("Retry-After")) == (429, "5")
         assert open_one(events, {"X-API-Key": "admin"}).status_code == 200
         first.close()
-        eventually(lambda: open_one(ticketed, {}).status_code == 200)
+        eventually(lambda: open_one(flags, key).status_code == 200)
 
 
 def test_a_source_says_how_a_relay_refuses_it(url: str, tmp_path: Path) -> None:
@@ -245,24 +243,6 @@ def test_a_client_with_a_low_rate_may_send_a_request_at_a_time(rate: float) -> N
         assert 1 <= rates.seconds_to_wait("a", rate) <= 1 / rate + 1
 
 
-def test_clients_of_which_rates_are_known_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The relay forgets the client that was silent for longest, because an issuer may have any number of subjects."""
-    monkeypatch.setattr("featuregate_relay.access.authentication._MOST_CLIENTS", 2)
-    rates = Rates(lambda: 0.0)
-    for client in ("a", "a", "b", "b", "c"):
-        assert rates.seconds_to_wait(client, 1.0) == 0
-    assert [rates.seconds_to_wait(client, 1.0) > 0 for client in ("b", "a")] == [True, False]
-
-
-def test_names_of_a_certificate_are_its_alternative_names() -> None:
-    """The common name counts only where there is none."""
-    subject = ((("organizationName", "x"),), (("commonName", "cn"),))
-    assert names_of({"subject": subject}) == ("cn",)
-    alternative = (("DNS", "a.example"), ("IP Address", "10.0.0.1"), ("URI", "spiffe://x/a"))
-    assert names_of({"subject": subject, "subjectAltName": alternative}) == ("a.example", "spiffe://x/a")
-    assert names_of({}) == ()
-
-
 def written(folder: Path, text: str) -> Path:
     file = folder / "relay.toml"
     file.write_text("[clusters.orders]\nproperties.bootstrap.servers = 'a:1'\n" + text)
@@ -275,18 +255,8 @@ def written(folder: Path, text: str) -> Path:
         ("[clients.a]\nclusters = []", "clients.a.clusters: "),
         ("[clients.a]\nclusters = ['stock']", "clients.a.clusters: there is no cluster 'stock'"),
         ("[clients.a]\nclusters = ['*']\napi-keys = ['secret']", "clients.a.api-keys.0: "),
-        ("[clients.a]\nclusters = ['*']\nsubjects = ['b']", "tokens: is missing"),
-        ("[clients.a]\nclusters = ['*']\ncertificates = ['b']", "tls.client-ca: is missing"),
+        ("[clients.tls]\nclusters = ['*']", "tls.client-ca: is missing"),
         ("[tls]\ncertificate = 'a'\nkey = 'b'\nclient-ca = 'c'", "clients: is missing"),
-        ("[tokens]\nissuer = 'http://idp.example'\naudience = 'a'", "tokens.issuer: must begin with https://"),
-        (
-            "[tokens]\nissuer = 'https://idp.example'\naudience = 'a'\nalgorithms = ['HS256']",
-            "tokens.algorithms.0: ",
-        ),
-        (
-            "[tokens]\nissuer = 'https://idp.example'\naudience = 'a'\nalgorithms = ['none']",
-            "tokens.algorithms.0: ",
-        ),
     ],
 )
 def test_tables_that_would_open_too_much_or_nothing_are_refused(tmp_path: Path, text: str, line: str) -> None:
@@ -308,26 +278,30 @@ def test_certificates_that_cannot_be_used_are_a_mistake(tmp_path: Path) -> None:
     """The relay reports the mistake before it binds the socket."""
     config = read_config(written(tmp_path, "[tls]\ncertificate = 'none.pem'\nkey = 'none.key'\n"))
     with pytest.raises(ConfigMistakes, match=r"tls: .*No such file"):
-        config.certificates(anonymous=False)
+        config.certificates()
 
 
-def test_clients_show_certificates_to_a_relay_with_tls(tmp_path: Path) -> None:
-    """On an address that is not a loopback address; a certificate of a name that is not known opens nothing."""
+def test_a_certificate_of_the_given_authority_is_one_client(tmp_path: Path) -> None:
+    """Whatever its names. A key goes before it, and without a certificate there is no connection."""
     authority, others = trustme.CA(), trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     write_pair(tmp_path, authority.issue_cert("127.0.0.1"), 1)
-    for name, issuer in (("app.example", authority), ("other.example", authority), ("forged", others)):
-        issued = issuer.issue_cert("app.example" if name == "forged" else name)
+    for name, issuer in (("app.example", authority), ("forged", others)):
+        issued = issuer.issue_cert("app.example")
         issued.private_key_and_cert_chain_pem.write_to_path(tmp_path / f"{name}.pem")
     with FakeCluster(1) as brokers:
+        cluster = f"properties.bootstrap.servers = '{brokers.bootstrap}'"
         file = tmp_path / "relay.toml"
         file.write_text(f"""
-            listen = "0.0.0.0:0"
+            listen = "127.0.0.1:0"
             [clusters.orders]
-            properties.bootstrap.servers = "{brokers.bootstrap}"
-            [clients.app]
+            {cluster}
+            [clusters.stock]
+            {cluster}
+            [clients.tls]
             clusters = ["orders"]
-            certificates = ["app.example"]
+            [clients.admin]
+            clusters = ["*"]
             api-keys = ["{digest(KEY)}"]
             [tls]
             certificate = "relay.pem"
@@ -338,25 +312,22 @@ def test_clients_show_certificates_to_a_relay_with_tls(tmp_path: Path) -> None:
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stderr is not None
-                first = line_with(process.stderr, "serving ")
-                assert "https://0.0.0.0:" in first
-                url = "https://127.0.0.1:" + first.split(":")[-1].partition("/")[0]
-                ca = str(tmp_path / "ca.pem")
-                eventually(lambda: requests.get(f"{url}/readyz", verify=ca, timeout=BOUND).status_code == 200)
+                url = line_with(process.stderr, "serving ").split()[-1].removesuffix("/v1/clusters")
+                ca, cert = str(tmp_path / "ca.pem"), str(tmp_path / "app.example.pem")
+                ready = f"{url}/readyz"
+                eventually(lambda: requests.get(ready, verify=ca, cert=cert, timeout=BOUND).status_code == 200)
 
-                def status(cert: str | None, **headers: str) -> int:
-                    shown = None if cert is None else str(tmp_path / f"{cert}.pem")
-                    path = f"{url}/v1/clusters/orders/view"
-                    return requests.get(path, verify=ca, cert=shown, headers=headers, timeout=BOUND).status_code
+                def status(cluster: str, **headers: str) -> int:
+                    path = f"{url}/v1/clusters/{cluster}/view"
+                    return requests.get(path, verify=ca, cert=cert, headers=headers, timeout=BOUND).status_code
 
-                assert status("app.example") == 200
-                assert status("other.example") == 401
-                assert status(None) == 401
-                assert status(None, **{"X-API-Key": KEY}) == 200
-                assert status("app.example", **{"X-API-Key": "wrong"}) == 401
-                with pytest.raises((requests.ConnectionError, ssl.SSLError)):
-                    status("forged")
-                source = fg.HttpSource(url, cluster="orders", verify=ca, cert=str(tmp_path / "app.example.pem"))
+                assert (status("orders"), status("stock")) == (200, 403)
+                assert status("stock", **{"X-API-Key": KEY}) == 200
+                assert status("orders", **{"X-API-Key": "wrong"}) == 401
+                for shown in (None, str(tmp_path / "forged.pem")):
+                    with pytest.raises((requests.ConnectionError, ssl.SSLError)):
+                        requests.get(ready, verify=ca, cert=shown, headers={"X-API-Key": KEY}, timeout=BOUND)
+                source = fg.HttpSource(url, cluster="orders", verify=ca, cert=cert)
                 with fg.Discoverer(source=source, interval=3600.0) as features:
                     assert features.gate("groups", "group.version>=1").wait(BOUND)
                 process.terminate()
@@ -494,7 +465,7 @@ def test_the_authority_of_clients_is_renewed_without_a_restart(tmp_path: Path, v
     relay, old, new = trustme.CA(), trustme.CA(), trustme.CA()
     ca = tmp_path / "ca.pem"
     old.cert_pem.write_to_path(ca)
-    certificates = Certificates(*write_pair(tmp_path, relay.issue_cert("127.0.0.1"), 1), ca, required=True)
+    certificates = Certificates(*write_pair(tmp_path, relay.issue_cert("127.0.0.1"), 1), ca)
     times = count(10**18, 10**9)
 
     def accepted(authority: trustme.CA) -> bool:

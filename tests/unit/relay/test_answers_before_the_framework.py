@@ -15,7 +15,6 @@ from starlette.types import ASGIApp, Message
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.access.clients import ANYONE, RelayClient
 from featuregate_relay.access.not_stored import NotStored
-from featuregate_relay.access.tickets import Tickets
 from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.flags.ofrep import Evaluations
 from featuregate_relay.views.view_answers import UnchangedViews
@@ -48,7 +47,6 @@ def relay(view: Any) -> Starlette:
 
 
 RELAYS = [relay(view) for view in VIEWS]
-TICKETS = Tickets(b"0" * 32, lambda: 0.0)
 
 
 def routes_of(app: Starlette) -> Starlette:
@@ -69,7 +67,7 @@ def ask(app: ASGIApp, request: dict[str, Any], client: RelayClient, pieces: Sequ
     async def send(message: Message) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "root_path": "", "query_string": b"", "state": {"client": client, "tickets": TICKETS}}
+    scope = {"type": "http", "root_path": "", "query_string": b"", "state": {"client": client}}
     asyncio.run(app(scope | request, receive, send))
     start, *bodies = sent
     return [start | {"headers": sorted(start["headers"])}, *({"body": b""} | body for body in bodies)]

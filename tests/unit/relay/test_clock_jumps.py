@@ -47,7 +47,7 @@ def relay(bootstrap: str, offset: Path) -> Iterator[str]:
 
 
 def test_jumps_of_the_clock_change_no_age_and_refuse_no_client(tmp_path: Path) -> None:
-    """Ages are those of a monotonic clock. Only tickets and tokens have times of the day, as they must."""
+    """Ages are those of a monotonic clock."""
     offset = tmp_path / "offset"
     offset.write_text("+0")
     with FakeCluster(3) as brokers, relay(brokers.bootstrap, offset) as url:

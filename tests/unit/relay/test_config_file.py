@@ -16,7 +16,7 @@ import featuregate as fg
 from featuregate.config import Settings
 from featuregate.testing import FakeCluster
 from featuregate_relay.access.authentication import DEFAULT_RATE
-from featuregate_relay.config.access import ClientTable, TlsTable, TokensTable
+from featuregate_relay.config.access import ClientTable, TlsTable
 from featuregate_relay.config.addresses import ListenAddress
 from featuregate_relay.config.relay import ClusterTable, ConfigMistakes, RelayConfig, checked, read_config
 from featuregate_relay.config.tables import Table
@@ -133,12 +133,8 @@ def test_each_mistake_is_a_line_with_its_place(tmp_path: Path) -> None:
         ("[clusters.a]\nlatches = 1", "clusters.a.latches: must be the path"),
         (f"{CLUSTER}latches = 's3://bucket/a'", f"clusters.a.latches: {IS_A_URI}"),
         ("clusters.a.command-config = 'dbfs:/a'", f"clusters.a.command-config: {IS_A_URI}"),
-        (f"ticket-secret = 'gs://a'\n{CLUSTER}", f"ticket-secret: {IS_A_URI}"),
+        (f"{CLUSTER}[tls]\ncertificate = 'gs://a'\nkey = 'b'", f"tls.certificate: {IS_A_URI}"),
         (f"listen = '127.0.0.1:\u0663'\n{CLUSTER}", "listen: '127.0.0.1:\u0663' is not HOST:PORT"),  # of another script
-        (
-            f"{CLUSTER}[webhooks.chat]\nurl = 'https://chat.example'\n",  # as a relay of an earlier version had them
-            "webhooks: the relay sends no webhooks any more: alert on its metrics",
-        ),
     ],
 )
 def test_a_mistake_says_what_is_wrong(tmp_path: Path, text: str, line: str) -> None:
@@ -156,7 +152,6 @@ SECTIONS: dict[str, type[Table]] = {
     "At the top": RelayConfig,
     "`[clusters.NAME]`": ClusterTable,
     "`[clients.NAME]`": ClientTable,
-    "`[tokens]`": TokensTable,
     "`[tls]`": TlsTable,
 }
 
@@ -165,7 +160,7 @@ SECTIONS: dict[str, type[Table]] = {
 def test_each_key_is_on_the_page_of_the_configuration(section: str) -> None:
     """And no other. Tables have sections of their own."""
     keys = {name.replace("_", "-") for name in SECTIONS[section].model_fields}
-    tables = {"clusters", "clients", "tokens", "tls"} if section == "At the top" else set()
+    tables = {"clusters", "clients", "tls"} if section == "At the top" else set()
     assert set(defaults(section)) == keys - tables
 
 
@@ -337,38 +332,3 @@ def test_a_relay_replaces_placeholders(tmp_path: Path, monkeypatch: pytest.Monke
     file.write_text(f"{text}command-config = 'client.properties'\n")
     assert list(read_config(file).discoverers()) == ["a"]
     assert "set config.providers=env" in mistakes(tmp_path, text)[0]
-
-
-URL = "must be a URL with a host, and a port from 1 to 65535 if any, such as https://example.com:8443/"
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://",
-        "https://:8443",
-        "https://h:0",
-        "https://h:99999",
-        "https://h:x/",
-        "https://[::1/",
-        "https://a b",
-        "https://h/\\n",
-    ],
-)
-def test_a_url_without_a_host_or_with_a_wrong_port_is_a_mistake(tmp_path: Path, url: str) -> None:
-    """Otherwise each request would fail later, and no message would come."""
-    assert mistakes(tmp_path, CLUSTER + f'[tokens]\nissuer = "{url}"\naudience = "x"\n') == [f"tokens.issuer: {URL}"]
-
-
-@pytest.mark.parametrize(
-    ("ca", "problem"),
-    [
-        ("none.pem", "cannot be read: No such file or directory"),
-        ("empty.pem", "has no certificate that can be read: give a file in PEM"),
-    ],
-)
-def test_a_file_of_authorities_is_read_with_the_configuration(tmp_path: Path, ca: str, problem: str) -> None:
-    """A file that is missing, or that has no certificate."""
-    (tmp_path / "empty.pem").write_text("nothing")
-    tokens = f"[tokens]\nissuer = 'https://h'\naudience = 'x'\nca = '{ca}'\n"
-    assert mistakes(tmp_path, CLUSTER + tokens) == [f"tokens.ca: {problem}"]

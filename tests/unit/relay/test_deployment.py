@@ -1,24 +1,14 @@
-"""The files on the page about running a relay: a systemd unit, a manifest, and a proxy that ends TLS."""
+"""The files on the page about running a relay: a systemd unit and a manifest."""
 
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import requests
-import trustme
-from event_source import events_of
-from relay_on_socket import serving
-from waiting import eventually
 
-import featuregate as fg
-from featuregate.testing import StaticFeatures, release_view
-from featuregate_relay.server import bind
+from featuregate.testing import release_view
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "run-a-relay.md"
 VIEW = release_view("4.2")
@@ -59,51 +49,3 @@ def test_the_manifest_is_one_of_kubernetes() -> None:
     check(block("yaml"))
     with pytest.raises(validator.ValidationError):
         check(block("yaml").replace("readinessProbe", "readyProbe"))
-
-
-@contextmanager
-def edge(url: str, folder: Path) -> Iterator[tuple[str, str]]:
-    """Run nginx with the block of the page in front of a relay; give its URL and the file of its authority."""
-    with bind("127.0.0.1", 0) as listener:
-        port = listener.getsockname()[1]
-    authority = trustme.CA()
-    issued = authority.issue_cert("127.0.0.1")
-    files = {name: folder / name for name in ("relay.pem", "relay.key", "ca.pem")}
-    issued.cert_chain_pems[0].write_to_path(files["relay.pem"])
-    issued.private_key_pem.write_to_path(files["relay.key"])
-    authority.cert_pem.write_to_path(files["ca.pem"])
-    server = block("nginx").replace("8443", f"127.0.0.1:{port}").replace("http://127.0.0.1:8080", url)
-    server = server.replace("/etc/featuregate", str(folder))
-    paths = "".join(f"{kind}_temp_path {folder};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-    config = folder / "nginx.conf"
-    config.write_text(f"daemon off; pid {folder}/pid; events {{}} http {{ access_log off; {paths} {server} }}")
-    command = ["nginx", "-p", str(folder), "-e", str(folder / "errors"), "-c", str(config)]
-    with subprocess.Popen(command) as process:
-        try:
-            yield f"https://127.0.0.1:{port}", str(files["ca.pem"])
-        finally:
-            process.terminate()
-
-
-def test_nginx_ends_tls_in_front_of_a_relay(tmp_path: Path) -> None:
-    """Views, long polls and events come through: none waits in a buffer."""
-    if shutil.which("nginx") is None:
-        pytest.skip("needs nginx, and it is not on the path")
-    features = StaticFeatures(VIEW)
-    with serving({"default": features}) as relay, edge(relay, tmp_path) as (url, ca):
-        eventually(lambda: answers(url, ca))
-        with fg.Discoverer(source=fg.HttpSource(url, verify=ca), interval=3600.0) as client:
-            assert client.gate("groups", "group.version>=1").wait(BOUND)
-        events = f"{url}/v1/clusters/default/events"
-        with requests.get(events, verify=ca, stream=True, timeout=BOUND) as response:
-            stream = events_of(response)
-            assert next(stream).kind == "view"
-            features.show(replace(VIEW, epoch=VIEW.epoch + 1, finalized={**VIEW.finalized, "group.version": 2}))
-            assert next(stream).kind == "view"
-
-
-def answers(url: str, ca: str) -> bool:
-    try:
-        return requests.get(f"{url}/readyz", verify=ca, timeout=BOUND).status_code == 200
-    except requests.ConnectionError:
-        return False

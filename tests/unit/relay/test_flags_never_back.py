@@ -220,8 +220,8 @@ def test_a_latch_of_one_cluster_is_none_of_another() -> None:
 )
 def test_a_tag_is_read_as_it_was_written(tag: FlagTag) -> None:
     """Weak, in a list, and after a proxy has marked it as compressed."""
-    marked = f'{str(tag)[:-1]}-gzip"'
-    assert FlagTag.read(f'"x", W/{tag}, {marked}') == (tag, tag)
+    marked = f'{tag.text[:-1]}-gzip"'
+    assert FlagTag.read(f'"x", W/{tag.text}, {marked}') == (tag, tag)
 
 
 @pytest.mark.parametrize("header", [None, "", "*", '"x"', '"' + "a" * 32 + '.x.1.1."', '"' + "a" * 100_000])

@@ -1,10 +1,9 @@
-"""Texts of brokers, issuers, receivers and files at every door of a relay: one line, and nothing that is obeyed."""
+"""Texts of brokers and files at every door of a relay: one line, and nothing that is obeyed."""
 
 import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trustme
@@ -12,8 +11,6 @@ from apps_in_process import call
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.access.certificates import Certificates
-from featuregate_relay.access.fetching import FetchError
-from featuregate_relay.access.tokens import Tokens
 from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.refusals import RequestRefused
 
@@ -25,22 +22,6 @@ def logged(caplog: pytest.LogCaptureFixture) -> str:
     """Return the only line of the log."""
     (line,) = caplog.messages
     return line
-
-
-@every_text
-def test_why_keys_cannot_be_fetched_is_one_line(
-    text: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """An issuer, or who stands in front of it, may choose the text; it is cut, too."""
-
-    def failing(*_: object) -> dict[str, Any]:
-        raise FetchError(text + "x" * 10_000)
-
-    monkeypatch.setattr("featuregate_relay.access.tokens.fetch_json", failing)
-    tokens = Tokens("https://issuer.example", "relay", ("ES256",), clock=lambda: 0.0)
-    asyncio.run(tokens._fetch(0.0))
-    assert logged(caplog).isprintable()
-    assert len(logged(caplog)) < 500
 
 
 @every_text

@@ -3,16 +3,17 @@
 
 const SECONDS_OF_SILENCE = 45; // three heartbeats
 const SECONDS_WITHOUT_EVENTS = 15; // between two looks, where the page has no stream
-const SECONDS_TO_COME_BACK = 8; // the relay tells browsers to come back within 5
-const SECONDS_TO_RETRY = 5;
+const SECONDS_TO_COME_BACK = 8; // without a stream, until the page says so
+const SECONDS_TO_RETRY = 4; // the relay ends each stream after some minutes
 
 const main = document.querySelector("main");
 const status = document.getElementById("live");
 const shown = new Map(sections(document).map((section) => [section.id, section.outerHTML]));
 let loadedAt = performance.now();
-let stream = null;
+let stream = null; // ends what listens
+let lastEventId = "";
 let silence = 0;
-let broken = false;
+let lost = 0; // the same, once the stream has ended
 let retry = 0;
 let loading = null;
 let again = false;
@@ -117,25 +118,55 @@ function showAges() {
 
 // ---------------------------------------------------------------- the stream
 
-function listen() {
+/** Listen until the page is left. An `EventSource` would send no key of its own, and no URL may have one. */
+async function listen() {
+  stream = new AbortController();
+  const { signal } = stream;
   silenced();
-  stream = new EventSource(main.dataset.events);
-  ["view", "health", "heartbeat"].forEach((kind) => stream.addEventListener(kind, alive));
-  stream.addEventListener("open", opened);
-  stream.addEventListener("error", interrupted);
+  while (!signal.aborted) {
+    try {
+      await hear(signal);
+    } catch {
+      // The relay is away, or has ended the stream amid an event.
+    }
+    if (!signal.aborted) {
+      lostWithin(SECONDS_TO_COME_BACK);
+      await new Promise((resolve) => setTimeout(resolve, (1 + Math.random() * SECONDS_TO_RETRY) * 1000));
+    }
+  }
 }
 
-/** A stream begins with an event, but not that of a cluster that has not answered yet. */
-function opened() {
-  if (main.dataset.revision === "") {
-    alive();
+async function hear(signal) {
+  const headers = lastEventId ? { "Last-Event-ID": lastEventId } : {};
+  const response = await fetch(main.dataset.events, { cache: "no-store", headers, signal });
+  if (!response.ok) {
+    throw new Error(`the relay answers ${response.status}`);
   }
+  if (main.dataset.revision === "") {
+    alive(); // the stream of a cluster that has not answered yet has no event
+  }
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) {
+      return;
+    }
+    const events = (text + value).split("\n\n");
+    text = events.pop();
+    events.filter((event) => event.includes("event: ")).forEach(heard);
+  }
+}
+
+function heard(event) {
+  lastEventId = /^id: (.*)$/m.exec(event)?.[1] ?? lastEventId;
+  alive();
 }
 
 function hangUp() {
   clearTimeout(silence);
   clearTimeout(retry);
-  stream?.close();
+  stream?.abort();
   stream = null;
 }
 
@@ -150,23 +181,23 @@ function alive() {
 /** Begin the time after which a stream without events is taken for a broken one. */
 function silenced() {
   clearTimeout(silence);
-  broken = false;
+  lost = 0;
   silence = setTimeout(giveUp, SECONDS_OF_SILENCE * 1000);
 }
 
-/** Give the browser some time to come back by itself: the relay ends each stream after some minutes. */
-function interrupted() {
-  if (!broken) {
+/** Say that the relay is away unless it answers within so many seconds of the first failure. */
+function lostWithin(seconds) {
+  if (!lost) {
     clearTimeout(silence);
-    broken = true;
-    silence = setTimeout(giveUp, stream.readyState === EventSource.CLOSED ? 0 : SECONDS_TO_COME_BACK * 1000);
+    lost = setTimeout(giveUp, seconds * 1000);
+    silence = lost;
   }
 }
 
 function giveUp() {
   say("The connection to the relay is lost: the page shows what was known before");
   hangUp();
-  retry = setTimeout(listen, (1 + Math.random()) * SECONDS_TO_RETRY * 1000);
+  listen();
 }
 
 // ---------------------------------------------------------------- while somebody looks
