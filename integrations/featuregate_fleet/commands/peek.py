@@ -25,7 +25,8 @@ from featuregate_fleet.commands.options.moves import add_moves_of_brokers
 from featuregate_fleet.commands.reports import NO_VERDICT
 from featuregate_fleet.evidence.lines.layouts import layouts_for
 from featuregate_fleet.evidence.paths import LogTimes
-from featuregate_fleet.evidence.reasons import UNKNOWN_LAYOUT, UNREADABLE
+from featuregate_fleet.evidence.reasons import ENCODED, NOTHING_MISSING, UNKNOWN_LAYOUT, UNREADABLE
+from featuregate_fleet.readiness.checks.coverage_checks import say_too_little
 from featuregate_fleet.readiness.evidence import Evidence, Usage
 from featuregate_fleet.readiness.known_checks import CHECKS
 from featuregate_fleet.readiness.report import Report, assess
@@ -76,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     found = {row.verdict for row in rows}
     if Verdict.BLOCK in found:
         return FAILED
-    return NO_VERDICT if Verdict.UNKNOWN in found or not evidence.usage else OK
+    return NO_VERDICT if Verdict.UNKNOWN in found or not evidence.usage or _says_too_little(look) else OK
 
 
 @contextmanager
@@ -119,14 +120,21 @@ def _usage(row: dict[str, Any], outcome: Any, first_seen: datetime, last_seen: d
     return Usage(**kept, outcome=outcome, first_seen=first_seen, last_seen=last_seen)
 
 
+def _says_too_little(look: Look) -> bool:
+    missing = {reason: count for reason, count in look.reasons.items() if reason not in NOTHING_MISSING}
+    return bool(missing) and say_too_little(missing, look.understood)
+
+
 def _to_text(args: argparse.Namespace, look: Look, evidence: Evidence, rows: list[Row]) -> str:
     lines = [f"a look at {args.log}, and no verdict on a move {args.move.title}:", *_summary(look, evidence)]
     found = [row for row in rows if row.verdict is not Verdict.OK]
     if found:
         table = [("", "WHO", "WHY"), *((row.verdict, printable(row.subject), printable(row.why)) for row in found)]
         lines += ["", *aligned(table), "", *dict.fromkeys(printable(row.do) for row in found if row.do)]
-    elif evidence.usage:
+    elif evidence.usage and not _says_too_little(look):
         lines += ["", "nobody in it breaks"]
+    elif evidence.usage:
+        lines += ["", "nobody in what was read breaks: too many requests were not read"]
     return "\n".join(lines)
 
 
@@ -141,7 +149,7 @@ def _summary(look: Look, evidence: Evidence) -> Iterator[str]:
     if look.reasons:
         reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(look.reasons.items()))
         yield f"lines that say nothing: {reasons}"
-    for reason in (UNREADABLE, UNKNOWN_LAYOUT):
+    for reason in (UNREADABLE, UNKNOWN_LAYOUT, ENCODED):
         if reason in look.first:
             yield f"{reason}: {printable(look.first[reason][:_HEAD])}"
     if fitting := layouts_for(look.first.get(UNKNOWN_LAYOUT, "")):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from featuregate_fleet.evidence.lines.cut_lines import read_head
-from featuregate_fleet.evidence.lines.envelopes import Unwrapped, unwrap
+from featuregate_fleet.evidence.lines.envelopes import events_in, unwrap
 from featuregate_fleet.evidence.lines.layouts import Layout
 from featuregate_fleet.evidence.lines.log_lines import KeptLines, connection_in
 from featuregate_fleet.evidence.lines.one_line import read_unwrapped
@@ -25,6 +25,7 @@ from featuregate_fleet.evidence.lines.refusals import (
 )
 from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.evidence.lines.text_format import is_of_text_log
+from featuregate_fleet.evidence.lines.unwrapped import Unwrapped
 from featuregate_fleet.evidence.quarantined_lines import QuarantinedLines
 from featuregate_fleet.evidence.reasons import CUT, NO_REQUEST, PARSER, PART, RAW_LENGTH, TOO_LONG, UNKNOWN_BROKER
 from featuregate_fleet.evidence.text import LONGEST, Unreadable
@@ -80,31 +81,29 @@ class FileParser:
     def follow(self, lines: pa.RecordBatch) -> None:
         """Keep what the next line may belong together with: the last one of some lines, and those that have begun."""
         for row in lines.to_pylist():
-            self.partial.add(unwrap(row["value"], self.layout), Part(row["at"], row["length"], row["value"]))
+            for event in events_in(row["value"], self.layout):
+                self.partial.add(event, Part(row["at"], row["length"], row["value"]))
         self.previous = lines["value"][-1].as_py()
         self.after_empty = not self.previous.strip()
 
     def read(self, lines: pa.RecordBatch, numbers: Sequence[int], found: Found) -> list[dict[str, Any]]:
         """Read the next lines, those with these numbers by the full parser; return the requests that it has read."""
-        of_lines = self._read_others(lines, numbers)
-        found.seen += of_lines.seen
-        found.quarantined += self.quarantine.add(of_lines.quarantined)
+        seen = self._read_others(lines, numbers, found)
         if lines.num_rows:
             self.count += lines.num_rows
             self.previous = lines["value"][-1].as_py()
-        return of_lines.seen
+        return seen
 
     def give_up(self, rest: Unreadable, found: Found) -> None:
         """Put the rest of the file into quarantine, as one line."""
-        found.quarantined += self.quarantine.add([self._row(rest.at, rest.reason, rest.why, whole=False)])
+        self._put_aside([self._row(rest.at, rest.reason, rest.why, whole=False)], found)
         self.count += 1
 
     def end(self, found: Found, *, goes_on: bool) -> None:
         """Give up the lines of which the end did not come, and add what is left to say of the file, and its counts."""
-        lost = Found()
         for begun in () if goes_on else self.partial.without_end():
-            self._lost(begun, CUT, lost)
-        found.quarantined += self.quarantine.add(lost.quarantined) + self.quarantine.end()
+            self._lost(begun, CUT, found)
+        found.quarantined += self.quarantine.end()
         counts = {
             "path": self.file.path,
             "uri": self.file.uri,
@@ -118,48 +117,62 @@ class FileParser:
         }
         found.files.append(counts)
 
-    def _read_others(self, lines: pa.RecordBatch, numbers: Sequence[int]) -> Found:
-        """Read the lines with these numbers, which the fast path has left."""
-        found, values, layout = Found(), lines["value"], self.layout
+    def _read_others(self, lines: pa.RecordBatch, numbers: Sequence[int], found: Found) -> list[dict[str, Any]]:
+        """Read the lines with these numbers, which the fast path has left; return the requests in them."""
+        values, before = lines["value"], len(found.seen)
         for number in numbers:
             line, at, length = (column[number].as_py() for column in lines.columns)  # one at a time: they may be long
-            part = Part(at, length, line)
-            unwrapped = unwrap(line[:_HEAD] if length > LONGEST else line, layout)
-            self.text_log = self.text_log or is_of_text_log(unwrapped.text)
             if length > LONGEST:
-                self._lost(Joined(unwrapped, (part,)), TOO_LONG, found)
+                event = unwrap(line[:_HEAD], self.layout)
+                self.text_log = self.text_log or is_of_text_log(event.text)
+                self._lost(Joined(event, (Part(at, length, line),)), TOO_LONG, found)
                 continue
-            whole, lost = self.partial.add(unwrapped, part) if self.file.broker else (Joined(unwrapped), None)
-            if lost:
-                self._lost(lost, CUT, found)
-            match _understand(whole.line, partial(self._before, values, number)) if whole else None:
-                case LoggedRequest() | Refusal() | None if self.file.broker is None:
-                    found.quarantined.append(self._quarantined(part, UNKNOWN_BROKER))
-                case LoggedRequest() as request:
-                    in_text = whole.line.text if whole and self.kept is not KeptLines.NONE else ""
-                    of_line = {"outcome": COMPLETED, "connection": connection_in(in_text)}
-                    found.seen.append(asdict(request) | of_line | self._place(number))
-                case Refusal() as refusal:
-                    found.seen.append(refusal._asdict() | {"outcome": REFUSED} | self._place(number))
-                case str() as reason if whole:
-                    self._lost(Joined(whole.line, (*whole.parts, part)), reason, found)
-        return found
+            events, previous = events_in(line, self.layout), partial(self._before, values, number)
+            self.count += len(events) - 1
+            for event in events:
+                part = Part(at, length, line if len(events) == 1 else event.text, whole=len(events) == 1)
+                self._read_event(event, part, previous, number, found)
+                previous = partial(Unwrapped, *event)
+        return found.seen[before:]
+
+    def _read_event(
+        self, event: Unwrapped, part: Part, previous: Callable[[], Unwrapped], number: int, found: Found
+    ) -> None:
+        self.text_log = self.text_log or is_of_text_log(event.text)
+        whole, lost = self.partial.add(event, part) if self.file.broker else (Joined(event), None)
+        if lost:
+            self._lost(lost, CUT, found)
+        match _understand(whole.line, previous) if whole else None:
+            case LoggedRequest() | Refusal() | None if self.file.broker is None:
+                self._put_aside([self._quarantined(part, UNKNOWN_BROKER)], found)
+            case LoggedRequest() as request:
+                in_text = whole.line.text if whole and self.kept is not KeptLines.NONE else ""
+                of_line = {"outcome": COMPLETED, "connection": connection_in(in_text)}
+                found.seen.append(asdict(request) | of_line | self._place(number))
+            case Refusal() as refusal:
+                found.seen.append(refusal._asdict() | {"outcome": REFUSED} | self._place(number))
+            case str() as reason if whole:
+                self._lost(Joined(whole.line, (*whole.parts, part)), reason, found)
 
     def _place(self, number: int) -> dict[str, Any]:
         return {"broker": self.file.broker, "line": number}
 
-    def _before(self, values: pa.StringArray, number: int) -> str:
-        return str(values[number - 1].as_py()) if number else self.previous
+    def _before(self, values: pa.StringArray, number: int) -> Unwrapped:
+        return unwrap(str(values[number - 1].as_py()) if number else self.previous, self.layout)
+
+    def _put_aside(self, rows: list[dict[str, Any]], found: Found) -> None:
+        """Put lines into quarantine one after the other: one line may hold a million events."""
+        found.quarantined += self.quarantine.add(rows)
 
     def _lost(self, line: Joined, reason: str, found: Found) -> None:
         """Put a line into quarantine, with its parts, and keep what its head says."""
         first, *others = line.parts
         head = read_head(line.line) if reason in {CUT, TOO_LONG} else None
-        found.quarantined.append(self._quarantined(first, reason, whole=not others) | (head._asdict() if head else {}))
-        found.quarantined += [self._quarantined(part, PART, whole=False) for part in others]
+        row = self._quarantined(first, reason, whole=not others) | (head._asdict() if head else {})
+        self._put_aside([row, *(self._quarantined(part, PART, whole=False) for part in others)], found)
 
     def _quarantined(self, part: Part, reason: str, *, whole: bool = True) -> dict[str, Any]:
-        kept = len(part.raw) <= RAW_LENGTH and part.length <= LONGEST
+        kept = part.whole and len(part.raw) <= RAW_LENGTH and part.length <= LONGEST
         return self._row(part.at, reason, part.raw[:RAW_LENGTH], whole=whole and kept)
 
     def _row(self, at: int, reason: str, raw: str, *, whole: bool) -> dict[str, Any]:
@@ -178,7 +191,7 @@ class FileParser:
         }
 
 
-def _understand(line: Unwrapped, previous: Callable[[], str]) -> LoggedRequest | Refusal | str | None:
+def _understand(line: Unwrapped, previous: Callable[[], Unwrapped]) -> LoggedRequest | Refusal | str | None:
     """Return what a line says, the reason why it is for the quarantine, or None for a line of a refusal."""
     found = read_unwrapped(line)
     if found != NO_REQUEST:
@@ -189,7 +202,7 @@ def _understand(line: Unwrapped, previous: Callable[[], str]) -> LoggedRequest |
         if is_header(one.text):
             before, understood = one, None
         elif is_reason(one.text):
-            before = before or unwrap(previous(), line.layout)
+            before = before or previous()
             if (refusal := refusal_of(one.text, before)) is not None:
                 return refusal
             # Where a file or a micro-batch begins with a reason, the line before it with the time is not here.

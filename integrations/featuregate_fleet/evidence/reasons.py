@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-PARSER: Final = 6
+PARSER: Final = 7
 """The version of the parser. A newer one may read what this one put into quarantine."""
 
 RAW_LENGTH: Final = 16_384
@@ -18,6 +18,8 @@ CUT: Final = "cut"
 PART: Final = "part"
 """A further part of a line that a container runtime has split. The first part has the reason."""
 EMPTY: Final = "empty"
+ENCODED: Final = "encoded"
+"""A text that holds lines in base64, or a gzip of some: how many is not known."""
 NO_REQUEST: Final = "no-request"
 """A line of another logger, or garbage."""
 MALFORMED_REPORT: Final = "malformed-report"

@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from featuregate_fleet.errors import BodiesUncut
-from featuregate_fleet.evidence.lines.envelopes import unwrap
+from featuregate_fleet.evidence.lines.envelopes import events_in
 from featuregate_fleet.evidence.lines.request import MARKER
 from featuregate_fleet.evidence.lines.text_format import HEADS
 
@@ -57,8 +57,8 @@ def _without_request(line: bytes) -> bytes:
     if any(tail in line for tail in _TAILS):
         raise BodiesUncut("a line is one part of a split line")
     if b"{" in line:
-        found = unwrap(line.decode(errors="replace"))
-        if MARKER in found.text or not found.ends:
+        events = events_in(line.decode(errors="replace"))
+        if any(MARKER in event.text or not event.ends for event in events):
             raise BodiesUncut("a request is within JSON")
     return line
 

@@ -16,8 +16,9 @@ _TEXT_BLOCK: Final = 2**20
 GZIP: Final = "gzip"
 BY_GZIP: Final = ".gz"
 """The end of the names that gzip gives."""
+_GZIP_MARK: Final = b"\x1f\x8b"
 _FORMATS: Final = {
-    b"\x1f\x8b": GZIP,
+    _GZIP_MARK: GZIP,
     b"(\xb5/\xfd": "zstd",
     b"BZh": "bzip2",
     b"\xfd7zXZ\0": "xz",
@@ -62,11 +63,15 @@ def _blocks(file: IO[bytes]) -> Iterator[memoryview]:
 
 
 def inflated(file: IO[bytes]) -> Iterator[bytes]:
-    """Decompress a file of any number of gzip members, up to the first damaged byte, as blocks of a bounded size."""
+    """Decompress a file of any number of gzip members, up to the first damaged byte, as blocks of a bounded size.
+
+    Firehose may compress what CloudWatch has compressed: to read that as text would be to find no request in it.
+    """
     waiting: list[bytes] = []
     size = 0
     try:
         for text in _members(file):
+            _check_is_text(text)
             waiting.append(text)
             size += len(text)
             if size >= _TEXT_BLOCK:
@@ -76,6 +81,11 @@ def inflated(file: IO[bytes]) -> Iterator[bytes]:
         yield b"".join(waiting)
         raise
     yield b"".join(waiting)
+
+
+def _check_is_text(text: bytes) -> None:
+    if text.startswith(_GZIP_MARK):
+        raise OSError("this is a gzip within a gzip: put the inner one under this name")
 
 
 def _members(file: IO[bytes]) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -25,6 +26,10 @@ _MOST_LINES: Final = 2**18
 _HEADER: Final = 2**20
 """Bytes before a piece in which the line before it begins, if that is the header of a refusal, and those of a request
 that a container runtime has split."""
+_JSON: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(?:\[\s*)*+\{|(?:\[\s*)++)\s*\"")
+_JOINTS: Final = (b'}{"', b'},{"', b'}, {"', b'],["', b'], ["')
+"""Between two objects or lists, and never within a text of JSON, in which quotes have a backslash."""
+_OPENS: Final = len(b'{"')
 _BATCH: Final = 8192
 """Lines: those that go to the quarantine become objects of Python."""
 
@@ -75,8 +80,11 @@ def read_piece(piece: Piece) -> Iterator[pa.RecordBatch | Unreadable]:
             found = format_of(file, path)
             cutter = _Cutter(0 if found else max(piece.start - _HEADER, 0))
             file.seek(cutter.at)
-            for batch in _cut(cutter, text_in(file, found), piece.end):
-                yield from _within(piece, batch)
+            for begin, batch in _cut(cutter, text_in(file, found), piece.end):
+                if begin is None:
+                    yield from _within(piece, batch)
+                elif piece.start <= begin and (piece.end is None or begin < piece.end):
+                    yield batch
     except FileNotFoundError as error:
         why = "there is no such file any more" if error.errno else str(error)
         yield Unreadable(max(piece.start, cutter.at), VANISHED, why)
@@ -87,8 +95,8 @@ def read_piece(piece: Piece) -> Iterator[pa.RecordBatch | Unreadable]:
 def lines_of(text: bytes) -> Iterator[pa.RecordBatch]:
     """Yield batches of `LINES` of a text."""
     cutter = _Cutter(0)
-    yield from cutter.feed(text)
-    yield from cutter.last_line()
+    for _, batch in (*cutter.feed(text), *cutter.last_line()):
+        yield batch
 
 
 def pieces_behind(file: LogFile, at: int) -> list[Piece]:
@@ -98,10 +106,12 @@ def pieces_behind(file: LogFile, at: int) -> list[Piece]:
     return rest or [Piece(file, file.size, file.size)]
 
 
-def _cut(cutter: _Cutter, blocks: Iterator[bytes | memoryview], end: int | None) -> Iterator[pa.RecordBatch]:
+def _cut(
+    cutter: _Cutter, blocks: Iterator[bytes | memoryview], end: int | None
+) -> Iterator[tuple[int | None, pa.RecordBatch]]:
     for block in blocks:
         yield from cutter.feed(block)
-        if end is not None and cutter.at >= end:
+        if end is not None and cutter.begin >= end:
             return
     yield from cutter.last_line()
     if end is not None and cutter.at < end:
@@ -129,29 +139,76 @@ def _within(piece: Piece, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 class _Cutter:
-    """Cuts blocks of text into lines, and keeps the line that is not complete yet."""
+    """Cuts blocks of text into lines, and keeps the line that is not complete yet.
+
+    JSON may have no line breaks: a line that is longer than `LONGEST` is cut between its objects. Such a part has the
+    byte at which its line begins: the piece that has that byte reads all of the line.
+    """
 
     def __init__(self, at: int) -> None:
         self.at = at
-        """The byte at which the next line begins."""
+        """The byte at which the next line begins, or the next part of one."""
+        self.begin = at
+        """The byte at which that line begins."""
+        self._knows = not at
+        """Whether that is known: a piece may begin within a line."""
         self._begun = b""
         self._length = 0  # of the line that has begun; more than is kept of a long one
 
-    def feed(self, block: bytes | memoryview) -> Iterator[pa.RecordBatch]:
-        """Return the lines that end in this block."""
+    def feed(self, block: bytes | memoryview) -> Iterator[tuple[int | None, pa.RecordBatch]]:
+        """Return the lines that end in this block, and parts of the one that has begun."""
+        end = bytes(block).find(b"\n") if self._length else -1
+        if end >= 0 and (self.begin < self.at or self._length + end > LONGEST):
+            yield from self._parts(block[:end])
+            block = block[end:]
+        if self.begin < self.at and block[:1] == b"\n":
+            yield from self._rest()
+            self.at = self.begin = self.at + 1
+            block = block[1:]
         end = len(block) - 1 if block[-1:] == b"\n" else bytes(block).rfind(b"\n")
         if end >= 0:
-            yield from self._lines(memoryview(block)[:end])
+            for batch in self._lines(memoryview(block)[:end]):
+                yield None, batch
+            self.begin, self._knows = self.at, True
             block = block[end + 1 :]
-        self._length += len(block)
-        if len(self._begun) <= LONGEST:
-            self._begun = (self._begun + block)[: LONGEST + 1]
+        yield from self._parts(block)
 
-    def last_line(self) -> Iterator[pa.RecordBatch]:
+    def last_line(self) -> Iterator[tuple[int | None, pa.RecordBatch]]:
         """Return the line that ends with the file, without a line break."""
-        if self._length:
-            yield from self._lines(b"")
+        if self.begin < self.at:
+            yield from self._rest()
+        elif self._length:
+            for batch in self._lines(b""):
+                yield None, batch
             self.at -= 1  # no line break
+
+    def _parts(self, text: bytes | memoryview) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Add what a line goes on with, and return the parts of a line that is too long."""
+        self._length += len(text)
+        if len(self._begun) <= LONGEST:
+            self._begun += text
+            while len(self._begun) > LONGEST and (joint := self._joint()):
+                yield self._part(joint, joint)
+            self._begun = self._begun[: LONGEST + 1]
+
+    def _joint(self) -> int:
+        """Return where the last object begins that fits; 0 where there is none, or the line began before the piece."""
+        if not self._knows or not _JSON.match(self._begun):
+            return 0
+        found = ((self._begun.rfind(joint, 0, LONGEST), len(joint)) for joint in _JOINTS)
+        return max((at + length - _OPENS for at, length in found if at >= 0), default=0)
+
+    def _part(self, kept: int, length: int) -> tuple[int, pa.RecordBatch]:
+        text, self._begun = self._begun[:kept], self._begun[kept:]
+        at, self.at = self.at, self.at + length
+        self._length -= length
+        columns = [texts_of(pa.array([text[:LONGEST]], pa.binary())), pa.array([at]), pa.array([length])]
+        return self.begin, pa.RecordBatch.from_arrays(columns, schema=LINES)
+
+    def _rest(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Return what is left of a line of which there were parts."""
+        if self._length:
+            yield self._part(len(self._begun), self._length)
 
     def _lines(self, text: memoryview | bytes) -> Iterator[pa.RecordBatch]:
         dropped = self._length - len(self._begun)

@@ -61,8 +61,10 @@ def test_garbage_among_real_lines_hides_none_of_them(tmp_path: Path, real_lines:
     (tmp_path / "1" / "log").write_bytes(b"".join(line + b"\n" for line in text))
     lines, usage, quarantined = totals(tmp_path / "1" / "log")
     again = sum(not line.strip() and not before.strip() for before, line in pairwise(text))  # a run counts as one
-    assert lines == {"read": REQUESTS - again, "rows": REQUESTS - bad, "quarantined": bad - again}
-    assert (usage, quarantined) == (REQUESTS - bad, bad - again)
+    more = sum(max(line.count(b"Completed request:") - 1, 0) for line in text)  # each request counts
+    lost = bad - again + more
+    assert lines == {"read": REQUESTS - again + more, "rows": REQUESTS - bad, "quarantined": lost}
+    assert (usage, quarantined) == (REQUESTS - bad, lost)
 
 
 @pytest.mark.no_cover

@@ -15,7 +15,7 @@ from featuregate_fleet.evidence.lines.text_format import CUT_HEADS, HEADS
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from featuregate_fleet.evidence.lines.envelopes import Unwrapped
+    from featuregate_fleet.evidence.lines.unwrapped import Unwrapped
 
 _NUMBER: Final = r"(?P<{}>\d{{1,5}})"
 _JSON: Final = re.compile(

@@ -72,7 +72,9 @@ _API: Final = (
 _CONNECTION: Final = '},"connection":"'
 """Behind the last body."""
 _TIMES: Final = (
-    r'^[0-9a-f.:]+:\d+-[0-9a-f.:]+:\d+(?:-\d+){1,2}","totalTimeMs":' + _NUMBER + rf'(?:,"[a-zA-Z]+TimeMs":{_NUMBER})*$'
+    r'^(?:[0-9a-f.:]+:\d+|INTERNAL_IP)-[0-9a-f.:]+:\d+(?:-\d+){1,2}","totalTimeMs":'
+    + _NUMBER
+    + rf'(?:,"[a-zA-Z]+TimeMs":{_NUMBER})*$'
 )
 """Between `_CONNECTION` and `_BEHIND_TIMES`. Groups would make it five times slower."""
 _BEHIND_TIMES: Final = ',"securityProtocol":'

@@ -10,7 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate_fleet.evidence.lines.envelopes import Unwrapped, last_level, unwrap
+from featuregate_fleet.evidence.lines.envelopes import unwrap
 from featuregate_fleet.evidence.lines.layouts import Layout, time_in
 from featuregate_fleet.evidence.lines.request import (
     ANSWERED,
@@ -23,7 +23,8 @@ from featuregate_fleet.evidence.lines.request import (
     lasting,
 )
 from featuregate_fleet.evidence.lines.text_format import TEXT_HEADERS, has_tail, read_text
-from featuregate_fleet.evidence.reasons import CUT, EMPTY, NO_REQUEST, UNKNOWN_LAYOUT, WRONG_FIELDS
+from featuregate_fleet.evidence.lines.unwrapped import Unwrapped, last_level
+from featuregate_fleet.evidence.reasons import CUT, EMPTY, ENCODED, NO_REQUEST, UNKNOWN_LAYOUT, WRONG_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,17 +36,22 @@ _QUOTED: Final = re.compile(r'\{(?!["}\s]|$)')
 _GOES_ON: Final = re.compile(r"\s*[\]},]")
 """What stands behind the last brace where that ends no request: braces within the request are missing."""
 
+_ENCODED: Final = re.compile(
+    r"\bH4sI[\w+/]{16}|Q29tcGxldGVkIHJlcXVlc3Q6|NvbXBsZXRlZCByZXF1ZXN0O|Db21wbGV0ZWQgcmVxdWVzdD"
+)
+"""Gzip, or a request, in base64: Lambda and Kinesis have it in JSON."""
+
 
 def read_line(line: str, layout: Layout | None = None) -> LoggedRequest | str:
-    """Return the request of a line, or the reason why it has none (`featuregate_fleet.evidence.reasons`)."""
+    """Return the request of the last log event of a line, or the reason why it has none."""
     return read_unwrapped(unwrap(line, layout))
 
 
 def read_unwrapped(line: Unwrapped) -> LoggedRequest | str:
-    """Return the request of a line without its envelopes, or the reason why it has none."""
+    """Return the request of a log event, or why it has none (`featuregate_fleet.evidence.reasons`)."""
     before, marker, text = line.text.partition(MARKER)
-    if not marker:
-        return _without_request(line)
+    if line.lost or not marker:
+        return CUT if line.lost else _without_request(line)
     before = before.rpartition("\n")[2]  # a text may have several lines
     time = time_in(before, line.layout) or line.time
     if time is None or _is_quoted(line.text, text):
@@ -69,8 +75,10 @@ def _is_quoted(line: str, text: str) -> bool:
 
 
 def _without_request(line: Unwrapped) -> str:
-    if line.lost or has_tail(line.text):
+    if has_tail(line.text):
         return CUT
+    if _ENCODED.search(line.text):
+        return ENCODED
     return NO_REQUEST if line.text and not line.text.isspace() else EMPTY
 
 

@@ -13,7 +13,7 @@ from featuregate_fleet.evidence.reasons import CUT
 from featuregate_fleet.evidence.text import LONGEST
 
 if TYPE_CHECKING:
-    from featuregate_fleet.evidence.lines.envelopes import Unwrapped
+    from featuregate_fleet.evidence.lines.unwrapped import Unwrapped
 
 _STREAMS: Final = frozenset({"stdout", "stderr"})
 _LONGEST_HEADER: Final = max(map(len, TEXT_HEADERS))
@@ -29,6 +29,8 @@ class Part(NamedTuple):
     at: int
     length: int
     raw: str
+    whole: bool = True
+    """Whether it is all of the line, and not one of several events in it."""
 
 
 class Joined(NamedTuple):

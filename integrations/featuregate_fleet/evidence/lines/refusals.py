@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
-from featuregate_fleet.evidence.lines.envelopes import Unwrapped, last_level
 from featuregate_fleet.evidence.lines.layouts import time_in
 from featuregate_fleet.evidence.lines.request import INT16, host_of, lasting
+from featuregate_fleet.evidence.lines.unwrapped import Unwrapped, last_level
 
 if TYPE_CHECKING:
     from datetime import datetime

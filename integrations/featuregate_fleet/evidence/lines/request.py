@@ -25,8 +25,9 @@ _UNKNOWN: Final = "unknown"
 OF_CONNECTION: Final = r"^((?:User:)?\[IAM\]:\[[^\]]+\])(?::\[[^\]]*\])+$"
 """A principal of IAM on Amazon MSK, with the connection and a UUID behind it, which are others on each connection."""
 _OF_CONNECTION: Final = re.compile(OF_CONNECTION)
-_CLIENT_HOST: Final = re.compile(r"^(?>[!-~]+?:[0-9]+-)([!-~]+?):[0-9]+(?:-[0-9]+){0,2}$")
-"""``brokerhost:port-clienthost:port-index``; without an index on 0.11, and from 4.0 on with one number more."""
+_CLIENT_HOST: Final = re.compile(r"^(?>[A-Z]+_IP-|[!-~]+?:[0-9]+-)([!-~]+?):[0-9]+(?:-[0-9]+){0,2}$")
+"""``brokerhost:port-clienthost:port-index``; without an index on 0.11, and from 4.0 on with one number more. Amazon MSK
+writes ``INTERNAL_IP`` in place of the address of the broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,7 @@ _FORMATS: Final = tuple(
         rf"{_YEAR}年(?P<month>\d\d?)月(?P<day>\d\d?)日 ?{_CLOCK}{ZONE}",
         rf"{_YEAR}(?P<month>0[1-9]|1[0-2])(?P<day>0[1-9]|[12]\d|3[01])[T _-]{_CLOCK}{ZONE}",
         rf"(?P<day>\d\d?)[ /-]{_NAME}[ /-]{_YEAR},?[ :T]{_CLOCK}{_HALF}{ZONE}",
-        rf"{_NAME}[a-z]* +(?P<day>\d\d?),? +{_YEAR},?(?: at)? +{_CLOCK}{_HALF}{ZONE}",
+        rf"{_NAME}[a-z]* +(?P<day>\d\d?),? +{_YEAR},?(?: at| @)? +{_CLOCK}{_HALF}{ZONE}",
         rf"{_NAME} +(?P<day>\d\d?) {_CLOCK}{ZONE} {_YEAR}(?!\d)",
         rf"(?P<day>\d\d?)\.(?P<month>\d\d?)\.{_YEAR},? +{_CLOCK}{ZONE}",
         rf"(?P<first>\d\d?)(?P<mark>[-/])(?P<second_number>\d\d?)(?P=mark){_YEAR},?[ :T_]{_CLOCK}{_HALF}{ZONE}",

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-from featuregate_fleet.evidence.reasons import LAYOUTS, NOTHING_MISSING, OF_FILES, UNKNOWN_BROKER, UNKNOWN_LAYOUT
+from featuregate_fleet.evidence.reasons import (
+    ENCODED,
+    LAYOUTS,
+    NOTHING_MISSING,
+    OF_FILES,
+    TOO_LONG,
+    UNKNOWN_BROKER,
+    UNKNOWN_LAYOUT,
+)
 from featuregate_fleet.evidence.unread import CHANGED, LINKED, SPECIAL, UNDECODED, UNLISTED, some_of
 from featuregate_fleet.readiness.hours import covers, hours_ahead, lost_hours
 from featuregate_fleet.readiness.rows import Row, Verdict
@@ -21,8 +29,9 @@ _MINUTES: Final = 2
 UNREADABLE: Final = 0.01
 """The share of a broker's requests in quarantine from which on the others say too little. A client that sends ten
 requests is missed with a probability of one to 10^20, if lines are damaged at random."""
-_AT_ONCE: Final = OF_FILES | {UNKNOWN_BROKER}
-"""The reasons for which lines are missing together: those of a file, or of all files of a broker. Nothing is random."""
+_AT_ONCE: Final = OF_FILES | {UNKNOWN_BROKER, ENCODED, TOO_LONG}
+"""The reasons for which lines are missing together: those of a file, or of all files of a broker, or many events in one
+line. Nothing is random."""
 _LOG_AGAIN: Final = (
     "Log requests again, and run 'featuregate fleet run'. If the broker has left the cluster, delete its folder of "
     "logs, run 'featuregate fleet run', and delete what is that old with 'featuregate fleet retain'."
@@ -179,6 +188,12 @@ def _missing(subject: str, why: str, do: str = "") -> Row:
 _TURN_ON: Final = "Turn its log on by 'featuregate fleet logging on', and give its files to 'featuregate fleet run'."
 
 
+def say_too_little(missing: Mapping[str, int], read: int) -> bool:
+    """Return whether too many requests could not be read, by reason, for those that were read to count."""
+    lost = sum(missing.values())
+    return lost > UNREADABLE * (lost + read) or not _AT_ONCE.isdisjoint(missing)
+
+
 def quarantine(evidence: Evidence) -> Iterator[Row]:
     """Check of each broker how many requests could not be read.
 
@@ -197,10 +212,9 @@ def quarantine(evidence: Evidence) -> Iterator[Row]:
         read = evidence.rows if broker is None else log.requests if log else 0
         if not (lost := sum(missing.values())):
             continue
-        unknown = lost > UNREADABLE * (lost + read) or not _AT_ONCE.isdisjoint(missing)
         yield Row(
             check="quarantine",
-            verdict=Verdict.UNKNOWN if unknown else Verdict.WARN,
+            verdict=Verdict.UNKNOWN if say_too_little(missing, read) else Verdict.WARN,
             subject="requests of an unknown broker" if broker is None else f"requests of broker {broker}",
             why=f"Lines or files could not be read: {', '.join(f'{reason} {missing[reason]}' for reason in missing)}.",
             do=next((do for reason, do in _ADVICE.items() if reason in missing), _CUT_LINES),
@@ -227,5 +241,6 @@ _ADVICE: Final = {
     UNKNOWN_BROKER: _NAME_BROKERS,
     **dict.fromkeys(sorted(OF_FILES), _RESTORE_FILES),
     UNKNOWN_LAYOUT: _OTHER_LAYOUT,
+    ENCODED: "Decode the base64 in the lines of the table 'quarantine', and read what it holds.",
 }
 """What to do about lines that are missing, by reason: the first one counts."""
