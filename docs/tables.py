@@ -24,6 +24,7 @@ from featuregate.catalog.clients import (
     client_rows,
     measured_clients,
 )
+from featuregate.catalog.effects import effects
 from featuregate.catalog.releases import release_of
 from featuregate.clients.fit import lowest_pin
 from featuregate.config import KEYS
@@ -223,6 +224,32 @@ def client_table() -> str:
     return _table(("client", "library", "reports (KIP-511)", "fails", "seen"), rows)
 
 
+def effect_table() -> str:
+    """Return what levels change beside themselves: where, from what to what, and what stays."""
+    rows = (
+        (
+            f"`{each.feature}` {each.level}",
+            each.where,
+            f"`{each.name}`",
+            each.before,
+            each.after,
+            each.lowered_again or "cannot be lowered",
+            ", ".join(each.releases),
+        )
+        for each in effects()
+    )
+    head = (
+        "level",
+        "where",
+        "what",
+        "before",
+        "after",
+        "after it was lowered again",
+        "measured on",
+    )
+    return _table(head, rows)
+
+
 def offer_table() -> str:
     """Return what clients fall back to, by what a broker offers them."""
     offers = ("newest", "oldest", "none")
@@ -378,6 +405,7 @@ OF_NO_PAGE = {
         offer_table,
         configuration_keys,
         coordinator_table,
+        effect_table,
         field_table,
         flag_table,
         form_table,

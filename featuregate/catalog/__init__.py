@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from featuregate.catalog.api_names import API_NAMES
 from featuregate.catalog.apis import api_key, api_name, close_to
+from featuregate.catalog.effects import Effect, effects, effects_measured, effects_of
 from featuregate.catalog.levels import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -43,6 +44,7 @@ __all__ = [
     "KRAFT_VERSION",
     "METADATA_VERSION",
     "CapturedRelease",
+    "Effect",
     "FeatureLevel",
     "MetadataLevel",
     "Needed",
@@ -53,6 +55,9 @@ __all__ = [
     "captured_as",
     "captured_releases",
     "close_to",
+    "effects",
+    "effects_measured",
+    "effects_of",
     "feature_level",
     "feature_levels",
     "features",

@@ -14,6 +14,8 @@ from featuregate.wire.schema import Boolean, Flexible, Int8, Int16, Int32, Versi
 
 BROKER: Final = 4
 """``ResourceType`` of a broker; the name of the resource is its node id."""
+TOPIC: Final = 2
+"""``ResourceType`` of a topic."""
 BROKER_LOGGER: Final = 8
 """``ResourceType`` of the loggers of a broker; the name of the resource is the broker's node id (KIP-412)."""
 SET: Final = 0
