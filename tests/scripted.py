@@ -10,10 +10,25 @@ from featuregate.testing.fakes.releases import release_facts
 from featuregate.testing.fakes.session import ServerSession
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, DescribeClusterResponse, Node
-from featuregate.wire.configs import DescribeConfigsRequest, IncrementalAlterConfigsRequest
+from featuregate.wire.configs import (
+    BROKER_LOGGER,
+    ConfigEntry,
+    ConfigSynonym,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    IncrementalAlterConfigsRequest,
+)
 from featuregate.wire.frames import read_request_header, write_response
 from featuregate.wire.in_use import ListGroupsRequest, ListTransactionsRequest
-from featuregate.wire.quorum import DescribeQuorumRequest
+from featuregate.wire.quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    QuorumOfPartition,
+    QuorumOfTopic,
+    ReplicaState,
+)
+from featuregate.wire.topics import ListedTopic, ListTopicsRequest, ListTopicsResponse
 from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 APIS = {
@@ -27,6 +42,7 @@ APIS = {
         DescribeQuorumRequest,
         ListGroupsRequest,
         ListTransactionsRequest,
+        ListTopicsRequest,
     )
 }
 UPDATE_FEATURES = UpdateFeaturesRequest.API_KEY
@@ -90,8 +106,8 @@ class ScriptedNode:
             return self.cluster.describe(self.role)
         if isinstance(request, DescribeQuorumRequest):
             return self.cluster.tells_quorum(self)
-        if isinstance(request, ListGroupsRequest | ListTransactionsRequest):
-            return self.cluster.lists(request, self)
+        if (told := self.cluster.tells(request, self)) is not None:
+            return told
         self.cluster.received.append(ReceivedUpdate(self.node_id, version, request))
         return self.cluster.says(request, self)
 
@@ -109,6 +125,9 @@ class ScriptedCluster:
         self.tells_quorum: Callable[[ScriptedNode], Any] = lambda _: HANG_UP
         self.lists: Callable[[Any, ScriptedNode], Any] = lambda *_: HANG_UP
         """Answers ListGroups and ListTransactions."""
+        self.in_sync: dict[str, list[tuple[str, int]] | int] = {}
+        """``min.insync.replicas`` of a node id or a topic, with its sources, or an error code."""
+        self.topics: tuple[str, ...] = ()
         self.nodes = {node_id: ScriptedNode(self, node_id, role) for node_id in range(1, nodes + 1)}
         self._loop = LoopThread("scripted-cluster")
 
@@ -152,6 +171,32 @@ class ScriptedCluster:
         if not request.validate_only:
             self.apply({update.feature: update.max_version_level for update in request.updates})
         return UpdateFeaturesResponse()
+
+    def tells(self, request: Any, node: ScriptedNode) -> Any:
+        """Answer a request for groups, transactions or topics, or for configs of brokers and topics."""
+        if isinstance(request, ListGroupsRequest | ListTransactionsRequest):
+            return self.lists(request, node)
+        if isinstance(request, ListTopicsRequest):
+            return ListTopicsResponse(topics=tuple(ListedTopic(name=name) for name in self.topics))
+        if isinstance(request, DescribeConfigsRequest) and request.resources[0].resource_type != BROKER_LOGGER:
+            return DescribeConfigsResponse(results=tuple(map(self.config_of, request.resources)))
+        return None
+
+    def config_of(self, resource: Any) -> DescribeConfigsResult:
+        found = self.in_sync.get(resource.resource_name, [])
+        which = {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
+        if isinstance(found, int):
+            return DescribeConfigsResult(error_code=found, **which)
+        name = "min.insync.replicas"
+        synonyms = tuple(ConfigSynonym(name=name, value=value, source=source) for value, source in found)
+        entries = (ConfigEntry(name=name, value=found[0][0], synonyms=synonyms),) if found else ()
+        return DescribeConfigsResult(configs=entries, **which)
+
+    def vote(self, *voters: int) -> None:
+        """Let every node name these voters."""
+        states = tuple(ReplicaState(replica_id=voter) for voter in voters)
+        topic = QuorumOfTopic(topic_name="__cluster_metadata", partitions=(QuorumOfPartition(current_voters=states),))
+        self.tells_quorum = lambda _: DescribeQuorumResponse(topics=(topic,))
 
     def shut(self, node_id: int) -> None:
         """Let a node refuse connections."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from featuregate.admin.configs import fetch_what_changes
 from featuregate.admin.in_use import fetch_in_use
 from featuregate.admin.outcomes import FeatureOutcome, Outcome, lagging
 from featuregate.admin.plans import Plan, UnreadLatch, plan
@@ -84,6 +85,7 @@ class Admin:
         *,
         controllers: Mapping[str, Any] | str | Path | None = None,
         latched: Mapping[str, Requirement | UnreadLatch] | None = None,
+        accept_effects: Iterable[str] = (),
     ) -> Plan:
         """Predict the answer of the controller, and the apps that the update would affect. It needs no right.
 
@@ -99,6 +101,9 @@ class Admin:
             counts. Only a cluster at ``metadata.version`` 3.7-IV0 or later names them, and only with ALTER.
         latched
             Gates of apps that have switched, by name: see :func:`featuregate.admin.plans.latched_in`.
+        accept_effects
+            The configs whose values may fall by it: ``min.insync.replicas``. What an update does to configs is known
+            with DESCRIBE_CONFIGS on the cluster.
 
         Raises
         ------
@@ -108,7 +113,9 @@ class Admin:
             No broker answered.
         """
         wanted = checked(updates)
-        return run_blocking(lambda: self.aplan(wanted, controllers=controllers, latched=latched))
+        return run_blocking(
+            lambda: self.aplan(wanted, controllers=controllers, latched=latched, accept_effects=accept_effects)
+        )
 
     async def aplan(
         self,
@@ -116,15 +123,26 @@ class Admin:
         *,
         controllers: Mapping[str, Any] | str | Path | None = None,
         latched: Mapping[str, Requirement | UnreadLatch] | None = None,
+        accept_effects: Iterable[str] = (),
     ) -> Plan:
         """:meth:`plan` for coroutines."""
         wanted = checked(updates)
         view = await self._look(self._settings)
-        more = None if controllers is None else await self._look(self._controllers(controllers))
+        others = None if controllers is None else self._controllers(controllers)
+        more = None if others is None else await self._look(others)
         quorum = await fetch_quorum(self._settings)
         in_use = await fetch_in_use(self._settings, wanted, view)
+        configs = await fetch_what_changes(wanted, view, self._settings, others)
         brokers, more = (None, view) if view.role == "controller" else (view, more)
-        made = plan(brokers, wanted, controllers=more, quorum=quorum, latched=latched)
+        made = plan(
+            brokers,
+            wanted,
+            controllers=more,
+            quorum=quorum,
+            latched=latched,
+            configs=configs,
+            accept_effects=accept_effects,
+        )
         return replace(made, notes=(*made.notes, *in_use))
 
     def dry_run(self, updates: Iterable[Update]) -> Outcome:

@@ -27,6 +27,6 @@ def stays_in_log(before: Mapping[str, int], after: Mapping[str, int]) -> dict[st
     return {name: before[name] for name, level in sorted(after.items()) if level < before.get(name, 0)}
 
 
-def in_log(controller: str) -> str:
-    """Say what follows from a level in the log for a controller, such as ``a controller of Kafka 3.9``."""
-    return f"may be in the metadata log still: {controller} that reads it there does not start"
+def in_log(older: str) -> str:
+    """Say what follows from a level in the log for older nodes, such as ``a node of Kafka before 4.0``."""
+    return f"may be in the metadata log still: {older} that reads it there does not start"

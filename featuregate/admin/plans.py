@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from featuregate.admin.metadata_log import WHAT_TO_DO, in_log, stays_in_log
-from featuregate.admin.no_return import NoReturn, no_return
+from featuregate.admin.effects import MIN_INSYNC, NO_EFFECTS, Effects, InSyncConfigs, effects_on_in_sync, raises_elr
+from featuregate.admin.no_return import NoReturn, WayBack, may_be_in_log, no_return, way_back
+from featuregate.admin.plan_notes import notes_on, notes_on_effects, notes_on_log, raised_all_the_same
 from featuregate.admin.prediction import ClusterState, Judgement, Prediction, predict
-from featuregate.admin.updates import LeftOut, Update, checked, kraft_version_is_only_recorded
-from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, close_to, features, level_name
+from featuregate.admin.updates import LeftOut, Update, checked
+from featuregate.catalog import METADATA_VERSION, level_name
 from featuregate.errors import RequirementError
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import ConfigHas, Requirement, conditions_in, features_in, parse, presets
@@ -69,15 +70,49 @@ class Plan:
     left_out: tuple[LeftOut, ...] = ()
     """What is not sent, and why."""
     no_return: tuple[NoReturn, ...] = ()
-    """The levels that cannot be lowered again to what they are now."""
+    """The levels that cannot be lowered again to what they are now, or whose effects stay."""
+    way_back: tuple[WayBack, ...] = ()
+    """The levels with which older releases of Kafka do not start, until they are lowered."""
+    effects: Effects = NO_EFFECTS
+    """What the levels do to configs."""
+    accepted_effects: frozenset[str] = frozenset()
+    """The configs of which a value may fall."""
+    in_log: tuple[str, ...] = ()
+    """What older nodes may find in the metadata log, in sentences."""
 
     @property
     def judgement(self) -> Judgement:
-        """``accepted``: all of it, and every latch was read; ``refused``: at least one is refused; else ``unknown``."""
+        """The prediction of all updates together.
+
+        ``refused``: the controller refuses at least one, or a value of a config falls that is not accepted.
+        ``accepted``: it accepts all; every latch and every config that an update changes was read; and there is
+        something to lower, where the metadata log may hold levels that are not seen. Else ``unknown``.
+        """
         found = {prediction.judgement for prediction in self.updates}
-        if "refused" in found:
+        if "refused" in found or self.falling:
             return "refused"
-        return "unknown" if "unknown" in found or self.unread else "accepted"
+        moves = any(one.current != one.update.level for one in self.updates)
+        unclear = "unknown" in found or self.unread or self.unread_effects or (self.in_log and not moves)
+        return "unknown" if unclear else "accepted"
+
+    @property
+    def falling(self) -> tuple[str, ...]:
+        """The configs of which a value falls, and that are not accepted."""
+        return tuple(sorted(self.effects.falling - self.accepted_effects))
+
+    @property
+    def unread_effects(self) -> tuple[str, ...]:
+        """Why it is not known what the updates do to configs; empty where any effect on them is accepted."""
+        return () if MIN_INSYNC in self.accepted_effects else self.effects.problems
+
+    @property
+    def consequences(self) -> tuple[str, ...]:
+        """What an operator has to know who is not shown the whole plan, in lines."""
+        falls = (f"lowers: {change}" for change in self.effects.changes if change.falls)
+        remedies = self.effects.notes if self.falling else ()
+        unread = (f"unread: {problem}" for problem in self.unread_effects)
+        lost = (f"no return: {one}" for one in self.no_return)
+        return (*lost, *(f"way back: {one}" for one in self.way_back), *falls, *remedies, *unread, *self.in_log)
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -91,6 +126,8 @@ def plan(
     quorum: Quorum | None = None,
     latched: Mapping[str, Requirement | UnreadLatch] | None = None,
     left_out: Iterable[LeftOut] = (),
+    configs: InSyncConfigs | None = None,
+    accept_effects: Iterable[str] = (),
 ) -> Plan:
     """Predict an update from the views of brokers, controllers or both.
 
@@ -107,6 +144,10 @@ def plan(
     left_out
         What is not sent, shown beside the updates: see :func:`featuregate.admin.updates.moving`. There may be no
         updates then.
+    configs
+        From :func:`featuregate.admin.configs.fetch_what_changes`, for updates that change configs too.
+    accept_effects
+        The configs whose values may fall: ``min.insync.replicas``.
 
     Raises
     ------
@@ -126,6 +167,10 @@ def plan(
     predictions = predict(wanted, cluster_state)
     done = tuple(_carried_out(predictions, all_or_nothing=cluster_state.all_or_nothing))
     after = _after(seen, done)
+    affects = NO_EFFECTS
+    if raises_elr(done, seen.finalized):
+        affects = effects_on_in_sync(configs, quorum.voters if quorum is not None else None)
+    hidden = may_be_in_log(seen, (*wanted, *(each.update for each in left)))
     before_open, after_open = _open_presets(seen, wanted), _open_presets(after, wanted)
     return Plan(
         cluster_id=seen.cluster_id,
@@ -136,13 +181,18 @@ def plan(
         opens=tuple(sorted(after_open - before_open)),
         affected=tuple(_affected(seen, after, latched or {})),
         notes=(
-            *_notes(brokers, controllers, wanted, quorum),
-            *_raised_all_the_same(cluster_state, predictions),
-            *_left_in_log(cluster_state, predictions),
+            *notes_on(brokers, controllers, wanted, quorum),
+            *raised_all_the_same(cluster_state, predictions),
+            *notes_on_effects(seen, done),
+            *affects.notes,
         ),
+        in_log=() if cluster_state.with_zookeeper else tuple(notes_on_log(predictions, done, hidden)),
         unread=tuple(_unread(latched or {})),
         left_out=left,
         no_return=no_return(done, seen.finalized),
+        way_back=way_back(done, seen.finalized),
+        effects=affects,
+        accepted_effects=frozenset(accept_effects),
     )
 
 
@@ -205,87 +255,6 @@ def _affected(before: View, after: View, latched: Mapping[str, Requirement | Unr
             yield AffectedGate(name, str(requirement), decision.summary.removeprefix("closed: "))
 
 
-def _notes(
-    brokers: View | None, controllers: View | None, updates: tuple[Update, ...], quorum: Quorum | None
-) -> Iterator[str]:
-    yield from _misspelt(updates, [view for view in (brokers, controllers) if view is not None])
-    yield from _notes_on_controllers(controllers, quorum)
-    if brokers is None:
-        yield "brokers were not asked: where a registered one cannot run a level, the controller refuses it"
-    seen = brokers if brokers is not None else controllers
-    raised = seen is not None and any(_raises_kraft(update, seen) for update in updates)
-    if seen is not None and raised and kraft_version_is_only_recorded(updates, seen):
-        yield (
-            "controllers before 4.1 write a level of kraft.version that their quorum does not have, and brokers report "
-            "it (KAFKA-18979); whether these are newer is not known while metadata.version is below 4.1-IV0"
-        )
-    for view in (brokers, controllers):
-        for node in view.brokers if view is not None else ():
-            if node.failure is not None:
-                yield f"{node.name} is silent: {node.failure.text}"
-    behind = [update.feature for update in updates if seen is not None and _above_all(update, seen)]
-    if behind:
-        yield f"no node that answered can run this level of {', '.join(behind)}: roll the software of all nodes first"
-    for update in updates:
-        lowest = max(view.finalized_min.get(update.feature, 1) for view in (brokers, controllers) if view is not None)
-        if lowest > 1:
-            yield f"levels of {update.feature} below {lowest} are deprecated: no update brings them back (KIP-584)"
-    if any(update.feature == METADATA_VERSION and update.upgrade_type == "unsafe_downgrade" for update in updates):
-        yield "no release of Kafka carries out an unsafe downgrade of metadata.version (KAFKA-13896)"
-
-
-def _notes_on_controllers(controllers: View | None, quorum: Quorum | None) -> Iterator[str]:
-    """Name the controllers whose registration counts though they do not vote: observers, and those that have gone."""
-    if controllers is None:
-        where = f" (voters: {', '.join(quorum.addresses)})" if quorum and quorum.addresses else ""
-        yield f"controllers were not asked: where they cannot run a level, they refuse it whatever brokers can{where}"
-    elif quorum is not None and quorum.voters is not None:
-        for node in controllers.brokers:
-            if node.node_id is not None and node.node_id not in quorum.voters:
-                yield f"{node.name} is registered and is not a voter: what it registered counts all the same"
-    if quorum is not None and quorum.problem:
-        yield f"the voters are not known, so a controller that has gone looks like one that is down: {quorum.problem}"
-
-
-def _above_all(update: Update, view: View) -> bool:
-    """Return whether every node that answered, and there is one, supports lower levels alone."""
-    tops = [node.supported.get(update.feature, (0, 0))[1] for node in view.answering]
-    return bool(tops) and update.upgrade_type == "upgrade" and update.level > max(tops)
-
-
-def _raises_kraft(update: Update, view: View) -> bool:
-    return update.feature == KRAFT_VERSION and update.level > (view.level(KRAFT_VERSION) or 0)
-
-
-def _raised_all_the_same(cluster_state: ClusterState, predictions: tuple[Prediction, ...]) -> Iterator[str]:
-    """Note that one refusal does not stop ``kraft.version``, which the quorum raises at once (seen: 4.1.1)."""
-    raised = [
-        one for one in predictions if one.update.feature == KRAFT_VERSION and (one.current or 0) < one.update.level
-    ]
-    others = [one.update.feature for one in predictions if one not in raised and one.judgement != "accepted"]
-    if raised and others and raised[0].judgement != "refused" and cluster_state.quorum_may_raise_kraft_version:
-        yield f"{KRAFT_VERSION} may be raised for good though {' and '.join(others)} is refused: send it by itself"
-
-
-def _left_in_log(cluster_state: ClusterState, predictions: tuple[Prediction, ...]) -> Iterator[str]:
-    """Warn of levels that an older controller would find in the metadata log (``metadata-log`` of the readiness)."""
-    if cluster_state.with_zookeeper:
-        return
-    done = list(_carried_out(predictions, all_or_nothing=cluster_state.all_or_nothing))
-    after = {one.feature: one.level for one in done}
-    before = {one.update.feature: one.current or 0 for one in predictions}
-    for feature, level in stays_in_log(before, after).items():
-        older = "a controller of a release that does not support it"
-        yield f"{feature}={level} {in_log(older)}: before a rollback to such a release, {WHAT_TO_DO}"
-
-
-def _misspelt(updates: tuple[Update, ...], views: Iterable[View]) -> Iterator[str]:
-    known = {*features(), *(name for view in views for node in view.answering for name in node.supported)}
-    for update in updates:
-        if update.feature not in known and (close := close_to(update.feature, known)):
-            yield f"no node here knows {update.feature}; did you mean {' or '.join(close)}?"
-
-
 def _lines(made: Plan) -> Iterator[str]:
     where = f"cluster {made.cluster_id or 'unknown'}, {f'epoch {made.epoch}' if made.epoch >= 0 else 'no epoch'}"
     how = "all or nothing" if made.all_or_nothing else "each by itself"
@@ -295,8 +264,7 @@ def _lines(made: Plan) -> Iterator[str]:
         yield f"  {judgement:<8}  {update.feature}: {' -> '.join(names)}" + (f": {text}" if text else "")
     for left in made.left_out:
         yield f"  left out  {left.update.feature}: {left.why}"
-    for lost in made.no_return:
-        yield f"  no return  {lost}"
+    yield from _consequences(made)
     if made.opens:
         yield f"  opens     {', '.join(made.opens)}"
     if made.closes:
@@ -305,8 +273,22 @@ def _lines(made: Plan) -> Iterator[str]:
         yield f"  affects   {affected.gate}, which stays latched: {affected.why}"
     for gate, _, why in made.unread:
         yield f"  unread    {gate}: {why}: whether this update affects it is unknown"
-    for note in made.notes:
+    for note in (*made.notes, *made.in_log):
         yield f"  note      {note}"
+
+
+def _consequences(made: Plan) -> Iterator[str]:
+    """Yield what stays, what falls, and which nodes do not start."""
+    for lost in made.no_return:
+        yield f"  no return  {lost}"
+    for back in made.way_back:
+        yield f"  way back  {back}"
+    for change in made.effects.changes:
+        yield f"  {'lowers' if change.falls else 'config':<8}  {change}"
+    for name in made.falling:
+        yield f"  refused   {name} falls: --accept-effect {name} raises the level all the same"
+    for problem in made.unread_effects:
+        yield f"  unread    {problem}: what the level does to it is unknown"
 
 
 def _named(feature: str, level: int | None) -> str:

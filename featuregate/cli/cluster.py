@@ -9,8 +9,9 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from featuregate.blocking import run_blocking
-from featuregate.cli.exit_codes import CommandError, usage_error
+from featuregate.cli.exit_codes import FAILED, CommandError, usage_error
 from featuregate.config import KEYS, Settings
+from featuregate.config.addresses import has_all_ports
 from featuregate.config.properties_file import read_properties
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.polling.discovery import DISCOVER_SECONDS, discover
@@ -69,6 +70,19 @@ def _bootstrap_of_environment(command: str) -> str:
     raise usage_error(f"{problem} (or set {BOOTSTRAP_VARIABLE})", command)
 
 
+def configuration_of_change(args: argparse.Namespace) -> dict[str, str]:
+    """Return `configuration` for a command that changes a cluster: port 9092 is not taken where none is given.
+
+    Raises as `configuration`, and `CommandError` for an address without a port.
+    """
+    properties = configuration(args)
+    places = [text for name, text in properties.items() if name.removeprefix(_SPARK_PREFIX) in _BOOTSTRAP]
+    if not all(has_all_ports(text) for text in (*places, getattr(args, "controllers", None) or "")):
+        problem = "an address has no port, and at port 9092 may be another cluster: write host:port"
+        raise CommandError(f"nothing was changed: {problem}", FAILED)
+    return properties
+
+
 def settings_of(args: argparse.Namespace, properties: Mapping[str, str] | None = None) -> Settings:
     """Return the settings of a command that asks every broker once. Raises as `configuration`."""
     seconds = args.timeout or DISCOVER_SECONDS
@@ -110,9 +124,12 @@ def common_cause(error: DiscoveryError) -> DiscoveryError | ConfigError:
 
 def discover_controllers(args: argparse.Namespace, addresses: str) -> View:
     """Ask every controller once, at these addresses and with the security of the brokers. Raises as `discover_view`."""
-    return discover_view(
-        argparse.Namespace(**{**vars(args), "bootstrap_server": None, "bootstrap_controller": addresses})
-    )
+    return discover_view(with_controllers(args, addresses))
+
+
+def with_controllers(args: argparse.Namespace, addresses: str) -> argparse.Namespace:
+    """Return the options with these controllers in place of the brokers."""
+    return argparse.Namespace(**{**vars(args), "bootstrap_server": None, "bootstrap_controller": addresses})
 
 
 def discover_node(args: argparse.Namespace, node_id: int) -> View:

@@ -15,7 +15,7 @@ from featuregate.cli.arguments.options import (
     local_path_argument,
     positive_seconds,
 )
-from featuregate.cli.cluster import configuration, discover_view, excluded_apis, silence_log
+from featuregate.cli.cluster import configuration, configuration_of_change, discover_view, excluded_apis, silence_log
 from featuregate.cli.exit_codes import FAILED, INTERNAL, INTERRUPTED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.gates import gate_requirements
 from featuregate.cli.output import aligned, print_message
@@ -52,6 +52,7 @@ __all__ = [
     "add_output",
     "aligned",
     "configuration",
+    "configuration_of_change",
     "discover_view",
     "excluded_apis",
     "gate_requirements",

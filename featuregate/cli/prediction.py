@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from featuregate.admin.configs import fetch_what_changes
 from featuregate.admin.in_use import fetch_in_use
 from featuregate.admin.plans import Plan, UnreadLatch, plan
 from featuregate.admin.quorum import fetch_quorum
 from featuregate.blocking import run_blocking
-from featuregate.cli.cluster import discover_controllers, settings_of
+from featuregate.cli.cluster import discover_controllers, settings_of, with_controllers
 from featuregate.cli.exit_codes import UNKNOWN, CommandError
 from featuregate.errors import ConfigError, FeatureGateError
 
@@ -38,6 +39,8 @@ def predict(
         have answered.
     """
     controllers = None if args.controllers is None else _controllers(args, view)
+    others = None if args.controllers is None else settings_of(with_controllers(args, args.controllers))
+    configs = run_blocking(lambda: fetch_what_changes(request.updates, view, settings_of(args), others))
     brokers, controllers = (None, view) if view.role == "controller" else (view, controllers)
     in_use = run_blocking(lambda: fetch_in_use(settings_of(args), request.updates, view))
     made = plan(
@@ -47,6 +50,8 @@ def predict(
         quorum=_quorum(args),
         latched=latched,
         left_out=request.left_out,
+        configs=configs,
+        accept_effects=args.accept_effect,
     )
     return replace(made, notes=(*made.notes, *in_use))
 

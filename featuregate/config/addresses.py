@@ -44,6 +44,13 @@ def parse_bootstrap(key: str, text: str, protocol: str) -> tuple[Address, ...]:
     return tuple(dict.fromkeys(read))
 
 
+def has_all_ports(text: str) -> bool:
+    """Return whether each address of a list names its port. Raises `ConfigError` where one cannot be split."""
+    parts = [part.strip() for part in text.split(",")]
+    rests = [scheme["rest"].rstrip("/") if (scheme := _SCHEME.fullmatch(part)) else part for part in parts if part]
+    return all(_Part("bootstrap.servers", "an address", rest).split(rest)[1] is not None for rest in rests)
+
+
 _QUOTES = ("'", '"')
 _BEGINS_PATH = ("/", "./", "../", "~")
 

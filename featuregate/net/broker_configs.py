@@ -63,7 +63,7 @@ async def _ask(connection: Connection, node_id: int, names: Collection[str]) -> 
     )
     response = await connection.request(DescribeConfigsRequest(resources=(resource,)))
     for result in response.results:
-        _check(result)
+        check_configs(result)
     own = [result for result in response.results if result.resource_name == str(node_id)]
     if not own:
         raise RemoteWireError(f"no result for broker {node_id}", "DescribeConfigs response: results", 0)
@@ -73,7 +73,8 @@ async def _ask(connection: Connection, node_id: int, names: Collection[str]) -> 
     return answers
 
 
-def _check(result: DescribeConfigsResult) -> None:
+def check_configs(result: DescribeConfigsResult) -> None:
+    """Raise what a broker answered in place of configs."""
     if result.error_code == _CLUSTER_AUTHORIZATION_FAILED:
         raise broker_error(result.error_code, "grant DESCRIBE_CONFIGS on the cluster")
     if result.error_code != NONE:

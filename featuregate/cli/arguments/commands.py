@@ -147,27 +147,27 @@ def _hold(parser: argparse.ArgumentParser) -> None:
 
 def _upgrade(parser: argparse.ArgumentParser) -> None:
     _add_levels(parser, "upgrade")
-    _add(parser, "--dry-run", "--yes", "--wait", "--controllers", *_EVIDENCE)
+    _add(parser, "--dry-run", "--yes", "--wait", "--controllers", "--accept-effect", *_EVIDENCE)
 
 
 def _downgrade(parser: argparse.ArgumentParser) -> None:
     _add_levels(parser, "downgrade")
-    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", "--controllers", *_EVIDENCE)
+    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", "--controllers", "--accept-effect", *_EVIDENCE)
 
 
 def _disable(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--feature", metavar="NAME", action="append", help="a feature to disable; may be repeated")
-    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", "--controllers", *_EVIDENCE)
+    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", "--controllers", "--accept-effect", *_EVIDENCE)
 
 
 def _upgrade_all(parser: argparse.ArgumentParser) -> None:
     _add_release(parser, "upgrade to (default: the newest that every broker can run)")
-    _add(parser, "--dry-run", "--yes", "--wait", "--controllers", *_EVIDENCE)
+    _add(parser, "--dry-run", "--yes", "--wait", "--controllers", "--accept-effect", *_EVIDENCE)
 
 
 def _downgrade_all(parser: argparse.ArgumentParser) -> None:
     _add_release(parser, "downgrade to", required=True)
-    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", "--controllers", *_EVIDENCE)
+    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", "--controllers", "--accept-effect", *_EVIDENCE)
 
 
 def _plan(parser: argparse.ArgumentParser) -> None:
@@ -175,7 +175,15 @@ def _plan(parser: argparse.ArgumentParser) -> None:
         "verb", metavar="VERB", choices=("upgrade", "downgrade", "disable"), help="upgrade, downgrade or disable"
     )
     _add_levels(parser, "upgrade or downgrade")
-    _add(parser, "--unsafe", "--controllers", "--evidence", "--evidence-cluster", "--without-usage-reports")
+    _add(
+        parser,
+        "--unsafe",
+        "--controllers",
+        "--accept-effect",
+        "--evidence",
+        "--evidence-cluster",
+        "--without-usage-reports",
+    )
     parser.add_argument(
         "--latches",
         metavar="PATH",
@@ -214,7 +222,10 @@ _SHARED: Final[dict[str, dict[str, Any]]] = {
         "help": "request an unsafe downgrade; no release of Kafka carries one out for metadata.version",
     },
     "--dry-run": {"action": "store_true", "help": "ask the controller whether it would; change nothing"},
-    "--yes": {"action": "store_true", "help": "do not ask for confirmation, which only a terminal is asked for anyway"},
+    "--yes": {
+        "action": "store_true",
+        "help": "confirm in advance what cannot be undone; without a terminal such a change needs it",
+    },
     "--wait": {
         "metavar": "SECONDS",
         "type": positive_seconds,
@@ -223,6 +234,13 @@ _SHARED: Final[dict[str, dict[str, Any]]] = {
     "--controllers": {
         "metavar": "HOST:PORT",
         "help": "KRaft controllers to ask in addition to the brokers: the controllers must support a level too",
+    },
+    "--accept-effect": {
+        "metavar": "CONFIG",
+        "choices": ("min.insync.replicas",),
+        "action": "append",
+        "default": [],
+        "help": "change the levels also where they lower CONFIG: min.insync.replicas",
     },
     "--evidence": {"metavar": "DIR", "help": "the tables of 'featuregate fleet': show what they say of the update"},
     "--evidence-cluster": {"metavar": "NAME", "help": "the name of the cluster in these tables"},

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.admin.client import UPDATE_SECONDS, Admin
-from featuregate.admin.no_return import ONE_WAY, NoReturn, no_return
+from featuregate.admin.effects import MIN_INSYNC
 from featuregate.admin.outcomes import Outcome
 from featuregate.admin.updates import LeftOut, Update, moving, upgrade
 from featuregate.catalog import METADATA_VERSION, level_name, metadata_levels
-from featuregate.cli.cluster import common_cause, configuration, discover_view, silence_log
+from featuregate.cli.cluster import common_cause, configuration_of_change, discover_view, silence_log
 from featuregate.cli.commands.describe import newer_than_known
 from featuregate.cli.evidence import check_evidence_options, require_evidence
 from featuregate.cli.exit_codes import FAILED, OK, CommandError
@@ -25,6 +26,7 @@ from featuregate.printable import printable
 if TYPE_CHECKING:
     import argparse
 
+    from featuregate.admin.plans import Plan
     from featuregate.view.cluster_view import View
 
 _VERBS: Final[dict[str, Verb]] = {
@@ -53,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if args.broker_list == "bootstrap":
         raise CommandError("argument --broker-list: bootstrap does not name the controller", FAILED)
     check_evidence_options(args)
-    admin = Admin(configuration(args), timeout=args.timeout or UPDATE_SECONDS)
+    admin = Admin(configuration_of_change(args), timeout=args.timeout or UPDATE_SECONDS)
     options = options_of(args, _VERBS[args.command])
     if args.output == "text" and options.deprecated:
         print(DEPRECATION)
@@ -61,11 +63,11 @@ def run(args: argparse.Namespace) -> int:
     for line in left_out_lines(request.left_out):
         print_message(line)
     require_evidence(args, request.updates, request.view)
-    lost = _lost(args, request) if args.dry_run or not args.yes else ()
-    if args.dry_run:
-        _say_no_return(lost)
-    elif not args.yes and request.updates and (lost or options.verb != "upgrade"):
-        _require_confirmation(args, request, lost)
+    if (plan := _plan_of(args, request)) is not None:
+        for line in plan.consequences:
+            print_message(printable(line))
+        if request.updates and not args.dry_run:
+            _require_consent(args, options.verb, plan)
     outcome = _outcome(admin, request, dry_run=args.dry_run)
     _print_outcome(args, options.verb, outcome, request)
     if not outcome.done:
@@ -162,29 +164,35 @@ def _print_outcome(args: argparse.Namespace, verb: Verb, outcome: Outcome, reque
         raise CommandError(" ".join([failure_count(request.updates, errors), *advice(outcome)]), FAILED)
 
 
-def _lost(args: argparse.Namespace, request: ChangeRequest) -> tuple[NoReturn, ...]:
-    """Return the levels that the request raises for good; brokers are asked only where there may be one."""
-    if not any(update.feature in ONE_WAY and update.upgrade_type == "upgrade" for update in request.updates):
-        return ()
-    view = request.view or discover_view(args)
-    return no_return(request.updates, view.finalized)
+def _plan_of(args: argparse.Namespace, request: ChangeRequest) -> Plan | None:
+    """Predict the request, without the lines on what is left out, which are printed; None where it names nothing."""
+    if not (request.updates or request.left_out):
+        return None
+    return replace(predict(args, request.view or discover_view(args), request), left_out=())
 
 
-def _say_no_return(lost: tuple[NoReturn, ...]) -> bool:
-    """Name the levels that cannot be lowered again, and return whether there are any."""
-    known = [one for one in lost if one.lowest is not None]  # the controller judges a level that we do not know
-    for one in known:
-        print_message(f"no return: {printable(str(one))}")
-    return bool(known)
+def _require_consent(args: argparse.Namespace, verb: Verb, plan: Plan) -> None:
+    """Ask for what cannot be undone, on a terminal and off it. Raises `CommandError` where nothing may be sent."""
+    if names := plan.falling or ((MIN_INSYNC,) if plan.unread_effects else ()):
+        why = "falls" if plan.falling else "may fall"
+        options = " ".join(f"--accept-effect {name}" for name in names)
+        raise CommandError(f"nothing was changed, because {' and '.join(names)} {why}: {options} changes it", FAILED)
+    lost = ", ".join(f"{one.feature}={one.level}" for one in plan.no_return)
+    asks = sys.stdin is not None and sys.stdin.isatty() and not args.yes
+    if lost and plan.judgement == "unknown" and not asks:
+        raise CommandError(
+            f"nothing was changed: {lost} cannot be undone, and whether the cluster is ready for it is unknown (see "
+            "'featuregate plan')",
+            FAILED,
+        )
+    if lost and not (asks or args.yes):
+        raise CommandError(f"nothing was changed: {lost} cannot be undone, so confirm it with --yes", FAILED)
+    if asks and (lost or verb != "upgrade" or plan.judgement == "refused"):
+        _ask(plan)
 
 
-def _require_confirmation(args: argparse.Namespace, request: ChangeRequest, lost: tuple[NoReturn, ...]) -> None:
-    """Show the plan and ask, only on a terminal. Raises `CommandError` unless the answer is yes."""
-    if sys.stdin is None or not sys.stdin.isatty():
-        if _say_no_return(lost):
-            print_message("the next release of featuregate refuses this without --yes")
-        return
-    plan = predict(args, request.view or discover_view(args), request._replace(left_out=()))  # these were named
+def _ask(plan: Plan) -> None:
+    """Show the plan and ask. Raises `CommandError` unless the answer is yes."""
     print("\n".join(map(printable, str(plan).splitlines())), file=sys.stderr)
     print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline()

@@ -150,9 +150,12 @@ def _to_json(made: Plan) -> dict[str, Any]:
         ],
         "left_out": [left_out_to_json(left) for left in made.left_out],
         "no_return": [lost._asdict() | {"text": str(lost)} for lost in made.no_return],
+        "way_back": [back._asdict() | {"text": str(back)} for back in made.way_back],
+        "effects": [change._asdict() | {"text": str(change)} for change in made.effects.changes],
+        "unread_effects": list(made.unread_effects),
         "opens": list(made.opens),
         "closes": list(made.closes),
         "affected": [app._asdict() for app in made.affected],
         "unread": [unread._asdict() for unread in made.unread],
-        "notes": list(made.notes),
+        "notes": [*made.notes, *made.in_log],
     }

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from featuregate.admin.kraft_rules import release_of_level
-from featuregate.admin.registrations import advice_on
+from featuregate.admin.metadata_log import WHAT_TO_DO
+from featuregate.admin.no_return import no_return, oldest_release_now, way_back
+from featuregate.admin.registrations import Quorum, advice_on
 from featuregate.admin.updates import moving, upgrade
 from featuregate.catalog import METADATA_VERSION, captured_releases, level_name
 from featuregate.cli.diagnosis.findings import DoctorFinding
@@ -18,7 +20,6 @@ from featuregate.view.names import failures, named
 from featuregate.view.support import outside_support, reports_no_levels
 
 if TYPE_CHECKING:
-    from featuregate.admin.registrations import Quorum
     from featuregate.view.answers import BrokerAnswer, Failure
     from featuregate.view.cluster_view import View
 
@@ -90,7 +91,7 @@ def _silent(view: View, ghosts: Sequence[BrokerAnswer]) -> Iterator[DoctorFindin
             evidence=failure.text,
             advice=_not_allowed_advice(brokers)
             if failure.kind == HostNotAllowed.__name__
-            else _silent_broker_advice(failure, brokers),
+            else _silent_broker_advice(failure, brokers, view),
         )
 
 
@@ -111,16 +112,16 @@ def _not_allowed_advice(brokers: Sequence[BrokerAnswer]) -> str:
     return f"add {hosts} to featuregate.allowed.hosts if the cluster is yours; until then no gate over APIs opens"
 
 
-def _silent_broker_advice(failure: Failure, brokers: Sequence[BrokerAnswer]) -> str:
+def _silent_broker_advice(failure: Failure, brokers: Sequence[BrokerAnswer], view: View) -> str:
     hosts = ", ".join(sorted({repr(broker.host) for broker in brokers}))
     if failure.kind == UnknownHost.__name__:
         return f"make {hosts} resolve on this machine, or set advertised.listeners to a name that resolves"
     if failure.kind == HostNameMismatch.__name__:
         return f"set advertised.listeners to a name that is in its certificate, or issue a certificate for {hosts}"
     if failure.kind == ConnectFailed.__name__:
-        advice = "start it, or check that its advertised.listeners is an address that this machine can reach"
+        advice = "check that its advertised.listeners is an address that this machine can reach; if it is down, "
         gone = "; where it has gone for good, remove its registration: kafka-cluster.sh unregister --id ID"
-        return advice + (gone if brokers[0].role == "broker" else "")
+        return f"{advice}{_how_to_start(view)}{gone if brokers[0].role == 'broker' else ''}"
     if failure.kind == "REBOOTSTRAP_REQUIRED":
         return (
             "another node listens at its address: check advertised.listeners, port forwarding and proxies; behind a "
@@ -129,6 +130,16 @@ def _silent_broker_advice(failure: Failure, brokers: Sequence[BrokerAnswer]) -> 
     if failure.kind == TimedOut.__name__:
         return "check for a firewall and for a process that hangs; until it answers, no gate over APIs opens"
     return "check its log; until it answers, no gate over APIs opens"
+
+
+def _how_to_start(view: View) -> str:
+    """Say with which release a node starts: not with one that does not support a level, or finds one in the log."""
+    first = oldest_release_now(view.finalized)
+    levels = f"Kafka before {first[0]} does not start with {' and '.join(first[1])}, and " if first else ""
+    return (
+        f"it needs the release that the other nodes run: {levels}an older one does not start with a level that was "
+        f"lowered and is in the metadata log still: {WHAT_TO_DO}"
+    )
 
 
 def _mixed_releases(view: View) -> Iterator[DoctorFinding]:
@@ -205,10 +216,12 @@ def _upgrades(view: View) -> Iterator[DoctorFinding]:
     }
     below = {update.feature: update.level for update in moving(upgrade(below), view).updates} if below else {}
     if below:
-        levels = (
+        levels = [
             f"{name} {level_name(name, view.level(name) or 0)}, all can run {level_name(name, top)}"
             for name, top in below.items()
-        )
+        ]
+        moves = upgrade(below)
+        levels += [str(one) for one in (*no_return(moves, view.finalized), *way_back(moves, view.finalized))]
         options = " ".join(f"--feature {name}={top}" for name, top in below.items())
         yield DoctorFinding(
             severity="note",

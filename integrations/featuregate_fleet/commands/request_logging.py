@@ -16,6 +16,7 @@ from featuregate.cli.plugin import (
     CommandError,
     add_cluster_options,
     configuration,
+    configuration_of_change,
     print_message,
     printable,
     silence_log,
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     if args.bootstrap_controller or args.broker_list == "bootstrap":
         raise CommandError("fleet logging needs the ids of the brokers: give --bootstrap-server and no --broker-list")
     silence_log()
-    levels = LogLevels(configuration(args))
+    levels = LogLevels(configuration(args) if args.state == "status" else configuration_of_change(args))
     failed: list[int] = []
     match args.state:
         case "on":

@@ -2,12 +2,23 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.admin.no_return import NoReturn, first_release_with, lowest_reachable, no_return
+from featuregate.admin.effects import ConfigValue, InSyncConfigs
+from featuregate.admin.no_return import (
+    NoReturn,
+    WayBack,
+    first_release_with,
+    lowest_reachable,
+    may_be_in_log,
+    no_return,
+    way_back,
+)
 from featuregate.admin.plans import plan
-from featuregate.admin.updates import moving, to_release, upgrade
+from featuregate.admin.registrations import Quorum
+from featuregate.admin.updates import downgrade, moving, to_release, upgrade
 from featuregate.catalog import METADATA_VERSION, captured, features, metadata_levels
 from featuregate.testing import release_view
 from featuregate.testing import simulator as sim
@@ -52,10 +63,84 @@ def test_older_releases_do_not_support_the_lowest_level() -> None:
 
 
 def test_other_features_go_down_to_0() -> None:
-    """Only metadata.version and kraft.version do not."""
+    """Only metadata.version and kraft.version do not; of the others, the effects of one stay."""
     others = {name: 1 for name in features() if name not in {METADATA_VERSION, "kraft.version"}}
-    assert no_return(upgrade(others), {}) == ()
+    (stays,) = no_return(upgrade(others), {})
+    assert str(stays) == (
+        "eligible.leader.replicas.version: 1 can be lowered again, and min.insync.replicas stays as it has changed it"
+    )
     assert {lowest_reachable(feature, 1) for feature in others} == {0}
+
+
+@pytest.mark.parametrize(
+    ("feature", "before", "level", "lower_to", "release"),
+    [
+        ("group.version", 0, 1, 0, "4.0"),
+        ("transaction.version", 0, 2, 0, "4.0"),
+        ("eligible.leader.replicas.version", 0, 1, 0, "4.0"),
+        ("share.version", 0, 1, 0, "4.1"),
+        ("share.version", 1, 2, 1, "4.4"),
+        ("streams.version", 0, 1, 0, "4.2"),
+        (METADATA_VERSION, 27, 29, 27, "4.2"),
+        (METADATA_VERSION, 21, 29, 23, "4.2"),
+        ("bogus.version", 0, 1, 0, None),
+    ],
+)
+def test_a_level_that_rises_names_the_releases_that_do_not_start_with_it(
+    feature: str, before: int, level: int, lower_to: int, release: str | None
+) -> None:
+    """And the level to which it can be lowered before they do."""
+    assert way_back(upgrade({feature: level}), {feature: before}) == (WayBack(feature, level, lower_to, release),)
+
+
+def test_a_level_with_which_the_same_releases_start_closes_no_way_back() -> None:
+    """Nor does one that is there already, and kraft.version has none."""
+    assert way_back(upgrade({METADATA_VERSION: 29}), {METADATA_VERSION: 28}) == ()
+    assert way_back(upgrade({"group.version": 1}), {"group.version": 1}) == ()
+    assert way_back(upgrade({"kraft.version": 1}), {}) == ()
+
+
+@pytest.mark.parametrize(
+    ("levels", "wanted", "found"),
+    [
+        (
+            {METADATA_VERSION: 21},
+            {METADATA_VERSION: 21, "group.version": 0},
+            {METADATA_VERSION: 22, "group.version": 1},
+        ),
+        (
+            {METADATA_VERSION: 21, "kraft.version": 1},
+            {METADATA_VERSION: 21, "kraft.version": 0},
+            {METADATA_VERSION: 22},
+        ),
+        (
+            {METADATA_VERSION: 29},
+            {METADATA_VERSION: 27, "streams.version": 0, "group.version": 1},
+            {"streams.version": 1},
+        ),
+        ({METADATA_VERSION: 27}, {METADATA_VERSION: 25, "eligible.leader.replicas.version": 0}, {}),
+        ({}, {"group.version": 0}, {"group.version": 1}),
+        ({"group.version": 1}, {"group.version": 0}, {}),
+        ({METADATA_VERSION: 30}, {METADATA_VERSION: 30, "streams.version": 1}, {}),
+    ],
+)
+def test_nothing_to_lower_does_not_clear_the_metadata_log(
+    levels: dict[str, int], wanted: dict[str, int], found: dict[str, int]
+) -> None:
+    """A level that was raised and lowered is in no view: these nodes support it, and the older release does not."""
+    assert may_be_in_log(release_view("4.3", finalized=levels, epoch=50), downgrade(wanted)) == found
+
+
+def test_a_plan_with_nothing_to_lower_is_no_clearance() -> None:
+    """A 3.9 node did not start after group.version was raised and lowered, and the plan said accepted."""
+    view = release_view("4.3", finalized={METADATA_VERSION: 21}, epoch=50)
+    moves = moving(downgrade({METADATA_VERSION: 21, "group.version": 0}), view)
+    made = plan(view, moves.updates, left_out=moves.left_out, controllers=replace(view, role="controller"))
+    assert made.judgement == "unknown"
+    assert "group.version may have been at 1 or higher before, which nodes do not report: it may be in the" in str(made)
+    old = release_view("3.9", finalized={METADATA_VERSION: 21}, epoch=50)
+    moves = moving(downgrade({METADATA_VERSION: 21}), old)
+    assert plan(old, moves.updates, left_out=moves.left_out).judgement == "accepted"
 
 
 def test_a_level_that_no_update_lowers_is_lost() -> None:
@@ -91,7 +176,9 @@ def test_a_release_plan_can_be_accepted_and_says_what_is_lost() -> None:
     """From 3.9 to 4.2, with the controllers asked."""
     view = release_view("4.2", finalized={METADATA_VERSION: 21, "kraft.version": 0}, epoch=50)
     moves = moving(to_release("4.2"), view)
-    made = plan(view, moves.updates, controllers=replace(view, role="controller"), left_out=moves.left_out)
+    kept = InSyncConfigs(brokers={1: (ConfigValue("1", 5),)})
+    controllers, quorum = replace(view, role="controller"), Quorum(voters=frozenset({1}))
+    made = plan(view, moves.updates, controllers=controllers, left_out=moves.left_out, quorum=quorum, configs=kept)
     assert made.judgement == "accepted"
     assert "  no return  metadata.version: 29 cannot be lowered below 23 (4.0-IV1) again, and Kafka before 4.0" in str(
         made

@@ -15,9 +15,15 @@ from featuregate.testing import release_view
 
 NOT_ASKED = "controllers were not asked: where they cannot run a level, they refuse it whatever brokers can"
 IN_LOG = (
-    "may be in the metadata log still: a controller of a release that does not support it that reads it there does "
-    f"not start: before a rollback to such a release, {WHAT_TO_DO}"
+    "may be in the metadata log still: a node of Kafka before 4.0 that reads it there does not start: before a "
+    f"rollback to such a release, {WHAT_TO_DO}"
 )
+
+
+def back(feature: str, level: int, release: str, lowest: int = 0) -> str:
+    """Return the line on the way back from a level."""
+    start = f"  way back  {feature}: Kafka before {release} does not start with {level}"
+    return f"{start}; to go back, lower it to {lowest}, then {WHAT_TO_DO}"
 
 
 def test_a_downgrade_says_what_closes_and_what_it_affects() -> None:
@@ -56,6 +62,8 @@ def test_an_upgrade_says_what_opens_and_what_cannot_be_undone() -> None:
             "4.0 does not start any more"
         ),
         "  no return  kraft.version: 1 cannot be lowered again, and Kafka before 3.9 does not start any more",
+        back("metadata.version", 29, "4.2", 23),
+        back("group.version", 1, "4.0"),
         "  opens     kip848",
     ]
 

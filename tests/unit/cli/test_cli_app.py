@@ -287,7 +287,7 @@ def test_missing_credentials_get_advice_that_the_command_has(
 ) -> None:
     """An argument of Python is none of a command, and an update needs the credentials."""
     (tmp_path / "c.properties").write_text(
-        "bootstrap.servers=a\nsecurity.protocol=SASL_SSL\nsasl.mechanism=AWS_MSK_IAM\n"
+        "bootstrap.servers=a:1\nsecurity.protocol=SASL_SSL\nsasl.mechanism=AWS_MSK_IAM\n"
     )
     ended = run(*command.split(), "--command-config", str(tmp_path / "c.properties"))
     said = " ".join((ended.out + ended.err).split())

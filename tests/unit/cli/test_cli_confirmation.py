@@ -1,12 +1,19 @@
-"""Confirmation, on a terminal, of downgrades and of upgrades that cannot be taken back."""
+"""Confirmation, on a terminal and off it, of downgrades and of upgrades that cannot be taken back."""
+
+from __future__ import annotations
 
 import os
 import pty
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from scripted import ScriptedCluster
+
+if TYPE_CHECKING:
+    from conftest import Run
 
 QUESTION = "Go on? [y/N] "
 
@@ -69,17 +76,84 @@ def test_invariant_16_on_a_terminal_an_upgrade_that_cannot_be_taken_back_asks_fi
     assert (code, len(cluster.received)) == ((0, 1) if done else (1, 0))
 
 
-def test_without_a_terminal_an_upgrade_that_cannot_be_taken_back_warns(cluster: ScriptedCluster) -> None:
-    """Scripts have until the next release to give --yes."""
-    cluster.apply({"metadata.version": 20, "kraft.version": 0})
-    command = [sys.executable, "-m", "featuregate", "--bootstrap-server", cluster.bootstrap, "upgrade-all"]
-    done = subprocess.run(command, input="", capture_output=True, text=True, check=False)
-    assert (
-        "no return: metadata.version: 29 cannot be lowered below 23 (4.0-IV1) again, and Kafka before 4.0"
-        in done.stderr
-    )
-    assert "the next release of featuregate refuses this without --yes" in done.stderr
-    assert len(cluster.received) == 1
+@pytest.fixture
+def quorum(cluster: ScriptedCluster) -> Iterator[ScriptedCluster]:
+    """Start the controller of the brokers, which can all run one level more than is finalized."""
+    cluster.apply({"metadata.version": 29})
+    with ScriptedCluster(1, role="controller") as controllers:
+        for each in (cluster, controllers):
+            each.vote(1)
+            for node in each.nodes.values():
+                node.supported["metadata.version"] = (7, 30)
+        yield controllers
+
+
+def test_invariant_16_without_a_terminal_what_cannot_be_undone_needs_yes(
+    on: Run, cluster: ScriptedCluster, quorum: ScriptedCluster
+) -> None:
+    """A script is not asked, so it says it in advance."""
+    command = ("upgrade", "--feature", "metadata.version=30", "--controllers", quorum.bootstrap)
+    refused = on(*command)
+    assert "no return: metadata.version: 30 cannot be lowered again, and Kafka before 4.3" in refused.err
+    assert "nothing was changed: metadata.version=30 cannot be undone, so confirm it with --yes" in refused.err
+    assert (refused.code, cluster.received) == (1, [])
+    done = on(*command, "--yes")
+    assert (done.code, done.out) == (0, "metadata.version was upgraded to 30.\n")
+
+
+def test_invariant_16_without_a_terminal_an_unknown_plan_is_refused_even_with_yes(
+    on: Run, cluster: ScriptedCluster, quorum: ScriptedCluster
+) -> None:
+    """A node that is silent in the middle of a rollback, or a controller, would not start any more."""
+    command = ("upgrade", "--feature", "metadata.version=30", "--yes")
+    assert "cannot be undone, and whether the cluster is ready for it is unknown" in on(*command).err
+    cluster.shut(2)
+    silent = on("--timeout", "2", *command, "--controllers", quorum.bootstrap)
+    assert "whether the cluster is ready for it is unknown" in silent.err
+    assert (silent.code, cluster.received) == (1, [])
+
+
+def test_a_value_of_a_config_that_falls_needs_an_option_of_its_own(
+    on: Run, cluster: ScriptedCluster, quorum: ScriptedCluster
+) -> None:
+    """Where it cannot be read, too. The default of the cluster, set first, keeps it."""
+    elr, name = "eligible.leader.replicas.version", "min.insync.replicas"
+    for each in (cluster, quorum):
+        each.apply({elr: 0})
+    cluster.in_sync = {key: [("2", 4), ("1", 5)] for key in "123"}
+    command = ("--feature", f"{elr}=1", "--controllers", quorum.bootstrap)
+    unread = on("upgrade", *command, "--yes")
+    assert f"nothing was changed, because {name} may fall: --accept-effect {name} changes it" in unread.err
+    quorum.in_sync = {"1": [("1", 5)]}
+    falls = on("upgrade", *command, "--yes")
+    assert f"lowers: {name} of broker 1: 2 (in its properties) -> 1 (written by the controller" in falls.err
+    assert "--entity-default --alter --add-config min.insync.replicas=2" in falls.err
+    assert f"nothing was changed, because {name} falls: --accept-effect {name} changes it" in falls.err
+    assert (unread.code, falls.code, cluster.received) == (1, 1, [])
+    assert on("plan", "upgrade", *command).code == 1
+    assert on("plan", "upgrade", *command, "--accept-effect", name).code == 0
+    cluster.in_sync = {key: [("2", 3), ("2", 4), ("1", 5)] for key in "123"}
+    assert on("plan", "upgrade", *command).code == 0
+    assert "cannot be undone, so confirm it with --yes" in on("upgrade", *command).err
+    cluster.in_sync = {key: [("2", 4), ("1", 5)] for key in "123"}
+    assert on("upgrade", *command, "--yes", "--accept-effect", name).code == 0
+
+
+@pytest.mark.parametrize(
+    ("where", "refused"),
+    [("localhost", True), ("localhost:1,::1", True), ("PLAINTEXT://localhost", True), ("localhost:1,[::1]:1", False)],
+)
+def test_a_change_does_not_guess_a_port(
+    run: Run, monkeypatch: pytest.MonkeyPatch, where: str, *, refused: bool
+) -> None:
+    """At 9092 was another cluster than meant. A plan may look there."""
+    text = "an address has no port, and at port 9092 may be another cluster: write host:port"
+    command = ("downgrade", "--feature", "group.version=0", "--timeout", "1")
+    assert (text in run("--bootstrap-server", where, *command).err) is refused
+    monkeypatch.setenv("FEATUREGATE_BOOTSTRAP_SERVER", where)
+    assert (text in run(*command).err) is refused
+    assert text in run("--bootstrap-server", "localhost:1", *command, "--controllers", "localhost").err
+    assert text not in run("--bootstrap-server", "localhost", "plan", *command).err
 
 
 @pytest.mark.parametrize("command", ["upgrade-all", "upgrade --feature metadata.version=29"])
@@ -139,7 +213,7 @@ def test_without_a_terminal_a_level_that_is_not_known_prints_what_kafka_features
         [*command, "--feature", "metadata.version=99"], input="", capture_output=True, text=True, check=False
     )
     assert "no return" not in done.stderr
-    assert "the next release" not in done.stderr
+    assert "--yes" not in done.stderr
 
 
 def test_the_end_of_input_is_no_confirmation(cluster: ScriptedCluster) -> None:
@@ -156,8 +230,6 @@ def test_the_end_of_input_is_no_confirmation(cluster: ScriptedCluster) -> None:
         "disable --feature group.version --dry-run",
         "upgrade --feature group.version=1",
         "upgrade --release-version 4.3 --dry-run",
-        "upgrade --release-version 4.3 --yes",
-        "upgrade-all --yes",
         "upgrade --feature metadata.version=29",
     ],
 )
@@ -176,4 +248,5 @@ def test_without_a_terminal_there_is_no_question(cluster: ScriptedCluster) -> No
     done = subprocess.run(
         [*command, "disable", "--feature", "group.version"], input="n\n", capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "group.version was disabled.\n", "")
+    assert (done.returncode, done.stdout) == (0, "group.version was disabled.\n")
+    assert "group.version=1 may be in the metadata log still: a node of Kafka before 4.0" in done.stderr

@@ -48,8 +48,8 @@ def test_a_silent_broker_is_an_error() -> None:
     [
         ({1}, 29, {"ghost-controller"}, "start a controller with node.id=2 and the new release once"),
         ({1}, 33, {"ghost-controller"}, "kafka-cluster.sh unregister-controller --id 2"),
-        ({1, 2}, 29, {"broker-silent"}, "start it"),
-        (None, 29, {"broker-silent"}, "start it"),  # no right to ask for the voters
+        ({1, 2}, 29, {"broker-silent"}, "the release that the other nodes run"),
+        (None, 29, {"broker-silent"}, "the release that the other nodes run"),  # no right to ask for the voters
     ],
 )
 def test_a_controller_that_is_no_voter_and_silent_has_gone(voters, metadata, codes, advice) -> None:
@@ -133,7 +133,7 @@ def test_brokers_that_fail_alike_are_one_finding() -> None:
     ("failure", "advice"),
     [
         (Failure("UnknownHost", "b2:9092: failed while resolving the name"), "advertised.listeners"),
-        (Failure("ConnectFailed", "b2:9092: failed while connecting: refused"), "start it"),
+        (Failure("ConnectFailed", "b2:9092: failed while connecting: refused"), "the release that the other nodes run"),
         (Failure("REBOOTSTRAP_REQUIRED", "answered with error 129"), "another node listens"),
         (Failure("TlsFailed", "b2:9092: TLS failed"), "check its log"),
         (Failure("HostNameMismatch", "b2:9092: TLS failed"), "issue a certificate for 'b2'"),
@@ -142,6 +142,22 @@ def test_brokers_that_fail_alike_are_one_finding() -> None:
 def test_advice_for_a_silent_broker_depends_on_the_cause(failure: Failure, advice: str) -> None:
     """A name that does not resolve needs another fix than a process that is down."""
     assert advice in found(view(able(1), replace(deaf(2), failure=failure)))["broker-silent"].advice
+
+
+@pytest.mark.parametrize(
+    ("levels", "release"),
+    [
+        ({"metadata_version": 21}, "Kafka before 3.9 does not start with metadata.version, and"),
+        ({"metadata_version": 21, "group_version": 1}, "Kafka before 4.0 does not start with group.version, and"),
+        ({"metadata_version": 99}, "the other nodes run: an older one does not start"),
+    ],
+)
+def test_a_broker_that_is_down_may_not_start_with_an_older_release(levels: dict[str, int], release: str) -> None:
+    """Nor after a level was lowered, which no view shows."""
+    refused = replace(deaf(2), failure=Failure("ConnectFailed", "b2:9092: refused"))
+    advice = found(view(able(1, **levels), refused))["broker-silent"].advice
+    assert release in advice
+    assert "start it" not in advice
 
 
 def test_brokers_that_differ_are_a_warning() -> None:
@@ -224,7 +240,10 @@ def test_finalized_below_what_all_can_run_is_a_note_with_the_command() -> None:
         "upgrade-possible"
     ]
     assert finding.severity == "note"
-    assert finding.evidence == "metadata.version 3.9-IV0, all can run 4.2-IV1"
+    assert finding.evidence.startswith(
+        "metadata.version 3.9-IV0, all can run 4.2-IV1; metadata.version: 29 cannot be lowered below 23 (4.0-IV1) again"
+    )
+    assert "Kafka before 4.2 does not start with 29; to go back, lower it to 23" in finding.evidence
     assert finding.advice.endswith(": featuregate plan upgrade --feature metadata.version=29")
 
 

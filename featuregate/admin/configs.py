@@ -1,0 +1,167 @@
+"""Ask brokers, controllers and topics for ``min.insync.replicas``, with its sources (DescribeConfigs).
+
+It needs DESCRIBE_CONFIGS on the cluster, and on topics. What fails is in the result: it is unknown then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from featuregate.admin.effects import MIN_INSYNC, ConfigValue, InSyncConfigs, raises_elr
+from featuregate.errors import FeatureGateError
+from featuregate.kafka_errors import NONE, broker_error
+from featuregate.printable import shown, some
+
+if TYPE_CHECKING:
+    from featuregate.admin.updates import Update
+    from featuregate.config import Settings
+    from featuregate.net.connection import Connection
+    from featuregate.net.probe import BrokerList
+    from featuregate.view.cluster_view import View
+    from featuregate.wire.cluster import Node
+    from featuregate.wire.configs import DescribeConfigsResult
+
+_AT_ONCE: Final = 50
+_TOPICS_AT_ONCE: Final = 500
+_UNKNOWN_SERVER_ERROR: Final = -1
+_OF_TOPIC: Final = 1
+"""``ConfigSource`` of a value that a topic has itself."""
+_Values = dict[int, tuple[ConfigValue, ...]]
+
+
+async def fetch_what_changes(
+    updates: Iterable[Update], view: View, settings: Settings, controllers: Settings | None
+) -> InSyncConfigs | None:
+    """Read the configs that updates change beside the levels; None where they change none, or nodes have no ids.
+
+    Parameters
+    ----------
+    view, settings
+        The cluster, and how it was reached: by its brokers or its controllers.
+    controllers
+        How to reach the controllers too.
+    """
+    if not raises_elr(updates, view.finalized) or settings.broker_list == "bootstrap":
+        return None
+    return await _fetch([each for each in (settings, controllers) if each is not None])
+
+
+async def _fetch(places: Iterable[Settings]) -> InSyncConfigs:
+    problems: list[str] = []
+    found: dict[str, _Values] = {"broker": {}, "controller": {}}
+    topics: dict[str, str | None] = {}
+    topics_problem = ""
+    for settings in places:
+        try:
+            listed = await _list(settings)
+        except FeatureGateError as error:
+            problems.append(f"{MIN_INSYNC} of the {settings.role}s was not read: {error}")
+            continue
+        found[settings.role] = await _ask_all(settings, listed, problems)
+        if settings.role == "broker":
+            topics, topics_problem = await _topics(settings, listed)
+    return InSyncConfigs(
+        brokers=found["broker"],
+        controllers=found["controller"],
+        topics=topics,
+        problems=tuple(problems),
+        topics_problem=topics_problem,
+    )
+
+
+async def _list(settings: Settings) -> BrokerList:
+    import asyncio  # noqa: PLC0415 - see featuregate.admin.client
+
+    from featuregate.net.cluster_metadata import fetch_broker_list  # noqa: PLC0415 - likewise
+
+    deadline = asyncio.get_running_loop().time() + settings.total_timeout
+    return (await fetch_broker_list(settings, None, deadline)).broker_list
+
+
+async def _ask_all(settings: Settings, listed: BrokerList, problems: list[str]) -> _Values:
+    import asyncio  # noqa: PLC0415 - see featuregate.admin.client
+
+    found: _Values = {}
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def ask(node: Node) -> None:
+        try:
+            async with slots, asyncio.timeout(settings.total_timeout):
+                found[node.node_id] = await _of_node(settings, listed, node)
+        except TimeoutError:
+            problems.append(f"{settings.role} {node.node_id} did not say its {MIN_INSYNC} in time")
+        except FeatureGateError as error:
+            problems.append(f"{MIN_INSYNC} of {settings.role} {node.node_id} was not read: {error}")
+
+    await asyncio.gather(*map(ask, listed.nodes))
+    return found
+
+
+async def _of_node(settings: Settings, listed: BrokerList, node: Node) -> tuple[ConfigValue, ...]:
+    from featuregate.net.broker_configs import check_configs  # noqa: PLC0415 - see featuregate.admin.client
+    from featuregate.net.cluster_metadata import connect_to_node  # noqa: PLC0415 - likewise
+    from featuregate.wire.configs import BROKER  # noqa: PLC0415 - likewise
+
+    with await connect_to_node(settings, listed, node) as connection:
+        for result in await _describe(connection, BROKER, [str(node.node_id)]):
+            check_configs(result)
+            if result.resource_name == str(node.node_id) and (values := _values(result)):
+                return values
+    raise broker_error(_UNKNOWN_SERVER_ERROR, f"it names no {MIN_INSYNC}")
+
+
+async def _topics(settings: Settings, listed: BrokerList) -> tuple[dict[str, str | None], str]:
+    """Return the value that each topic has itself, None where it has none, and which topics are not known.
+
+    One broker that is up knows all.
+    """
+    import asyncio  # noqa: PLC0415 - see featuregate.admin.client
+
+    from featuregate.net.cluster_metadata import connect_to_node  # noqa: PLC0415 - likewise
+    from featuregate.wire.configs import TOPIC  # noqa: PLC0415 - likewise
+    from featuregate.wire.topics import ListTopicsRequest  # noqa: PLC0415 - likewise
+
+    node = min(listed.nodes, key=lambda node: node.is_fenced)
+    found: dict[str, str | None] = {}
+    refused: list[str] = []
+    try:
+        async with asyncio.timeout(settings.total_timeout):
+            with await connect_to_node(settings, listed, node) as connection:
+                topics = (await connection.request(ListTopicsRequest())).topics
+                names = [topic.name for topic in topics if topic.name and topic.error_code == NONE]
+                for at in range(0, len(names), _TOPICS_AT_ONCE):
+                    for result in await _describe(connection, TOPIC, names[at : at + _TOPICS_AT_ONCE]):
+                        name = shown(result.resource_name)
+                        if result.error_code != NONE:
+                            refused.append(name)
+                            continue
+                        own = (value.value for value in _values(result) if value.source == _OF_TOPIC)
+                        found[name] = next(own, None)
+    except TimeoutError:
+        return found, f"the {settings.total_timeout:g} s in total have passed"
+    except FeatureGateError as error:
+        return found, str(error)
+    return found, f"the client may not see {some(refused)}" if refused else ""
+
+
+async def _describe(connection: Connection, kind: int, names: list[str]) -> tuple[DescribeConfigsResult, ...]:
+    from featuregate.wire.configs import (  # noqa: PLC0415 - see featuregate.admin.client
+        DescribeConfigsRequest,
+        DescribeConfigsResource,
+    )
+
+    resources = tuple(
+        DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=(MIN_INSYNC,))
+        for name in names
+    )
+    return (await connection.request(DescribeConfigsRequest(resources=resources, include_synonyms=True))).results
+
+
+def _values(result: DescribeConfigsResult) -> tuple[ConfigValue, ...]:
+    """Return the value that holds, and then those that it hides."""
+    for config in result.configs:
+        if config.name == MIN_INSYNC:
+            values = [(each.value, each.source) for each in config.synonyms] or [(config.value, config.config_source)]
+            return tuple(ConfigValue(shown(value or ""), source) for value, source in values)
+    return ()
