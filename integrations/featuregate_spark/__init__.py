@@ -73,7 +73,7 @@ _HOMES = {
     "FeatureSession": "session",
     "KafkaFeatures": "source.data_source",
     "Advice": "options.advice",
-    "AdviceState": "options.advice",
+    "AdviceState": "options.connector",
     "Snapshot": "snapshot",
     "SparkEnvironment": "environment",
     "StopSignals": "stop_signals",

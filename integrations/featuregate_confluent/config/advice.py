@@ -8,16 +8,26 @@ otherwise, or that another of its properties excludes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 from featuregate.errors import FeatureGateError
-from featuregate.gating.decisions import Decision, evaluate
+from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Api, Requirement, configs_in, presets
-from featuregate_confluent.config.properties import Config, given, last, number, text
-from featuregate_librdkafka.advice import Advice, AdviceState, apply_advice, require_role
+from featuregate_confluent.config.properties import Config, given, number, text
+from featuregate_librdkafka.advice import (
+    Advice,
+    AdviceState,
+    ClientSupport,
+    Excluder,
+    Occurrences,
+    Setting,
+    apply_advice,
+    judge_all,
+    require_role,
+)
 
 if TYPE_CHECKING:
     from featuregate.polling.discoverer import Discoverer
@@ -30,37 +40,49 @@ Version = tuple[int, int, int]
 """Of librdkafka, such as ``(2, 12, 0)``."""
 
 
-class _Excluder(NamedTuple):
-    """Another property, which excludes what is advised."""
+class _First(NamedTuple):
+    """The first librdkafka that does it."""
 
-    spellings: tuple[str, ...]
-    excludes: Callable[[object], bool] = lambda _value: True
-
-
-class _Item(NamedTuple):
-    """What can be advised."""
-
-    name: str
-    role: ClientRole
-    requirement: Requirement
-    note: str
-    """What to know before it is switched on."""
-    since: Version | None
-    """The first librdkafka that does it, fit for production; None: there is none."""
-    spellings: tuple[str, ...] = ()
-    """librdkafka's property and its aliases, the one that is advised first."""
-    value: str = ""
-    default: str = ""
-    """What librdkafka does where the app says nothing."""
-    excluders: tuple[_Excluder, ...] = ()
-    preview: Version | None = None
-    """The first librdkafka that does it as a preview, where none does it for production."""
+    release: Version
+    preview: bool = False
+    """Whether it is a preview, and no release does it for production."""
 
 
-_OLD: Final = (1, 6, 0)
+_OLD: Final = _First((1, 6, 0))
 
-_ITEMS: Final = (
-    _Item(
+REFUSED_BY_SHARE_CONSUMERS: Final = (
+    "allow.auto.create.topics",
+    "auto.offset.reset",
+    "consume.callback.max.messages",
+    "enable.auto.commit",
+    "enable.partition.eof",
+    "fetch.error.backoff.ms",
+    "fetch.queue.backoff.ms",
+    "group.instance.id",
+    "group.protocol",
+    "group.protocol.type",
+    "group.remote.assignor",
+    "heartbeat.interval.ms",
+    "isolation.level",
+    "message.copy.max.bytes",
+    "on_commit",
+    "partition.assignment.strategy",
+    "queued.max.messages.kbytes",
+    "queued.min.messages",
+    "session.timeout.ms",
+    "socket.max.fails",
+    "topic.blacklist",
+)
+"""With any value: measured with confluent-kafka 2.16.1 and all properties of librdkafka 2.16.0."""
+_SINCE: Final[dict[str, _First | None]] = {
+    "group-protocol": _First((2, 12, 0)),
+    "transactions-v2": None,
+    "share-groups": _First((2, 15, 0), preview=True),
+}
+"""Where another release than `_OLD` is the first; None: none does it."""
+
+_SETTINGS: Final = (
+    Setting(
         name="group-protocol",
         role="consumer",
         requirement=presets.kip848,
@@ -71,28 +93,26 @@ _ITEMS: Final = (
             "incremental_assign and incremental_unassign, patterns must match whole topic names, and of two members "
             "with one group.instance.id the later one fails"
         ),
-        since=(2, 12, 0),
         spellings=("group.protocol",),
         value="consumer",
         default="classic",
         excluders=(
-            _Excluder(("partition.assignment.strategy",)),
-            _Excluder(("session.timeout.ms",)),
-            _Excluder(("heartbeat.interval.ms",)),
-            _Excluder(("group.protocol.type",)),
+            Excluder(("partition.assignment.strategy",)),
+            Excluder(("session.timeout.ms",)),
+            Excluder(("heartbeat.interval.ms",)),
+            Excluder(("group.protocol.type",)),
         ),
     ),
-    _Item(
+    Setting(
         name="read-committed",
         role="consumer",
         requirement=(Api("Fetch") >= 4) & (Api("ListOffsets") >= 2),  # noqa: PLR2004 - FetchRequest.json, ListOffsetsRequest.json: isolation_level
         note="Messages of open transactions, and what was written after them, arrive once these have ended",
-        since=_OLD,
         spellings=("isolation.level",),
         value="read_committed",
         default="read_committed",
     ),
-    _Item(
+    Setting(
         name="zstd",
         role="producer",
         requirement=presets.zstd,
@@ -101,33 +121,31 @@ _ITEMS: Final = (
             "reports this: check every consumer of the topics. On brokers before 2.1 librdkafka sends uncompressed "
             "records and only logs this"
         ),
-        since=_OLD,
         spellings=("compression.type", "compression.codec"),
         value="zstd",
         default="none",
     ),
-    _Item(
+    Setting(
         name="idempotence",
         role="producer",
         requirement=Api("InitProducerId") >= 0,
         note="librdkafka then waits for all in-sync replicas and keeps at most five requests in flight",
-        since=_OLD,
         spellings=("enable.idempotence",),
         value="true",
         default="false",
+        implied_by=("transactional.id",),  # rdkafka_conf.c: rd_kafka_conf_finalize
         excluders=(
-            _Excluder(
-                ("acks", "request.required.acks"), lambda value: not (text(value) == "all" or number(value) == -1)
-            ),
-            _Excluder(
+            Excluder(("acks", "request.required.acks"), lambda value: not (value == "all" or number(value) == -1)),
+            Excluder(
                 ("max.in.flight", "max.in.flight.requests.per.connection"),
                 lambda value: (number(value) or 0) > 5,  # noqa: PLR2004 - rdkafka_idempotence.h: RD_KAFKA_IDEMP_MAX_INFLIGHT
             ),
-            _Excluder(("retries", "message.send.max.retries"), lambda value: number(value) == 0),
-            _Excluder(("queuing.strategy",), lambda value: text(value) != "fifo"),
+            Excluder(("retries", "message.send.max.retries"), lambda value: number(value) == 0),
+            Excluder(("queue.buffering.backpressure.threshold",), lambda value: (number(value) or 0) > 1),
+            Excluder(("queuing.strategy",), lambda value: value != "fifo"),
         ),
     ),
-    _Item(
+    Setting(
         name="one-producer-per-process",
         role="producer",
         requirement=presets.kip447,
@@ -136,24 +154,22 @@ _ITEMS: Final = (
             "its whole group can. Do not change a hand-written app by this alone: members without group metadata in "
             "the same group would make duplicates"
         ),
-        since=_OLD,
     ),
-    _Item(
+    Setting(
         name="transactions-v2",
         role="producer",
         requirement=presets.kip890,
         note="For information: the cluster defends transactions of those clients that speak it",
-        since=None,
     ),
-    _Item(
+    Setting(
         name="share-groups",
         role="share",
         requirement=presets.kip932,
         note="No property does it: an app uses ShareConsumer, and acknowledges each record",
-        since=None,
-        preview=(2, 15, 0),
+        excluders=tuple(Excluder((name,)) for name in REFUSED_BY_SHARE_CONSUMERS),
     ),
 )
+_BOOLEAN: Final = ("enable.idempotence",)
 _BOOLEANS: Final = {"t": "true", "1": "true", "f": "false", "0": "false"}
 
 
@@ -174,8 +190,9 @@ def advise(view: View, role: ClientRole, config: Config) -> tuple[Advice, ...]:
     ConfigError
         There is no such role.
     """
-    client = installed_librdkafka()
-    return tuple(_advice(item, evaluate(view, item.requirement), config, client) for item in _items(role))
+    require_role(role, get_args(ClientRole))
+    table = settings(installed_librdkafka())
+    return tuple(judge_all(table, role, lambda _setting, needs: evaluate(view, needs), _occurrences(config)))
 
 
 def with_advice(config: Config, *, role: ClientRole, features: Discoverer) -> dict[str, Any]:
@@ -190,10 +207,13 @@ def with_advice(config: Config, *, role: ClientRole, features: Discoverer) -> di
     ConfigError
         There is no such role.
     """
-    client = installed_librdkafka()
-    gates = [(item, features.gate(f"advice-{item.name}", item.requirement)) for item in _items(role)]
-    _ask_for_configs(features, [item.requirement for item, _ in gates])
-    return apply_advice(config, role, (_advice(item, gate.decision, config, client) for item, gate in gates), _log)
+    require_role(role, get_args(ClientRole))
+    table = [setting for setting in settings(installed_librdkafka()) if setting.role == role]
+    needs = {each.name: each.requirement for each in table if each.requirement is not None}
+    gates = {name: features.gate(f"advice-{name}", requirement) for name, requirement in needs.items()}
+    _ask_for_configs(features, [*needs.values()])
+    advice = judge_all(table, role, lambda setting, _needs: gates[setting.name].decision, _occurrences(config))
+    return apply_advice(config, role, advice, _log)
 
 
 def _ask_for_configs(features: Discoverer, requirements: list[Requirement]) -> None:
@@ -214,89 +234,38 @@ def installed_librdkafka() -> Version | None:
     return packed >> 24 & 0xFF, packed >> 16 & 0xFF, packed >> 8 & 0xFF
 
 
-def _items(role: ClientRole) -> tuple[_Item, ...]:
-    require_role(role, get_args(ClientRole))
-    return tuple(item for item in _ITEMS if item.role == role)
+def settings(client: Version | None) -> Iterator[Setting]:
+    """Return the settings, with what this librdkafka does with them."""
+    for setting in _SETTINGS:
+        support = _support(_SINCE.get(setting.name, _OLD), client)
+        note = setting.note if client else f"{setting.note}. {support.words}"
+        yield setting._replace(support=support, note=note)
 
 
-def _advice(item: _Item, decision: Decision, config: Config, client: Version | None) -> Advice:
-    used, words = _client(item, client)
-    on = bool(item.spellings) and _effective(item, config) == item.value
-    state = _state(item, decision, used=used, on=on)
-    conflicts = tuple(_conflicts(item, config))
-    return Advice(
-        name=item.name,
-        setting=item.spellings[0] if item.spellings else None,
-        value=item.value or None,
-        requirement=item.requirement,
-        decision=decision,
-        state=state,
-        reason=_reason(item.note if client else f"{item.note}. {words}", state, decision, words, used=used, on=on),
-        used=used,
-        conflicts=conflicts,
-        applies=state is AdviceState.MAY and bool(item.spellings) and not conflicts,
-    )
+def _support(first: _First | None, client: Version | None) -> ClientSupport:
+    """Return what librdkafka does, and the same as a sentence."""
+    if first is None:
+        words = "no librdkafka speaks it, and so neither does confluent-kafka"
+        return ClientSupport(used=False, words=words, state=AdviceState.NO_EFFECT)
+    since, here = (".".join(map(str, each or ())) for each in (first.release, client))
+    used = client is None or client >= first.release
+    if first.preview:
+        words = f"since {since} librdkafka does it, as a preview that is not for production; "
+        words += f"{here} {'is' if used else 'does not do it, and is'}" if client else "confluent-kafka is not"
+        used = used and client is not None
+        return ClientSupport(used=used, words=f"{words} installed here", state=AdviceState.NOT_YET)
+    words = f"librdkafka does it since {since}; confluent-kafka is not installed here"
+    if client is not None:
+        more = "" if used else f" not do it, or only as a preview: {since} is the first that is fit for it"
+        words = f"librdkafka {here} does{more or ' it'}"
+    return ClientSupport(used=used, words=words)
 
 
-def _client(item: _Item, client: Version | None) -> tuple[bool, str]:
-    """Return whether librdkafka does it, and the same as a sentence."""
-    since = item.since
-    if item.preview is not None:
-        return _client_with_preview(item.preview, client)
-    if since is None:
-        return False, "no librdkafka speaks it, and so neither does confluent-kafka"
-    first = ".".join(map(str, since))
-    if client is None:
-        return True, f"librdkafka does it since {first}; confluent-kafka is not installed here"
-    here = ".".join(map(str, client))
-    if client < since:
-        return False, f"librdkafka {here} does not do it, or only as a preview: {first} is the first that is fit for it"
-    return True, f"librdkafka {here} does it"
+def _occurrences(config: Config) -> Occurrences:
+    """Return how librdkafka finds and reads a property of this configuration."""
 
+    def found(spellings: tuple[str, ...]) -> list[tuple[str, str]]:
+        values = [(key, text(value)) for key, value in given(config, spellings)]
+        return [(key, _BOOLEANS.get(value, value)) for key, value in values] if spellings == _BOOLEAN else values
 
-def _client_with_preview(since: Version, client: Version | None) -> tuple[bool, str]:
-    preview = f"since {'.'.join(map(str, since))} librdkafka does it, as a preview that is not for production"
-    if client is None:
-        return False, f"{preview}; confluent-kafka is not installed here"
-    here = ".".join(map(str, client))
-    return client >= since, f"{preview}; {here} {'is' if client >= since else 'does not do it, and is'} installed here"
-
-
-def _state(item: _Item, decision: Decision, *, used: bool, on: bool) -> AdviceState:
-    if item.since is None and item.preview is None:
-        return AdviceState.NO_EFFECT
-    if not (used and decision.open) or item.since is None:
-        return AdviceState.NOT_YET
-    return AdviceState.ON if on else AdviceState.MAY
-
-
-def _effective(item: _Item, config: Config) -> str:
-    """Return the value that the client uses: the app's, or librdkafka's default."""
-    if item.name == "idempotence" and last(config, ("transactional.id",)):
-        return item.value  # a transactional producer is idempotent (rdkafka_conf.c: rd_kafka_conf_finalize)
-    value = last(config, item.spellings)
-    return item.default if value is None else _canonical(item, value)
-
-
-def _canonical(item: _Item, value: object) -> str:
-    said = text(value)
-    return _BOOLEANS.get(said, said) if item.default in {"true", "false"} else said
-
-
-def _conflicts(item: _Item, config: Config) -> list[str]:
-    """Return the app's properties that stand in the way: this one with another value, then those that exclude it."""
-    other = [key for key, value in given(config, item.spellings) if _canonical(item, value) != item.value]
-    excluding = [
-        key
-        for excluder in item.excluders
-        for key, value in given(config, excluder.spellings)
-        if excluder.excludes(value)
-    ]
-    return other + excluding
-
-
-def _reason(note: str, state: AdviceState, decision: Decision, client: str, *, used: bool, on: bool) -> str:
-    if state is AdviceState.NOT_YET:
-        missing = client if decision.open or not used else decision.summary
-        return f"it is on, but {missing}" if on else missing
-    return client if state is AdviceState.NO_EFFECT else note
+    return found

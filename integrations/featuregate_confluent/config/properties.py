@@ -24,7 +24,7 @@ def given(config: Config, spellings: tuple[str, ...]) -> Iterator[tuple[str, obj
     for key, value in config.items():
         if key == _TOPIC_CONFIG and isinstance(value, Mapping):
             yield from ((f"{key}: {inner}", found) for inner, found in given(value, spellings))
-        elif str(key).removeprefix("topic.") in spellings:
+        elif key in spellings or str(key).removeprefix("topic.") in spellings:
             yield key, value
 
 

@@ -15,7 +15,7 @@ from topics import create_topics, first_batch
 
 from featuregate.testing import LocalKafka
 from featuregate_spark import AdviceState, FeatureSession, kafka_options, with_kafka_options
-from featuregate_spark.options.connector import UNUSABLE_OPTIONS, SparkRole
+from featuregate_spark.options.connector import OPTIONS, SparkRole
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -157,7 +157,9 @@ def as_set(option: str) -> dict[str, str]:
 
 
 def wrong(role: SparkRole, *, fails: bool) -> list[str]:
-    return [each.option for each in UNUSABLE_OPTIONS if each.option and each.role == role and each.fails is fails]
+    state = AdviceState.FAILS if fails else AdviceState.NO_EFFECT
+    mine = (each for each in OPTIONS if each.role == role and each.support.state is state)
+    return [spelling for each in mine for spelling in each.spellings]
 
 
 @pytest.mark.parametrize("option", wrong("reader", fails=True))

@@ -14,7 +14,7 @@ from featuregate.errors import ConfigError
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_spark import Advice, AdviceState, kafka_options, with_kafka_options
 from featuregate_spark.options.advice import SparkRole
-from featuregate_spark.options.connector import USABLE_OPTIONS
+from featuregate_spark.options.connector import OPTIONS as TABLE
 
 ANCIENT, OLD, NEW = release_view("0.10.0"), release_view("1.0"), release_view("4.2")
 ROLES: tuple[SparkRole, ...] = ("reader", "writer")
@@ -159,7 +159,8 @@ def test_only_what_may_be_set_has_a_gate() -> None:
     """Pins hold no gates of options without effect, and an app can close a gate in its tests."""
     features = StaticFeatures(NEW)
     features.force_closed("option-zstd")
-    gates = [features.gate(f"option-{each.name}", each.requirement) for each in USABLE_OPTIONS if each.role == "writer"]
+    usable = [each for each in TABLE if each.role == "writer" and each.support.used]
+    gates = [features.gate(f"option-{each.name}", each.requirement) for each in usable]
     assert with_kafka_options({}, role="writer", features=features) == {}
     assert features.health()["gates"] == {gate.name: gate.open for gate in gates}
 

@@ -5,7 +5,7 @@ import pickle
 from collections.abc import Mapping
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, libversion
+from confluent_kafka import Consumer, KafkaException, Producer, ShareConsumer, libversion
 
 from featuregate.errors import ConfigError
 from featuregate.gating.decisions import evaluate
@@ -14,6 +14,7 @@ from featuregate.testing import StaticFeatures, release_view
 from featuregate.view.cluster_view import View
 from featuregate_confluent import Advice, AdviceState, advise, with_advice
 from featuregate_confluent.config import advice
+from featuregate_librdkafka.advice import judge
 
 OLD, MIDDLE, NEW = release_view("2.4"), release_view("3.9"), release_view("4.2")
 ROLLING = release_view("4.2", "2.4")
@@ -31,8 +32,9 @@ def one(name: str, view: View, config: Mapping[str, object] | None = None) -> Ad
 
 def judged(name: str, librdkafka: tuple[int, int, int] | None) -> Advice:
     """Return the advice of this name on a new cluster for another librdkafka than the one of this process."""
-    item = next(each for each in advice._ITEMS if each.name == name)
-    return advice._advice(item, evaluate(NEW, item.requirement), {}, librdkafka)
+    setting = next(each for each in advice.settings(librdkafka) if each.name == name)
+    assert setting.requirement is not None
+    return judge(setting, evaluate(NEW, setting.requirement), lambda _spellings: [])
 
 
 def test_an_old_cluster_allows_zstd_and_idempotence_only() -> None:
@@ -131,6 +133,7 @@ def test_properties_of_the_classic_protocol_go_first(key: str) -> None:
         ({"max.in.flight": 6}, "idempotence", "max.in.flight"),
         ({"retries": "0"}, "idempotence", "retries"),
         ({"queuing.strategy": "lifo"}, "idempotence", "queuing.strategy"),
+        ({"queue.buffering.backpressure.threshold": 2}, "idempotence", "queue.buffering.backpressure.threshold"),
     ],
 )
 def test_the_app_s_own_choice_stands_in_the_way(config: dict[str, object], name: str, conflict: str) -> None:
@@ -206,6 +209,45 @@ def test_a_preview_is_used_from_its_first_release_on(librdkafka: tuple[int, int,
         AdviceState.NOT_YET,
     )
     assert found.reason.endswith(words)
+
+
+@pytest.mark.parametrize("key", advice.REFUSED_BY_SHARE_CONSUMERS)
+def test_a_share_consumer_is_refused_what_we_call_a_conflict(key: str) -> None:
+    """librdkafka refuses any value, also its own default; the advice names the property."""
+    values = {"on_commit": print, "enable.auto.commit": "true", "session.timeout.ms": "45000", "socket.max.fails": "1"}
+    given = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", key: values.get(key, _default_of(key))}
+    with pytest.raises((KafkaException, TypeError, ValueError), match=r"share consumer|ShareConsumer"):
+        ShareConsumer(given, logger=QUIET)
+    (found,) = advise(NEW, "share", given)
+    assert found.conflicts == (key,)
+    assert f"(remove {key})" in str(found)
+
+
+@pytest.mark.parametrize("key", ["client.rack", "fetch.min.bytes", "max.poll.interval.ms", "check.crcs"])
+def test_what_a_share_consumer_takes_is_no_conflict(key: str) -> None:
+    """librdkafka makes the consumer."""
+    given = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", key: _default_of(key)}
+    ShareConsumer(given, logger=QUIET).close()
+    (found,) = advise(NEW, "share", given)
+    assert found.conflicts == ()
+
+
+def _default_of(key: str) -> str:
+    """Return a value that an ordinary consumer takes."""
+    if key.endswith((".ms", ".bytes", ".kbytes", ".messages")):
+        return "100000"
+    known = {"isolation.level": "read_committed", "partition.assignment.strategy": "range", "group.protocol": "classic"}
+    return {**known, "auto.offset.reset": "latest"}.get(key, "true")
+
+
+@pytest.mark.parametrize("config", [{"enable.idempotence": "true"}, {"transactional.id": "mine"}])
+def test_what_is_on_beside_what_excludes_it_fails(config: dict[str, object]) -> None:
+    """librdkafka refuses to make the producer."""
+    given = {"bootstrap.servers": "127.0.0.1:1", **config, "acks": "1"}
+    with pytest.raises(KafkaException, match="must be set"):
+        Producer(given, logger=QUIET)
+    found = one("idempotence", NEW, given)
+    assert (found.state, found.conflicts, found.applies) == (AdviceState.FAILS, ("acks",), False)
 
 
 def test_share_groups_of_an_old_cluster_are_not_yet_there() -> None:
