@@ -21,7 +21,6 @@ import importing
 import live
 import relay
 import scaling
-import simulating
 import spark
 import switch
 from machine import facts, load
@@ -42,7 +41,6 @@ BENCHMARKS = {
     "describe": Benchmark(live.describe, 9, 2),
     "scale": Benchmark(scaling.run, 7, 2),
     "poll": Benchmark(live.poll, 7, 2),
-    "simulate": Benchmark(simulating.run, 7, 2),
     "switch": Benchmark(switch.run, 60, 4),
     "spark": Benchmark(spark.run, 9, 2),
     "commands": Benchmark(commands.run, 5, 2),
@@ -62,7 +60,7 @@ class Page(NamedTuple):
 
 
 PAGES = (
-    Page("benchmarks.md", "Benchmarks", ("checks", "decode", "import", "describe", "scale", "poll", "simulate")),
+    Page("benchmarks.md", "Benchmarks", ("checks", "decode", "import", "describe", "scale", "poll")),
     Page("benchmarks-switch.md", "Benchmarks of the producer switch", ("switch",)),
     Page("benchmarks-spark.md", "Benchmarks on PySpark", ("spark",)),
     Page("benchmarks-commands.md", "Benchmarks of the commands", ("commands",)),

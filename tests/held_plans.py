@@ -5,7 +5,7 @@ from typing import NamedTuple
 from featuregate.admin import update_messages
 from featuregate.admin.plans import Plan
 from featuregate.admin.updates import Update
-from featuregate.testing.simulator.kraft.controller import in_map_order
+from featuregate.testing.fakes.controllers import in_map_order
 from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 INVALID_UPDATE_VERSION = 95

@@ -100,7 +100,7 @@ def watch(cluster: FakeCluster) -> str:
     with on_a_terminal("watch", *options) as (process, output):
         said = output.read(65536)
         for broker in cluster.brokers:
-            broker.upgrade("4.2")
+            cluster.roll(broker.node_id, "4.2")
             said += output.read(65536)
         cluster.finalize({"group.version": 1, "transaction.version": 2})
         while b"gate groups: open" not in said:
@@ -130,7 +130,7 @@ def draw(name: str, title: str, text: str) -> None:
 def main() -> None:
     """Draw each picture again."""
     with FakeCluster(brokers=3, release="4.0") as cluster:
-        cluster.broker(3).upgrade("4.2")
+        cluster.roll(3, "4.2")
         draw("matrix", "featuregate matrix", matrix(cluster))
     with FakeCluster(brokers=3, release="3.9") as cluster:
         draw("watch", "featuregate watch", watch(cluster))

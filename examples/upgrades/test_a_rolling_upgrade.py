@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from featuregate.testing import StaticFeatures
-from featuregate.testing.simulator import Kill, KRaft, Roll, Start, Tick, apply, upgrade, view_of
+from featuregate.admin.updates import upgrade
+from featuregate.testing import FakeCluster, StaticFeatures
 
 if TYPE_CHECKING:
     import featuregate as fg
@@ -28,31 +28,33 @@ class Worker:
 
 def test_the_upgrade_from_3_9_to_4_2() -> None:
     """The worker switches when the last broker is rolled and the level is finalized, and not before."""
-    cluster = KRaft("3.9").create()
-    features = StaticFeatures(view_of(cluster))
+    cluster = FakeCluster(3, controllers=3, release="3.9")  # outside of a with block, it has no sockets
+    features = StaticFeatures(cluster.view())
     worker = Worker(features)
     for node_id in (3000, 3001, 3002, 1, 2, 3):
-        cluster = apply(cluster, Roll(node_id, "4.2")).cluster
-        features.show(view_of(cluster))
+        cluster.roll(node_id, "4.2")
+        features.show(cluster.view())
         assert worker.model == "old", f"switched when node {node_id} was rolled"
-    happened = apply(cluster, upgrade({"metadata.version": 29, "group.version": 1}))
-    assert happened.response.error_code == 0, happened.response.error_message
-    features.show(view_of(happened.cluster))
+    answer = cluster.update(upgrade({"metadata.version": 29, "group.version": 1}))
+    assert answer.error_code == 0, answer.error_message
+    features.show(cluster.view())
     assert worker.model == "new"
 
 
 def test_a_broker_is_down_while_the_others_are_rolled() -> None:
     """The broker may come back with its old release, so the worker waits, and the controller refuses the update."""
-    cluster = KRaft("3.9").create()
-    features = StaticFeatures(view_of(cluster))
+    cluster = FakeCluster(3, controllers=3, release="3.9")
+    features = StaticFeatures(cluster.view())
     worker = Worker(features)
-    for event in (Kill(2), Tick(20), *(Roll(node_id, "4.2") for node_id in (3000, 3001, 3002, 1, 3))):
-        cluster = apply(cluster, event).cluster
-    refused = apply(cluster, upgrade({"group.version": 1}))
-    assert "Broker 2 does not support this feature" in refused.response.error_message
-    features.show(view_of(refused.cluster))
+    cluster.stop(2)
+    for node_id in (3000, 3001, 3002, 1, 3):
+        cluster.roll(node_id, "4.2")
+    answer = cluster.update(upgrade({"group.version": 1}))
+    assert "Broker 2 does not support this feature" in answer.error_message
+    features.show(cluster.view())
     assert worker.model == "old"
 
-    back = apply(refused.cluster, Start(2, "4.2")).cluster
-    features.show(view_of(apply(back, upgrade({"group.version": 1})).cluster))
+    cluster.roll(2, "4.2")
+    assert cluster.update(upgrade({"group.version": 1})).error_code == 0
+    features.show(cluster.view())
     assert worker.model == "new"

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import featuregate as fg
-from featuregate.testing.simulator import KRaft, Lag, Roll, Tick, downgrade, upgrade
+from featuregate.admin.updates import disable, upgrade
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from featuregate.testing.plugin import MakeSimulatedCluster
+    from featuregate.testing.plugin import MakeFakeCluster
 
 
 class Worker:
@@ -34,12 +34,12 @@ class Worker:
         return began, pin.open
 
 
-def test_a_downgrade_in_the_middle_of_a_batch(simulated_kafka: MakeSimulatedCluster, tmp_path: Path) -> None:
+def test_a_downgrade_in_the_middle_of_a_batch(fake_cluster: MakeFakeCluster, tmp_path: Path) -> None:
     """The batch ends as it began, the next ones go on as before, and so does the worker after its restart."""
-    kafka = simulated_kafka(KRaft("4.2"))
+    kafka = fake_cluster(3, release="4.2")
     worker = Worker(kafka.bootstrap, tmp_path)
     with worker.features:
-        assert worker.batch(lambda: kafka.apply(downgrade({"group.version": 0}), Tick(10))) == (True, True)
+        assert worker.batch(lambda: kafka.update(disable("group.version"))) == (True, True)
         assert worker.features.view.level("group.version") == 0
         assert worker.batch() == (True, True)
         assert "fell to 0" in str(worker.gate.decision)
@@ -48,25 +48,24 @@ def test_a_downgrade_in_the_middle_of_a_batch(simulated_kafka: MakeSimulatedClus
         assert again.batch() == (True, True)
 
 
-def test_a_broker_that_has_not_read_the_new_level(simulated_kafka: MakeSimulatedCluster, tmp_path: Path) -> None:
+def test_a_broker_that_has_not_read_the_new_level(fake_cluster: MakeFakeCluster, tmp_path: Path) -> None:
     """The newest epoch counts; a lagging broker revokes nothing."""
-    kafka = simulated_kafka(KRaft("4.2", levels={"group.version": 0}))
+    kafka = fake_cluster(3, release="4.2", finalized={"metadata.version": 29})
     worker = Worker(kafka.bootstrap, tmp_path)
     with worker.features:
         assert worker.batch() == (False, False)
-        assert kafka.apply(Lag(1), upgrade({"group.version": 1})).error_code == 0
+        kafka.broker(1).lag()
+        assert kafka.update(upgrade({"group.version": 1})).error_code == 0
         worker.features.refresh()
         assert worker.batch() == (True, True)
 
 
-def test_brokers_are_rolled_back_before_a_level_is_finalized(
-    simulated_kafka: MakeSimulatedCluster, tmp_path: Path
-) -> None:
+def test_brokers_are_rolled_back_before_a_level_is_finalized(fake_cluster: MakeFakeCluster, tmp_path: Path) -> None:
     """No level was finalized, so the worker has not switched."""
-    kafka = simulated_kafka(KRaft("3.9", brokers=2, controllers=1))
+    kafka = fake_cluster(2, controllers=1, release="3.9")
     worker = Worker(kafka.bootstrap, tmp_path)
     with worker.features:
-        for build in ("4.2", "3.9"):
+        for release in ("4.2", "3.9"):
             for node_id in (3000, 1, 2):
-                kafka.apply(Roll(node_id, build))
+                kafka.roll(node_id, release)
                 assert worker.batch() == (False, False)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 
 import featuregate as fg
-from featuregate.testing import StaticFeatures, upgrades
-from featuregate.testing.simulator import Script, run, view_of
+from featuregate.testing import StaticFeatures, Upgrade, upgrades
 
 TXN_OFFSET_COMMIT, WANTED = 28, 5
 
@@ -45,22 +44,22 @@ class GatedWorker:
         self.features.show(view)
 
 
-def check_worker(script: Script, worker: HastyWorker | GatedWorker) -> None:
+def check_worker(upgrade: Upgrade, worker: HastyWorker | GatedWorker) -> None:
     """Fail if the worker switches while a registered broker cannot serve it."""
-    for step in run(script):
+    for step, cluster in upgrade:
         before = worker.new
-        worker.poll(view_of(step.cluster))
+        worker.poll(cluster.view())
         if worker.new and not before:
-            for node_id in step.cluster.listed_brokers:
-                able = step.cluster.node_state(node_id).api_ranges[TXN_OFFSET_COMMIT][1] >= WANTED
-                assert able, f"switched after {step.event} while broker {node_id} cannot"
+            for broker in cluster.brokers:
+                able = broker.state.api_ranges[TXN_OFFSET_COMMIT][1] >= WANTED
+                assert able, f"switched after {step} while broker {broker.node_id} cannot"
 
 
 @settings(max_examples=20, derandomize=True, phases=[Phase.generate])
-@given(script=upgrades())
-def any_upgrade(script: Script) -> None:
-    """Check the hasty worker; with all phases, hypothesis would print the shortest script that fails."""
-    check_worker(script, HastyWorker())
+@given(upgrade=upgrades())
+def any_upgrade(upgrade: Upgrade) -> None:
+    """Check the hasty worker; with all phases, hypothesis would print the shortest upgrade that fails."""
+    check_worker(upgrade, HastyWorker())
 
 
 def test_the_hasty_worker_fails() -> None:
@@ -70,7 +69,7 @@ def test_the_hasty_worker_fails() -> None:
 
 
 @settings(max_examples=20, deadline=None)
-@given(script=upgrades())
-def test_the_gated_worker_survives_all_upgrades(script: Script) -> None:
-    """The scripts make any change and any fault of a cluster."""
-    check_worker(script, GatedWorker())
+@given(upgrade=upgrades())
+def test_the_gated_worker_survives_all_upgrades(upgrade: Upgrade) -> None:
+    """They make any change and any fault of a cluster."""
+    check_worker(upgrade, GatedWorker())

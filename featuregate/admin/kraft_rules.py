@@ -1,7 +1,7 @@
 """How a KRaft controller judges an update of one feature: its rules, in its order and words. Pure.
 
-Both sides ask these rules: :mod:`featuregate.admin.prediction` about a cluster that was looked at, and the simulator of
-:mod:`featuregate.testing` about a cluster that it made up. Real controllers of 3.3.2, 3.9.2, 4.0.0, 4.1.1, 4.2.0 and
+Both sides ask these rules: :mod:`featuregate.admin.prediction` about a cluster that was looked at, and the fake cluster
+of :mod:`featuregate.testing` about itself. Real controllers of 3.3.2, 3.9.2, 4.0.0, 4.1.1, 4.2.0 and
 4.3.1 were asked the same updates.
 
 Source: ``FeatureControlManager.updateFeature``, ``QuorumFeatures.reasonNotSupported`` (``org.apache.kafka.controller``)
@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
-from featuregate.admin.update_rules import NodeLevels, RequestedUpdate, RuleProblem
 from featuregate.catalog import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -31,7 +30,7 @@ CONTROLLERS_REGISTER_FROM: Final = 15
 
 ReleaseNumber = tuple[int, ...]
 
-_REGISTRATIONS_FROM: Final = (3, 7)
+REGISTRATIONS_FROM: Final = (3, 7)
 """Before, a controller asked the controllers that it was connected to, and had other words."""
 ALL_OR_NOTHING_FROM: Final = (4, 0)
 """Before, each update stood by itself, and no level depended on another one."""
@@ -40,7 +39,7 @@ QUORUM_RAISES_KRAFT_VERSION_FROM: Final = (4, 1)
 _DOWNGRADE_NAMES_BOTH_FROM: Final = (4, 2)
 RULES_CHANGED_IN: Final = (
     (3, 3),
-    _REGISTRATIONS_FROM,
+    REGISTRATIONS_FROM,
     ALL_OR_NOTHING_FROM,
     QUORUM_RAISES_KRAFT_VERSION_FROM,
     _DOWNGRADE_NAMES_BOTH_FROM,
@@ -57,6 +56,33 @@ _NEEDS_OF_4_0: Final[Mapping[tuple[str, int], Mapping[str, int]]] = {(KRAFT_VERS
 """What levels depended on in 4.0 alone."""
 _DISABLED: Final = (0, 0)
 _UPGRADE_TYPES: Final = ("upgrade", "safe_downgrade", "unsafe_downgrade")
+
+
+class RequestedUpdate(NamedTuple):
+    """One update, as a controller reads it."""
+
+    feature: str
+    level: int
+    upgrade_type: str
+    """``upgrade``, ``safe_downgrade`` or ``unsafe_downgrade``; anything else is a type that no controller knows."""
+
+
+class NodeLevels(NamedTuple):
+    """The levels that one node supports."""
+
+    node_id: int | None
+    supported: Mapping[str, tuple[int, int]] | None
+    """Feature to the lowest and highest level. None: unknown, for the reason in ``unknown_because``."""
+    unknown_because: str = ""
+    """Why a feature that is missing in ``supported`` may be supported all the same; empty where it is not."""
+
+
+class RuleProblem(NamedTuple):
+    """What one rule says against an update."""
+
+    judgement: Literal["refused", "unknown"]
+    text: str
+    """The controller's words, or why it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +157,7 @@ def _supported(wanted: RequestedUpdate, controller: Controller) -> Iterator[Rule
     """Ask the controller's own range, then every registered broker's, then the other controllers'."""
     if controller.own is not None:
         yield from _in_range(wanted, controller.own, "Local controller")
-    if controller.release < _REGISTRATIONS_FROM:
+    if controller.release < REGISTRATIONS_FROM:
         for node in controller.controllers:
             yield from _in_range(wanted, node, "Controller")
         for node in controller.brokers:
@@ -212,7 +238,7 @@ def _why_unsafe(wanted: RequestedUpdate, release: ReleaseNumber, current: int) -
     if wanted.upgrade_type == "unsafe_downgrade":
         return f"{head} Unsafe metadata downgrade is not supported in this version."
     text = f"{head} Refusing to perform the requested downgrade because it might delete metadata information."
-    if release < _REGISTRATIONS_FROM:
+    if release < REGISTRATIONS_FROM:
         return f"{text} Retry using UNSAFE_DOWNGRADE if you want to force the downgrade to proceed."
     return text
 

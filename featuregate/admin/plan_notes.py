@@ -38,10 +38,6 @@ def notes_on(
     behind = [update.feature for update in updates if seen is not None and _above_all(update, seen)]
     if behind:
         yield f"no node that answered can run this level of {', '.join(behind)}: roll the software of all nodes first"
-    for update in updates:
-        lowest = max(view.finalized_min.get(update.feature, 1) for view in (brokers, controllers) if view is not None)
-        if lowest > 1:
-            yield f"levels of {update.feature} below {lowest} are deprecated: no update brings them back (KIP-584)"
     if any(update.feature == METADATA_VERSION and update.upgrade_type == "unsafe_downgrade" for update in updates):
         yield "no release of Kafka carries out an unsafe downgrade of metadata.version (KAFKA-13896)"
 

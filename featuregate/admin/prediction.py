@@ -1,17 +1,15 @@
 """Predict the answer of a controller to updates, by its own rules and in its own words. Pure.
 
-The rules are in :mod:`featuregate.admin.kraft_rules` and :mod:`featuregate.admin.zookeeper_rules`. This module applies
-them to what was seen of a cluster. Where that leaves more than one possibility, it tries each of them: an update is
-accepted or refused only where all agree.
+The rules are in :mod:`featuregate.admin.kraft_rules`. This module applies them to what was seen of a cluster. Where
+that leaves more than one possibility, it tries each of them: an update is accepted or refused only where all agree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from featuregate.admin import zookeeper_rules
 from featuregate.admin.kraft_rules import (
     ALL_OR_NOTHING_FROM,
     CONTROLLERS_REGISTER_FROM,
@@ -19,14 +17,15 @@ from featuregate.admin.kraft_rules import (
     QUORUM_RAISES_KRAFT_VERSION_FROM,
     RULES_CHANGED_IN,
     Controller,
+    NodeLevels,
     ReleaseNumber,
+    RequestedUpdate,
+    RuleProblem,
     counts_kraft_version_as_0,
     release_of_level,
     rule_problems,
 )
 from featuregate.admin.registrations import Quorum, unasked, why_silent
-from featuregate.admin.update_rules import NodeLevels, RequestedUpdate, RuleProblem
-from featuregate.admin.zookeeper_rules import ZooKeeperController
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, api_key
 
 if TYPE_CHECKING:
@@ -52,8 +51,6 @@ class ClusterState:
 
     finalized: Mapping[str, int] | None
     """Feature to level; an absent feature is at 0. None: unknown."""
-    finalized_min: Mapping[str, int] = field(default_factory=dict)
-    """Feature to the lowest level that the cluster still serves, where it is above 1 (KIP-584, with ZooKeeper)."""
     brokers: tuple[BrokerAnswer, ...]
     """The registered brokers, silent ones too; empty where none was asked."""
     controllers: tuple[BrokerAnswer, ...] = ()
@@ -63,7 +60,7 @@ class ClusterState:
     quorum: Quorum | None = None
     """The voters; None where nobody was asked for them."""
     leader: int | None = None
-    """The node id of the active controller, where controllers were asked; of brokers with ZooKeeper, of theirs."""
+    """The node id of the active controller, where controllers were asked."""
     speaks: ApiRange | None = None
     """Versions of UpdateFeatures; None where it is not served. Brokers advertise what their controller serves, too."""
 
@@ -75,7 +72,6 @@ class ClusterState:
         served = [view.api_ranges.get(_UPDATE_FEATURES) for view in reversed(views)]
         return cls(
             finalized=with_epoch[0].finalized if with_epoch else None,
-            finalized_min=with_epoch[0].finalized_min if with_epoch else {},
             brokers=brokers.brokers if brokers else (),
             controllers=controllers.brokers if controllers else (),
             registered=controllers is not None and controllers.broker_list == "cluster",
@@ -244,7 +240,7 @@ def _predict_one(
 ) -> Prediction:
     said = _said_by_the_api(cluster_state)
     if said is None and cluster_state.with_zookeeper:
-        said = _answer_with_zookeeper(update, cluster_state)
+        said = _Answer("unknown", _WITH_ZOOKEEPER)
     elif said is None:
         said = _agreed([_answer_of(update, controller, sent) for controller in possible])
         if said.judgement == "accepted" and _raises(update, cluster_state) and cluster_state.unasked:
@@ -255,6 +251,9 @@ def _predict_one(
 def _raises(update: Update, cluster_state: ClusterState) -> bool:
     """Say whether nodes that run the finalized level may not be able to run the new one."""
     return update.level > (cluster_state.level(update.feature) or 0)
+
+
+_WITH_ZOOKEEPER: Final = "no release of Kafka has a feature for a controller with ZooKeeper, which alone knows"
 
 
 class _Answer(NamedTuple):
@@ -273,18 +272,6 @@ def _said_by_the_api(cluster_state: ClusterState) -> _Answer | None:
 
 def _answer_of(update: Update, controller: Controller, sent: Mapping[str, int]) -> _Answer:
     return _first(rule_problems(_wanted(update), controller, {**(controller.levels or {}), **sent}))
-
-
-def _answer_with_zookeeper(update: Update, cluster_state: ClusterState) -> _Answer:
-    if cluster_state.speaks is not None and cluster_state.speaks.max >= _UPGRADE_TYPE_FROM:
-        return _Answer("unknown", "only a controller with ZooKeeper of 3.3 or newer knows; none of them has features")
-    levels, lowest = cluster_state.finalized, cluster_state.finalized_min
-    controller = ZooKeeperController(
-        own=next((_node_of(node) for node in cluster_state.brokers if node.node_id == cluster_state.leader), None),
-        brokers=tuple(map(_node_of, cluster_state.brokers)),
-        levels=None if levels is None else {name: (lowest.get(name, 1), level) for name, level in levels.items()},
-    )
-    return _first(zookeeper_rules.rule_problems(_wanted(update), controller))
 
 
 def _wanted(update: Update) -> RequestedUpdate:

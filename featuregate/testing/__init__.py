@@ -1,4 +1,4 @@
-"""Test doubles for apps: fake and simulated clusters, real Kafka on this machine, and features without a network.
+"""Test doubles for apps: fake clusters, real Kafka on this machine, and features without a network.
 
 Names are imported when they are first used, so that the pytest plugin does not slow down a test run.
 """
@@ -9,39 +9,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from featuregate.testing import simulator
     from featuregate.testing.fakes.cluster import FakeCluster
     from featuregate.testing.latch_store_law import check_latch_store
     from featuregate.testing.local_kafka.cluster import LocalKafka
-    from featuregate.testing.simulator.simulated_cluster import SimulatedCluster
-    from featuregate.testing.simulator.upgrades import upgrades
+    from featuregate.testing.random_upgrades import Upgrade, UpgradeStep, upgrades
     from featuregate.testing.static import StaticFeatures, release_view
 
 __all__ = [
     "FakeCluster",
     "LocalKafka",
-    "SimulatedCluster",
     "StaticFeatures",
+    "Upgrade",
+    "UpgradeStep",
     "check_latch_store",
     "release_view",
-    "simulator",
     "upgrades",
 ]
 
 _MODULES = {
     "FakeCluster": "featuregate.testing.fakes.cluster",
     "LocalKafka": "featuregate.testing.local_kafka.cluster",
-    "SimulatedCluster": "featuregate.testing.simulator.simulated_cluster",
     "StaticFeatures": "featuregate.testing.static",
+    "UpgradeStep": "featuregate.testing.random_upgrades",
+    "Upgrade": "featuregate.testing.random_upgrades",
     "check_latch_store": "featuregate.testing.latch_store_law",
     "release_view": "featuregate.testing.static",
-    "upgrades": "featuregate.testing.simulator.upgrades",
+    "upgrades": "featuregate.testing.random_upgrades",
 }
 
 
 def __getattr__(name: str) -> object:
-    if name == "simulator":
-        return import_module("featuregate.testing.simulator")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)

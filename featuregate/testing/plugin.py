@@ -17,8 +17,6 @@ from featuregate import testing
 if TYPE_CHECKING:
     from featuregate.testing.fakes.cluster import FakeCluster
     from featuregate.testing.local_kafka.cluster import LocalKafka
-    from featuregate.testing.simulator.cluster import ClusterSpec
-    from featuregate.testing.simulator.simulated_cluster import SimulatedCluster
 
 
 class MakeFakeCluster(Protocol):
@@ -26,14 +24,6 @@ class MakeFakeCluster(Protocol):
 
     def __call__(self, brokers: int = 3, **options: Any) -> FakeCluster:
         """Start a fake cluster, which is closed when the test ends."""
-        ...
-
-
-class MakeSimulatedCluster(Protocol):
-    """The fixture ``simulated_kafka``: call it as :class:`SimulatedCluster`."""
-
-    def __call__(self, start: ClusterSpec, **options: Any) -> SimulatedCluster:
-        """Start a simulated cluster, which is closed when the test ends."""
         ...
 
 
@@ -68,17 +58,6 @@ def fake_kafka(fake_cluster: MakeFakeCluster, request: pytest.FixtureRequest) ->
     """Start one fake cluster, of three brokers unless ``@pytest.mark.fake_kafka(...)`` says otherwise."""
     marker = request.node.get_closest_marker("fake_kafka")
     return fake_cluster(*marker.args, **marker.kwargs) if marker else fake_cluster()
-
-
-@pytest.fixture
-def simulated_kafka() -> Iterator[MakeSimulatedCluster]:
-    """Start simulated clusters: ``simulated_kafka(simulator.KRaft("3.9"))``."""
-    with ExitStack() as stack:
-
-        def make(start: ClusterSpec, **options: Any) -> SimulatedCluster:
-            return stack.enter_context(testing.SimulatedCluster(start, **options))
-
-        yield make
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""An app over a simulated cluster, and a model of what it must see and decide."""
+"""An app over a fake cluster, and a model of what it must see and decide."""

@@ -1,16 +1,16 @@
-"""An app over a simulated cluster: the production discoverer and its gates, without a network, threads or a clock."""
+"""An app over a fake cluster: the production discoverer and its gates, without a network, threads or a clock."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from app_model.brokers import UnpluggedBrokers
 from featuregate import Discoverer, Gate, View
 from featuregate.blocking import run_blocking
 from featuregate.errors import DiscoveryError
 from featuregate.gating.events import Event
 from featuregate.gating.latches import LatchState, Policy, join
-from featuregate.testing.simulator import SimulatedBrokers
-from featuregate.testing.simulator.cluster import Cluster
+from featuregate.testing import FakeCluster
 
 INTERVAL = 5.0
 STALE_AFTER = 15.0
@@ -93,7 +93,7 @@ class App:
         self.poll_count = 0
         """Each poll fetches the broker list from another broker."""
         self.events: list[Event] = []
-        self.brokers: SimulatedBrokers | None = None
+        self.brokers: UnpluggedBrokers | None = None
         self.restart()
 
     def restart(self) -> None:
@@ -113,7 +113,7 @@ class App:
         self.sticky = {requirement: self.gate(requirement, "sticky") for requirement in self.requirements}
         self.live = {requirement: self.gate(requirement, "live") for requirement in self.requirements}
 
-    timeout = SimulatedBrokers.timeout
+    timeout = UnpluggedBrokers.timeout
 
     async def fetch(self):
         """Ask the brokers that the cluster has now."""
@@ -132,13 +132,13 @@ class App:
         self.elapsed += seconds
         self.features._poller.expire()
 
-    def poll(self, cluster: Cluster, *, cut: Mapping[int, int] | None = None) -> View | None:
+    def poll(self, cluster: FakeCluster, *, cut: Mapping[int, int] | None = None) -> View | None:
         """Probe every listed broker on a new connection. The connection to a node in ``cut`` ends after some bytes.
 
         Returns the view, and None if no broker answered: then the app keeps the previous view.
         """
         self.poll_count += 1
-        self.brokers = SimulatedBrokers(cluster, now=self.elapsed, cut=cut or {}, turn=self.poll_count)
+        self.brokers = UnpluggedBrokers(cluster, now=self.elapsed, cut=cut or {}, turn=self.poll_count)
         self.features.poll()
         return None if self.features.failed else self.view
 

@@ -1,26 +1,24 @@
-"""The invariants, checked while an app polls a simulated cluster.
+"""The invariants, checked while an app polls a fake cluster.
 
 The checker compares the app with what the cluster is, not with what the app has made of the brokers' answers.
 """
 
 import pickle
 import threading
-from collections.abc import Iterable
-from contextlib import suppress
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from app_model.app import FORGET_AFTER, STALE_AFTER, App, Poll, RestartApp, TruncateAnswer
+from app_model.brokers import PASSWORD, PASSWORDS, fetch_broker_list
 from app_model.expectations import AppRequirements, BrokerReport, Expectations, InvariantBroken
 from featuregate.catalog import api_key
 from featuregate.errors import GateClosed, NotPicklable
 from featuregate.gating.events import Changed
 from featuregate.gating.gates import Gate
 from featuregate.gating.latches import Policy
+from featuregate.testing import FakeCluster, UpgradeStep
 from featuregate.testing.fakes.answers import NodeState
-from featuregate.testing.simulator import KRaft, ScriptError, Tick
-from featuregate.testing.simulator.client import PASSWORD, fetch_broker_list
-from featuregate.testing.simulator.cluster import Cluster, ClusterSpec, apply
-from featuregate.testing.simulator.events import TICK_SECONDS, ClusterEvent
+from featuregate.testing.random_upgrades import happened
 from featuregate.view.answers import BrokerAnswer
 from featuregate.view.cluster_view import View
 from featuregate.wire.api_versions import ApiVersionsRequest
@@ -31,27 +29,31 @@ _POLICIES: Final[tuple[Policy, ...]] = ("sticky", "live")
 AppEvent = Poll | TruncateAnswer | RestartApp
 
 
-def app_requirements(spec: ClusterSpec) -> AppRequirements:
-    """Return what the gates of an app over this cluster require: what came with 4.0, or KIP-584's own example."""
-    if isinstance(spec, KRaft):
-        return AppRequirements("TxnOffsetCommit", 5, "group.version", 1)
-    return AppRequirements("TxnOffsetCommit", 3, "group_coordinator", 2)
+APP_REQUIREMENTS: Final = AppRequirements("TxnOffsetCommit", 5, "group.version", 1)
+"""What the gates of an app require: what came with 4.0."""
+IDLE_SECONDS: Final = 0.5
+"""``metadata.max.idle.interval.ms``, after which an idle cluster raises its epoch by one."""
+
+
+def seconds_of(step: UpgradeStep) -> float:
+    """Return the time that a step takes: an epoch that rises alone is time that passes."""
+    return step.arguments[0] * IDLE_SECONDS if step.method == "advance_epoch" else 0.0
 
 
 def check_invariants(
-    spec: ClusterSpec,
-    events: Iterable[ClusterEvent | AppEvent],
+    start: Mapping[str, Any],
+    events: Iterable[UpgradeStep | AppEvent],
     *,
     app: type[App] = App,
-    requirements: AppRequirements | None = None,
+    requirements: AppRequirements = APP_REQUIREMENTS,
 ) -> None:
     """Apply events to a cluster and an app, which polls where they say so and at the end; raises InvariantBroken.
 
     Events that cannot happen to the cluster are left out.
     """
-    checker = InvariantChecker(requirements or app_requirements(spec), app)
+    checker = InvariantChecker(requirements, app)
     cut: dict[int, int] = {}
-    cluster = spec.create()
+    cluster = FakeCluster(**start, passwords=PASSWORDS)
     for event in events:
         match event:
             case Poll():
@@ -62,16 +64,13 @@ def check_invariants(
             case RestartApp():
                 checker.restart()
             case _:
-                with suppress(ScriptError):
-                    cluster = apply(cluster, event).cluster
-                if isinstance(event, Tick):
-                    checker.pass_time(event.ticks * TICK_SECONDS)
-                checker.check_gates()
+                happened(cluster, event)
+                checker.pass_time(seconds_of(event))
     checker.poll(cluster, cut)
 
 
 class InvariantChecker:
-    """Polls a simulated cluster with an app, and checks the app against the cluster."""
+    """Polls a fake cluster with an app, and checks the app against the cluster."""
 
     def __init__(self, requirements: AppRequirements, app: type[App]) -> None:
         self.app = app(requirements.requirements)
@@ -93,7 +92,7 @@ class InvariantChecker:
         self._expected.expire(self.app.elapsed)
         self.check_gates()
 
-    def poll(self, cluster: Cluster, cut: dict[int, int]) -> None:
+    def poll(self, cluster: FakeCluster, cut: dict[int, int]) -> None:
         """Let the app poll the cluster, and compare its view with the cluster."""
         before, events, threads = self.app.view, len(self.app.events), set(threading.enumerate())
         view = self.app.poll(cluster, cut=cut)
@@ -112,34 +111,34 @@ class InvariantChecker:
 
     # ------------------------------------------------------------------ after a poll
 
-    def _check_view(self, cluster: Cluster, view: View, cut: dict[int, int]) -> None:
+    def _check_view(self, cluster: FakeCluster, view: View, cut: dict[int, int]) -> None:
         if view.cluster_id != cluster.cluster_id:
             raise InvariantBroken(1, f"the view is of {view.cluster_id}, and the cluster is {cluster.cluster_id}")
         reports = self._reports(cluster, view, cut)
         self._expected.accept(view, reports, self._known_brokers(cluster), self.app.elapsed)
         self._expected.check_live(self.app.live)
 
-    def _reports(self, cluster: Cluster, view: View, cut: dict[int, int]) -> dict[int, BrokerReport]:
+    def _reports(self, cluster: FakeCluster, view: View, cut: dict[int, int]) -> dict[int, BrokerReport]:
         """Return what the brokers that answered report, from the cluster and not from their answers."""
         reports: dict[int, BrokerReport] = {}
         probed = set(fetch_broker_list(cluster, self.app.poll_count).node_ids) - set(cut)
         for broker in view.brokers:
             assert broker.node_id is not None
-            node = cluster.nodes.get(broker.node_id)
-            running = node is not None and node.status == "running"
+            node = {each.node_id: each for each in cluster.brokers}.get(broker.node_id)
+            running = node is not None and node.alive
             if broker.answered and not running:
                 raise InvariantBroken(1, f"broker {broker.node_id} does not run, and yet the view has its answer")
             if not broker.answered and running and broker.node_id in probed:
                 raise InvariantBroken(7, f"broker {broker.node_id} answered, and the view has {broker.failure}")
-            if broker.answered:
-                state = cluster.node_state(broker.node_id)
+            if broker.answered and node is not None:
+                state = node.state
                 _check_connection(broker, state)
                 version = state.api_ranges.get(api_key(self._required.api), (0, -1))[1]
                 level = state.finalized.get(self._required.feature, 0)
                 reports[broker.node_id] = BrokerReport(state.epoch, level, version)
         return reports
 
-    def _known_brokers(self, cluster: Cluster) -> set[int]:
+    def _known_brokers(self, cluster: FakeCluster) -> set[int]:
         """Return the listed brokers, and those of the last view until they have been absent for too long."""
         listed, includes_fenced = fetch_broker_list(cluster, self.app.poll_count)
         last = self._expected.last_view(cluster.cluster_id)

@@ -1,7 +1,7 @@
 """A model of the invariants that is simple enough to be believed: what an app must see and decide, poll by poll.
 
 The model works with what brokers report. It takes nothing from the app's own merging, latches or gates. It is used for
-an app over simulated clusters, and for a discoverer over fake brokers.
+an app over fake clusters without sockets, and for a discoverer over fake brokers.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""franz-go gets the same answers from a simulated cluster over sockets as from a real one.
+"""franz-go gets the same answers from a fake cluster as from a real one.
 
 The client shares no code with featuregate. It speaks through a small program, which is built where the machine has Go.
 """
@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asked_updates import Asked, down, up
 
 from featuregate.testing import LocalKafka
-from featuregate.testing import simulator as sim
-from featuregate.testing.plugin import MakeSimulatedCluster
+from featuregate.testing.plugin import MakeFakeCluster
 
 Client = Callable[..., Any]
 
-pytestmark = [pytest.mark.proof("simulator"), pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.proof("testing"), pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(900)]
 
 SOURCE = Path(__file__).parent / "peers" / "franz"
 INSTALLED = "/usr/local/go/bin"
@@ -33,20 +33,20 @@ BOUND = 20.0
 AT_ONCE = 50
 REFUSED = "Invalid update version 1 for feature group.version. Local controller 3000 does not support this feature."
 SCRIPT = [
-    sim.upgrade({"group.version": 1}, dry_run=True),
-    sim.upgrade({"metadata.version": 25, "group.version": 1, "transaction.version": 2}),
-    sim.upgrade({"metadata.version": 23}),
-    sim.downgrade({"metadata.version": 23}, dry_run=True),
-    sim.downgrade({"metadata.version": 23}),
-    sim.downgrade({"metadata.version": 22}),
-    sim.downgrade({"metadata.version": 22}, unsafe=True),
-    sim.downgrade({"metadata.version": 25}),
-    sim.upgrade({"metadata.version": 99}),
-    sim.upgrade({"metadata.version": 25, "bogus": 1}),
-    sim.UpdateFeatures({"metadata.version": 25}, upgrade_type=7),
-    sim.upgrade({"group.version": 0}),
-    sim.downgrade({"group.version": 0, "transaction.version": 1}),
-    sim.upgrade({}),
+    up({"group.version": 1}, dry_run=True),
+    up({"metadata.version": 25, "group.version": 1, "transaction.version": 2}),
+    up({"metadata.version": 23}),
+    down({"metadata.version": 23}, dry_run=True),
+    down({"metadata.version": 23}),
+    down({"metadata.version": 22}),
+    down({"metadata.version": 22}, unsafe=True),
+    down({"metadata.version": 25}),
+    up({"metadata.version": 99}),
+    up({"metadata.version": 25, "bogus": 1}),
+    Asked({"metadata.version": 25}, upgrade_type=7),
+    up({"group.version": 0}),
+    down({"group.version": 0, "transaction.version": 1}),
+    up({}),
 ]
 
 
@@ -109,13 +109,13 @@ def franz(program: Path) -> Callable[[str], Any]:
     return running
 
 
-def wanted_by(event: sim.UpdateFeatures) -> dict[str, Any]:
-    """Return the program's command for an operator's event."""
+def wanted_by(event: Asked) -> dict[str, Any]:
+    """Return the program's command for an update."""
     return {
         "do": "update",
         "updates": [{"feature": name, "level": level} for name, level in event.levels.items()],
         "upgradeType": event.upgrade_type,
-        "validateOnly": event.validate_only,
+        "validateOnly": event.dry_run,
     }
 
 
@@ -137,15 +137,15 @@ def what_does_not_move(brokers: dict[str, dict[str, Any]]) -> dict[str, dict[str
     }
 
 
-def test_franz_go_sees_the_same_in_a_simulation_and_in_kafka(
-    franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
+def test_franz_go_sees_the_same_in_a_fake_cluster_and_in_kafka(
+    franz: Callable[[str], Any], fake_cluster: MakeFakeCluster
 ) -> None:
     """Levels, ranges, the guessed release, error codes and messages are equal, update by update."""
-    simulated = simulated_kafka(sim.KRaft("4.2", brokers=1, controllers=0, levels={"metadata.version": 21}))
+    faked = fake_cluster(1, finalized={"metadata.version": 21})
     with (
         LocalKafka("4.2.0", nodes=1, release_version="3.9") as kafka,
         franz(kafka.bootstrap) as real,
-        franz(simulated.bootstrap) as served,
+        franz(faked.bootstrap) as served,
     ):
         epochs = []
         for event in (None, *SCRIPT):
@@ -153,41 +153,39 @@ def test_franz_go_sees_the_same_in_a_simulation_and_in_kafka(
                 said = served(**wanted_by(event))
                 assert said == real(**wanted_by(event)), event
                 assert (said["version"], said["results"]) == (2, [])
-            told = described(served, simulated.current.levels)
-            found = described(real, simulated.current.levels)
+            told = described(served, faked.finalized)
+            found = described(real, faked.finalized)
             assert what_does_not_move(told) == what_does_not_move(found), event
             epochs.append((told["1"]["epoch"], found["1"]["epoch"]))
-        assert simulated.current.levels == {"metadata.version": 23, "transaction.version": 1}
+        assert faked.finalized == {"metadata.version": 23, "transaction.version": 1}
         for side in zip(*epochs, strict=True):
             assert sorted(side) == list(side)
             assert side[0] < side[-1]
         assert found["1"]["release"] == "v4.2"
-        together = wanted_by(sim.downgrade({"metadata.version": 22})) | {"times": AT_ONCE}
+        together = wanted_by(down({"metadata.version": 22})) | {"times": AT_ONCE}
         assert served(**together) == real(**together)
         # What is asked of a process that is stopped is answered when it goes on.
-        asked = len(simulated.requests)
-        simulated.apply(sim.Pause(1))
+        asked = len(faked.requests)
+        faked.broker(1).pause()
         kafka.pause(1)
         with ThreadPoolExecutor(2) as pool:
             answers = pool.submit(served), pool.submit(real)
-            assert simulated.wait_for(lambda requests: len(requests) > asked, BOUND)
+            assert faked.wait_for(lambda requests: len(requests) > asked, BOUND)
             assert not any(answer.done() for answer in answers)
-            simulated.apply(sim.Resume(1))
+            faked.broker(1).resume()
             kafka.resume(1)
             told, found = (what_does_not_move(answer.result(BOUND)["brokers"]) for answer in answers)
         assert told == found
         assert found["1"]["error"] == ""
 
 
-def test_franz_go_updates_a_simulated_3_9_one_by_one(
-    franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
-) -> None:
+def test_franz_go_updates_a_fake_3_9_one_by_one(franz: Callable[[str], Any], fake_cluster: MakeFakeCluster) -> None:
     """Version 1 has a result for each feature."""
-    cluster = simulated_kafka(sim.KRaft("3.9"))
+    cluster = fake_cluster(3, controllers=3, release="3.9")
     with franz(cluster.bootstrap) as ask:
         brokers = described(ask, {"metadata.version": 21})
         assert {broker["release"] for broker in brokers.values()} == {"v3.9"}
-        said = ask(**wanted_by(sim.downgrade({"metadata.version": 19, "group.version": 1})))
+        said = ask(**wanted_by(down({"metadata.version": 19, "group.version": 1})))
         assert (said["version"], said["code"], said["message"]) == (1, 0, "")
         assert sorted((each["feature"], each["code"], each["message"]) for each in said["results"]) == [
             ("group.version", 95, REFUSED),
@@ -196,55 +194,35 @@ def test_franz_go_updates_a_simulated_3_9_one_by_one(
         described(ask, {"metadata.version": 19})
 
 
-def test_franz_go_updates_a_simulated_cluster_with_zookeeper(
-    franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
-) -> None:
-    """Version 0 has a flag for downgrades; the client follows the controller to another broker."""
-    cluster = simulated_kafka(sim.ZooKeeper("v1-v2"))
-    with franz(cluster.bootstrap) as ask:
-        brokers = ask()["brokers"]
-        assert {
-            node_id: (told["supported"], told["finalized"], told["epoch"]) for node_id, told in brokers.items()
-        } == {node_id: ({"group_coordinator": [1, 2]}, {"group_coordinator": [1, 2]}, 0) for node_id in ("1", "2", "3")}
-        refused = ask(**wanted_by(sim.upgrade({"group_coordinator": 1})))
-        assert (refused["version"], refused["results"][0]["code"]) == (0, 42)
-        cluster.apply(sim.Stop(1))
-        done = ask(**wanted_by(sim.downgrade({"group_coordinator": 1})))
-        assert done["results"] == [{"feature": "group_coordinator", "code": 0, "message": "NONE"}]
-        told = described(ask, cluster.current.levels)
-        assert sorted(told) == ["2", "3"]
-        assert {broker["epoch"] for broker in told.values()} == {1}
-
-
-def test_franz_go_goes_along_with_a_simulated_rolling_upgrade(
-    franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
+def test_franz_go_goes_along_with_a_rolling_upgrade_of_a_fake_cluster(
+    franz: Callable[[str], Any], fake_cluster: MakeFakeCluster
 ) -> None:
     """One client reconnects to rolled brokers, and notices brokers that are down."""
-    cluster = simulated_kafka(sim.KRaft("4.2", levels={"metadata.version": 25}))
+    cluster = fake_cluster(3, controllers=3, finalized={"metadata.version": 25})
     with franz(cluster.bootstrap) as ask:
-        before = described(ask, dict(cluster.current.levels))
+        before = described(ask, dict(cluster.finalized))
         assert {broker["address"] for broker in before.values()} == set(cluster.bootstrap.split(","))
         for node in (3000, 3001, 3002, 1, 2, 3):
-            cluster.apply(sim.Roll(node, "4.3"))
-            rolled = described(ask, dict(cluster.current.levels))
+            cluster.roll(node, "4.3")
+            rolled = described(ask, dict(cluster.finalized))
             newest = {node_id: broker["supported"]["metadata.version"][1] for node_id, broker in rolled.items()}
             assert newest == {str(n): 30 if n <= node < 3000 else 29 for n in (1, 2, 3)}
-        assert ask(**wanted_by(sim.upgrade({"metadata.version": 30})))["code"] == 0
-        described(ask, dict(cluster.current.levels))
-        cluster.apply(sim.Stop(2))
-        assert sorted(described(ask, dict(cluster.current.levels))) == ["1", "3"]
-        cluster.apply(sim.Start(2))
-        assert sorted(described(ask, dict(cluster.current.levels))) == ["1", "2", "3"]
+        assert ask(**wanted_by(up({"metadata.version": 30})))["code"] == 0
+        described(ask, dict(cluster.finalized))
+        cluster.stop(2)
+        assert sorted(described(ask, dict(cluster.finalized))) == ["1", "3"]
+        cluster.broker(2).start()
+        assert sorted(described(ask, dict(cluster.finalized))) == ["1", "2", "3"]
 
 
-def test_franz_go_notices_that_a_simulated_4_4_was_rebuilt(
-    franz: Callable[[str], Any], simulated_kafka: MakeSimulatedCluster
+def test_franz_go_notices_that_a_fake_4_4_was_rebuilt(
+    franz: Callable[[str], Any], fake_cluster: MakeFakeCluster
 ) -> None:
     """The client sends the expected cluster and node (KIP-1242), is refused, and reconnects."""
-    cluster = simulated_kafka(sim.KRaft("4.4"))
+    cluster = fake_cluster(3, controllers=3, release="4.4")
     with franz(cluster.bootstrap) as ask:
-        told = described(ask, dict(cluster.current.levels))
+        told = described(ask, dict(cluster.finalized))
         assert {broker["version"] for broker in told.values()} == {5}
-        cluster.apply(sim.Rebuild())
-        described(ask, dict(cluster.current.levels))
-        assert ask()["clusterId"] == cluster.current.cluster_id
+        cluster.rebuild()
+        described(ask, dict(cluster.finalized))
+        assert ask()["clusterId"] == cluster.cluster_id

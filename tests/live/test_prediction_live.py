@@ -1,4 +1,4 @@
-"""A plan and a simulated controller give the answers of real controllers to random updates.
+"""A plan and the controller of a fake cluster give the answers of real controllers to random updates.
 
 Both apply :mod:`featuregate.admin.kraft_rules`; here real controllers decide. The updates follow from a seed,
 which stands in the header of the run (``--hypothesis-seed``) and in the name of a failure.
@@ -17,10 +17,7 @@ import featuregate as fg
 from featuregate.admin.plans import plan
 from featuregate.admin.updates import Update
 from featuregate.catalog import features
-from featuregate.testing import LocalKafka
-from featuregate.testing.simulator import KRaft
-from featuregate.testing.simulator.cluster import update_features
-from featuregate.testing.simulator.kraft.cluster import KRaftCluster
+from featuregate.testing import FakeCluster, LocalKafka
 from featuregate.view.cluster_view import View
 
 pytestmark = [pytest.mark.proof("admin"), pytest.mark.live, pytest.mark.slow]
@@ -46,14 +43,14 @@ def one_of(rng: random.Random, name: str, current: int) -> Update:
     return Update(name, max(level, int(kind == "upgrade")), kind)  # type: ignore[arg-type]  # one of three
 
 
-def poll(kafka: LocalKafka, cluster: KRaftCluster) -> tuple[View, View | None]:
-    """Probe brokers, and controllers if clients may, until they report the simulated levels."""
-    lists = cluster.levels["metadata.version"] >= CONTROLLERS_ARE_LISTED_FROM
-    brokers = shown(lambda: fg.discover(kafka.client_config()), cluster.node_state(1).finalized)
+def poll(kafka: LocalKafka, cluster: FakeCluster) -> tuple[View, View | None]:
+    """Probe brokers, and controllers if clients may, until they report the levels of the fake cluster."""
+    lists = cluster.finalized["metadata.version"] >= CONTROLLERS_ARE_LISTED_FROM
+    brokers = shown(lambda: fg.discover(kafka.client_config()), cluster.finalized)
     if not lists:
         return brokers, None
     there = {"bootstrap.controllers": kafka.controller_bootstrap}
-    return brokers, shown(lambda: fg.discover(there), cluster.node_state(1, "controller").finalized)
+    return brokers, shown(lambda: fg.discover(there), cluster.finalized)
 
 
 def shown(discover: Callable[[], View], levels: Mapping[str, int]) -> View:
@@ -63,22 +60,20 @@ def shown(discover: Callable[[], View], levels: Mapping[str, int]) -> View:
 
 
 @pytest.mark.parametrize("version", ["3.3.2", "3.9.2", "4.0.0", "4.1.1", "4.2.0", "4.3.1"])
-def test_a_plan_and_the_simulator_say_what_a_real_controller_says(version: str, request: pytest.FixtureRequest) -> None:
+def test_a_plan_and_a_fake_controller_say_what_a_real_one_says(version: str, request: pytest.FixtureRequest) -> None:
     """Decisions, error codes, messages and the resulting levels are equal, request by request."""
     rng = random.Random(f"{version} {request.config.option.hypothesis_seed}")
     with LocalKafka(version, nodes=1) as kafka:
-        cluster = KRaft(version.rpartition(".")[0], brokers=1, controllers=0).create()
+        cluster = FakeCluster(1, release=version.rpartition(".")[0])
         for at in range(ROUNDS):
             brokers, controllers = poll(kafka, cluster)
-            updates, dry_run = made_up(rng, cluster.levels), rng.random() < 0.3
-            where = f"{version}, request {at}: {updates}, dry run {dry_run}, from {dict(cluster.levels)}"
+            updates, dry_run = made_up(rng, cluster.finalized), rng.random() < 0.3
+            where = f"{version}, request {at}: {updates}, dry run {dry_run}, from {dict(cluster.finalized)}"
             made = plan(brokers, updates, controllers=controllers)
             spoken = brokers.api_ranges[57].max
             real = ask(kafka.bootstrap, request_of(updates, dry_run=dry_run), spoken, seconds=BOUND)
-            happened = update_features(cluster, request_of(updates, dry_run=dry_run), spoken)
-            assert happened.response == real, where
+            assert cluster.update(updates, dry_run=dry_run, version=spoken) == real, where
             try:
                 held_to(made, answers_of(real, updates), whole=controllers is not None)
             except AssertionError as error:
                 raise AssertionError(f"{where}\n{made}\n{real}") from error
-            cluster = happened.cluster

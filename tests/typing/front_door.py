@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, assert_type
 import featuregate as fg
 from featuregate.admin.outcomes import Outcome
 from featuregate.admin.plans import Plan
-from featuregate.testing import FakeCluster, LocalKafka, SimulatedCluster, simulator
-from featuregate.testing.simulator.kraft.cluster import KRaftCluster
-from featuregate.testing.simulator.zookeeper.cluster import ZooKeeperCluster
+from featuregate.testing import FakeCluster, LocalKafka, Upgrade, UpgradeStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,12 +84,11 @@ with LocalKafka("4.2.0", nodes=3) as kafka:
     assert_type(kafka.bootstrap, str)
     kafka.roll(1, "4.3.1")
 
-with SimulatedCluster(simulator.KRaft("3.9")) as simulated:
-    simulated.apply(simulator.Roll(1, "4.2"), simulator.Tick(3))
-    simulated.apply("roll")  # type: ignore[arg-type]  # events are values
-happened = simulator.apply(simulator.KRaft("3.9").create(), simulator.upgrade({"group.version": 1}))
-assert_type(happened.cluster, KRaftCluster)
-assert_type(simulator.apply(simulator.ZooKeeper().create(), simulator.Tick()).cluster, ZooKeeperCluster)
+for step, upgraded in Upgrade({"brokers": 3}, (UpgradeStep("roll", (1, "4.3")),)):
+    assert_type(step, UpgradeStep)
+    upgraded.roll(1, "4.2")
+    upgraded.roll("1", "4.2")  # type: ignore[arg-type]  # node ids are numbers
+    assert_type(upgraded.view(), fg.View)
 
 
 # Operators plan, try and change; each method has a twin for coroutines.

@@ -1,4 +1,4 @@
-"""The worked examples of tests with a simulated cluster are tests themselves: here they run."""
+"""The worked examples of tests with upgrades are tests themselves: here they run."""
 
 import runpy
 from pathlib import Path

@@ -28,7 +28,6 @@ PACKAGES = {
 DOORS = {
     "featuregate": None,
     "featuregate.testing": None,
-    "featuregate.testing.simulator": None,
     "featuregate_confluent": "confluent_kafka",
     "featuregate_fleet": None,
     "featuregate_openfeature": "openfeature",

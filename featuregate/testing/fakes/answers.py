@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from featuregate.admin.kraft_rules import CONTROLLERS_REGISTER_FROM
+from featuregate.catalog import METADATA_VERSION
 from featuregate.kafka_errors import INVALID_REQUEST, NONE, REBOOTSTRAP_REQUIRED, UNSUPPORTED_VERSION
 from featuregate.wire.api_versions import IDENTITY_FROM, ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, DescribeClusterResponse, Node
@@ -82,8 +84,6 @@ class NodeState:
     finalized: Mapping[str, int]
     """Feature name to level, without features at level 0."""
     epoch: int
-    describes_controllers: bool = True
-    """For a controller: whether it answers DescribeCluster, as from ``metadata.version`` 3.7-IV0."""
     own_id: int | None = None
     """The id that the node has for itself, where a proxy lists it as another one."""
     closes_above: int | None = None
@@ -94,8 +94,11 @@ class NodeState:
     """Whether DescribeCluster has addresses that clients cannot reach, and Metadata those that they can."""
     configs: Mapping[str, str] = field(default_factory=lambda: configs_of("4.2"))
     """The values of configs that the broker tells."""
-    lowest: Mapping[str, int] = field(default_factory=dict)
-    """Feature name to the lowest finalized level, where it differs from the level (KIP-584, with ZooKeeper)."""
+
+    @property
+    def describes_controllers(self) -> bool:
+        """For a controller: whether it answers DescribeCluster, as from ``metadata.version`` 3.7-IV0."""
+        return self.finalized.get(METADATA_VERSION, CONTROLLERS_REGISTER_FROM) >= CONTROLLERS_REGISTER_FROM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +174,7 @@ def api_versions(state: NodeState, request: ApiVersionsRequest, version: int) ->
         api_ranges=state.api_ranges,
         supported=supported,
         epoch=state.epoch,
-        finalized={name: (state.lowest.get(name, level), level) for name, level in state.finalized.items()},
+        finalized={name: (level, level) for name, level in state.finalized.items()},
     )
     return Answer(response, version)
 

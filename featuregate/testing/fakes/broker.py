@@ -2,73 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from featuregate.testing.fakes.answers import APIS, ClusterMembers, NodeState, configs_of
+from featuregate.config import Address
+from featuregate.errors import ConnectFailed, FeatureGateError, TimedOut
+from featuregate.net.probe import ProbeResult
+from featuregate.testing.fakes.answers import APIS, NodeState, api_versions, configs_of
+from featuregate.testing.fakes.controllers import start_problem
 from featuregate.testing.fakes.faults import Fault
-from featuregate.testing.fakes.listener import HOST, Listener, LoopThread, Transmission
-from featuregate.testing.fakes.releases import release_facts
+from featuregate.testing.fakes.listener import HOST, Listener, Transmission
+from featuregate.testing.fakes.owner import NodeOwner, ReceivedRequest
+from featuregate.testing.fakes.releases import ReleaseFacts, release_facts
+from featuregate.wire.api_versions import ApiVersionsRequest
 from featuregate.wire.cluster import Node
 
 if TYPE_CHECKING:
-    import ssl
-    import threading
-
-    from featuregate.roles import Role
-    from featuregate.testing.fakes.session import Controller, ServerSession
+    from featuregate.testing.fakes.session import ServerSession
+    from featuregate.wire.api_versions import ApiVersionsResponse
     from featuregate.wire.frames import RequestHeader
 
 _API_VERSIONS: Final = frozenset({"ApiVersions"})
 _CLUSTER_APIS: Final = frozenset({"Metadata", "DescribeCluster"})
-
-
-class ReceivedRequest(NamedTuple):
-    """One request that a fake broker received."""
-
-    broker: int
-    """The node id of the broker."""
-    api: str
-    """Kafka's name, such as ``ApiVersions``; ``API 999`` for an API that fake brokers do not know, ``SaslToken`` for a
-    token without a header."""
-    version: int
-    """-1 for a token without a header."""
-    client_id: str | None
-
-
-class Cluster(Protocol):
-    """The cluster of a broker, as the broker needs it. A :class:`FakeCluster` is one."""
-
-    changed: threading.Condition
-    """Guards the state of the cluster and of its brokers."""
-
-    @property
-    def finalized(self) -> Mapping[str, int]:
-        """The finalized levels."""
-        ...
-
-    @property
-    def epoch(self) -> int:
-        """The epoch of the finalized levels."""
-        ...
-
-    @property
-    def loop(self) -> LoopThread:
-        """The thread of the listeners."""
-        ...
-
-    def members(self) -> ClusterMembers:
-        """Return the nodes of the cluster."""
-        ...
-
-    def controller(self, node_id: int, role: Role) -> Controller | None:
-        """Return what answers UpdateFeatures at this node's listener; ``None``: nothing."""
-        ...
-
-    def log(self, request: ReceivedRequest) -> None:
-        """Log a request, and wake threads that wait for one."""
-        ...
+_ASKS: Final = ApiVersionsRequest(client_software_name="featuregate", client_software_version="fake")
+_FIRST_PORT: Final = 9091
 
 
 class FakeBroker:
@@ -85,17 +43,22 @@ class FakeBroker:
         The id of the broker.
     host, port : str, int
         The address of its listener. It stays the same when the broker is stopped and started.
+    running : bool
+        Whether it runs, paused or not.
+    problem : str
+        Why it did not start, in Kafka's words; empty if it did.
     """
 
-    def __init__(self, cluster: Cluster, state: NodeState, *, tls: ssl.SSLContext | None, port: int = 0) -> None:
+    def __init__(self, cluster: NodeOwner, state: NodeState, facts: ReleaseFacts) -> None:
         self.node_id = state.node_id
         self.host = HOST
-        self.listener = Listener(self, tls, port)
-        self.port = self.listener.port
-        self.node = Node(node_id=state.node_id, host=HOST, port=self.port)
+        self.listener: Listener | None = None
+        self.node = Node(node_id=state.node_id, host=HOST, port=_FIRST_PORT + state.node_id)
         """How the cluster lists it. Prepared, because every request needs the list of all nodes."""
+        self.running, self.problem = True, ""
         self._cluster = cluster
         self._state = state
+        self._facts = facts
         self._lagging = False
         self._paused = False
         self._faults: list[Fault] = []
@@ -107,6 +70,46 @@ class FakeBroker:
     def address(self) -> str:
         """``host:port``."""
         return f"{self.host}:{self.port}"
+
+    @property
+    def port(self) -> int:
+        """The port of its listener; before the cluster is started, one that nothing listens on."""
+        return self.node.port
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        """The release that it runs, as numbers."""
+        return tuple(map(int, self._facts.release.split(".")))
+
+    @property
+    def supported(self) -> Mapping[str, tuple[int, int]]:
+        """Feature name to the lowest and highest supported level. The cluster counts them while the broker is down."""
+        return self._state.supported
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs, and is not paused."""
+        return self.running and not self._paused
+
+    @property
+    def state(self) -> NodeState:
+        """What it reports now. A broker reports forwarded APIs only as far as the active controller serves them."""
+        own = self._state.api_ranges is self._facts.ranges(self._state.role)
+        return self._cluster.seen_by_clients(self._state) if own else self._state
+
+    def probed(self) -> ProbeResult:
+        """Return the result of a client that asks it now, without a network, passwords and faults of one answer."""
+        address, response, version = Address(self.host, self.port), None, None
+        failure: FeatureGateError | None = None
+        if not self.running:
+            failure = ConnectFailed(address, "connecting", "refused")
+        elif self._paused:
+            failure = TimedOut(address, "waiting for ApiVersions")
+        else:
+            state = self.state
+            version = min(ApiVersionsRequest.VERSIONS[1], state.api_ranges[ApiVersionsRequest.API_KEY][1])
+            response = cast("ApiVersionsResponse", api_versions(state, _ASKS, version).response)
+        return ProbeResult(self.node_id, address, self._state.role, response, version, failure, seconds=0.0)
 
     # ------------------------------------------------------------------ what the broker reports
 
@@ -147,16 +150,10 @@ class FakeBroker:
                 self.node = replace(self.node, is_fenced=fenced)
 
     def upgrade(self, release: str) -> None:
-        """Run another release, newer or older, with its API ranges and supported levels. Connections are reset.
-
-        The finalized levels stay; see :meth:`FakeCluster.finalize`.
-        """
-        facts = release_facts(release)
-        with self._cluster.changed:
-            self._change(
-                api_ranges=facts.ranges(self._state.role), supported=facts.supported, configs=configs_of(facts.release)
-            )
-        self._cluster.loop.run(self.listener.hang_up())
+        """Stop, and start with another release, newer or older. See :meth:`start`."""
+        release_facts(release).ranges(self._state.role)
+        self.stop()
+        self.start(release)
 
     def lag(self) -> None:
         """Read no news of the cluster: keep reporting these levels and this epoch until :meth:`catch_up`."""
@@ -174,35 +171,48 @@ class FakeBroker:
         if not self._lagging:
             self._change(finalized=self._cluster.finalized, epoch=self._cluster.epoch)
 
-    def set_state(self, state: NodeState, *, fenced: bool, paused: bool) -> None:
-        """Report this state. Called by a simulated cluster, which holds the lock."""
-        self._state, self._paused = state, paused
-        self.node = replace(self.node, is_fenced=fenced)
-
     # ------------------------------------------------------------------ whether the broker answers
 
     def stop(self) -> None:
         """Go down: refuse connections, reset open ones, and be fenced."""
         with self._cluster.changed:
+            self.running = False
             self.node = replace(self.node, is_fenced=True)
-        self._cluster.loop.run(self.listener.shut())
+        self._move(lambda listener: listener.shut())
+        self._cluster.elect_again()
 
-    def start(self) -> None:
-        """Accept connections again, on the same port."""
-        self._cluster.loop.run(self.listener.open())
+    def start(self, release: str | None = None) -> None:
+        """Run again, with another release if one is given. The port stays the same, and a broker that lags still lags.
+
+        A node that does not support the finalized levels stays down and fenced, as a real one does, and has a
+        :attr:`problem`.
+        """
+        with self._cluster.changed:
+            if release is not None:
+                self._facts = facts = release_facts(release)
+                ranges, configs = facts.ranges(self._state.role), configs_of(facts.release)
+                self._change(api_ranges=ranges, supported=facts.supported, configs=configs)
+            self.problem = start_problem(self._state.role, self.supported, self._cluster.finalized)
+            if self.problem:
+                return
+            self.running = True
+        self._move(lambda listener: listener.open())
         with self._cluster.changed:
             self.node = replace(self.node, is_fenced=False)
+        self._cluster.elect_again()
 
     def pause(self) -> None:
         """Accept connections and answer nothing, as a broker that hangs."""
         with self._cluster.changed:
             self._paused = True
+        self._cluster.elect_again()
 
     def resume(self) -> None:
         """Answer new requests. Requests that came while the broker was paused stay without an answer."""
-        self._cluster.loop.run(self.listener.forget())
+        self._move(lambda listener: listener.forget())
         with self._cluster.changed:
             self._paused = False
+        self._cluster.elect_again()
 
     # ------------------------------------------------------------------ faults of one answer
 
@@ -262,7 +272,7 @@ class FakeBroker:
                 return None
             header = session.read(payload)
             fault = self._fault_for(self._request(header).api)
-            state = replace(self._state, **fault.state) if fault else self._state
+            state = replace(self.state, **fault.state) if fault else self.state
             controller = self._cluster.controller(self.node_id, state.role)
             data = session.answer(payload, state, self._cluster.members(), controller)
             if data == b"":  # the controller cannot answer yet: a fault waits for the answer too
@@ -272,6 +282,11 @@ class FakeBroker:
         if fault is None or header is None:
             return Transmission(b"", close=True) if data is None else Transmission(data, close=session.ended)
         return fault.applied(header, data)
+
+    def _move(self, move: Callable[[Listener], Coroutine[Any, Any, None]]) -> None:
+        """Move the listener; a cluster that was not started has none."""
+        if self.listener is not None:
+            self._cluster.loop.run(move(self.listener))
 
     def _request(self, header: RequestHeader | None) -> ReceivedRequest:
         if header is None:

@@ -1,24 +1,25 @@
 """A fake Kafka cluster on the loopback interface that speaks the real protocol, for tests of features and gates.
 
-Any client can connect to it. The cluster negotiates versions, lists its brokers, and reports what each supports and
-which levels are finalized. It has no topics. A test can change what each broker reports, and make it wrong, slow or
-unreachable, at any time.
+Any client can connect to it. The cluster negotiates versions, lists its brokers, reports what each supports and which
+levels are finalized, and updates levels by the rules of Kafka's controllers. It has no topics. A test can change what
+each broker reports, and make it wrong, slow or unreachable, at any time.
 """
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from featuregate.errors import ClosedError
 from featuregate.testing.cluster_ids import random_cluster_id
-from featuregate.testing.fakes.answers import ClusterMembers, NodeState, configs_of
-from featuregate.testing.fakes.broker import FakeBroker, ReceivedRequest
-from featuregate.testing.fakes.listener import LoopThread
+from featuregate.testing.fakes.answers import NodeState, configs_of
+from featuregate.testing.fakes.broker import FakeBroker
+from featuregate.testing.fakes.listener import Listener, LoopThread
+from featuregate.testing.fakes.nodes import FakeNodes
+from featuregate.testing.fakes.owner import ReceivedRequest
 from featuregate.testing.fakes.releases import ReleaseFacts, release_facts
 from featuregate.testing.fakes.services import service_named
 
@@ -26,26 +27,28 @@ if TYPE_CHECKING:
     import ssl
 
     from featuregate.roles import Role
-    from featuregate.testing.fakes.session import Controller
 
 __all__ = ["FakeBroker", "FakeCluster", "ReceivedRequest"]
 
 _FIRST_CONTROLLER = 3000
 _LOG_SIZE = 100_000
+_NOT_RUNNING = "this fake cluster is not running: use it inside its with block"
 
 
-class FakeCluster:
-    """Loopback brokers that answer ApiVersions, Metadata, DescribeCluster and SASL/PLAIN as real ones do.
+class FakeCluster(FakeNodes):
+    """Loopback brokers that answer ApiVersions, Metadata, DescribeCluster, UpdateFeatures and SASL/PLAIN as real ones.
 
     Every broker has a port of 127.0.0.1 of its own, which stays the same inside the ``with`` block. Node ids of brokers
-    start at 1, those of controllers at 3000.
+    start at 1, those of controllers at 3000. Outside of it the cluster has no sockets: :meth:`view` returns what a poll
+    would return, and all other methods work, too.
 
     Parameters
     ----------
     brokers
         The number of brokers.
     controllers
-        The number of controllers with a listener of their own; ``bootstrap_controllers`` has their addresses.
+        The number of controllers with a listener of their own; ``bootstrap_controllers`` has their addresses. Without
+        any, the first broker that runs decides as the active controller.
     release
         The release that all nodes run at first, such as ``"3.9"``, with its API ranges, supported and finalized levels.
     service
@@ -95,22 +98,23 @@ class FakeCluster:
         )
         if controllers:
             facts.ranges("controller")
-        self.cluster_id = cluster_id or random_cluster_id()
-        self.finalized: Mapping[str, int] = MappingProxyType(dict(facts.finalized if finalized is None else finalized))
-        self.epoch = facts.epoch if epoch is None else epoch
-        self.voters: Sequence[int] | None = None
-        """The ids of the controllers that vote; ``None``: all of them. Others are registered, as one that has gone."""
-        self.changed = threading.Condition(threading.RLock())
+        super().__init__(
+            cluster_id or random_cluster_id(),
+            facts.finalized if finalized is None else finalized,
+            facts.epoch if epoch is None else epoch,
+            passwords,
+        )
         self._first = self.finalized, self.epoch
-        self._passwords = passwords
         self._tls = tls
         self._port = port
-        self._counts = brokers, controllers
-        self._brokers: dict[int, FakeBroker] = {}
-        self._controllers: dict[int, FakeBroker] = {}
         self._requests: deque[ReceivedRequest] = deque(maxlen=_LOG_SIZE)
         self._loop: LoopThread | None = None
         self._closed = False
+        for node_id in range(1, brokers + 1):
+            self._brokers[node_id] = self._new_node(node_id, self._facts)
+        for node_id in range(_FIRST_CONTROLLER, _FIRST_CONTROLLER + controllers):
+            self._controllers[node_id] = self._new_node(node_id, self._facts, role="controller")
+        self.elect_again()
 
     def __repr__(self) -> str:
         return f"<FakeCluster {self.cluster_id} of {len(self._brokers)} brokers>"
@@ -139,7 +143,7 @@ class FakeCluster:
             nodes = self._all_nodes()
         if loop is not None:
             try:
-                loop.run_all(node.listener.release() for node in nodes)
+                loop.run_all(node.listener.release() for node in nodes if node.listener is not None)
             finally:
                 loop.close()
 
@@ -156,29 +160,14 @@ class FakeCluster:
     @property
     def bootstrap(self) -> str:
         """``host:port`` of every broker, separated by commas, for ``bootstrap.servers``."""
+        if self._loop is None and not self._closed:
+            raise ClosedError(_NOT_RUNNING)
         return ",".join(broker.address for broker in self.brokers)
 
     @property
     def bootstrap_controllers(self) -> str:
         """``host:port`` of every controller."""
         return ",".join(controller.address for controller in self.controllers)
-
-    @property
-    def brokers(self) -> tuple[FakeBroker, ...]:
-        """The registered brokers, by node id."""
-        with self.changed:
-            return tuple(self._brokers.values())
-
-    @property
-    def controllers(self) -> tuple[FakeBroker, ...]:
-        """The controllers, by node id."""
-        with self.changed:
-            return tuple(self._controllers.values())
-
-    def broker(self, node_id: int) -> FakeBroker:
-        """Return the handle of a broker or a controller."""
-        with self.changed:
-            return {**self._controllers, **self._brokers}[node_id]
 
     def add_broker(self, node_id: int | None = None, *, release: str | None = None) -> FakeBroker:
         """Register and start one more broker, by default with the next free id and the cluster's first release."""
@@ -190,39 +179,33 @@ class FakeCluster:
             broker = self._new_node(chosen, facts)
             self._brokers[chosen] = broker
             self._brokers = dict(sorted(self._brokers.items()))
-        self.loop.run(broker.listener.open())
+            if self._loop is not None:
+                self._listen_at(broker)
+        broker.running = False
+        broker.start()
         return broker
 
     def remove_broker(self, node_id: int) -> None:
         """Unregister a broker and release its port. The cluster no longer lists it, not even as fenced."""
         with self.changed:
             broker = self._brokers.pop(node_id)
-        self.loop.run(broker.listener.release())
+            broker.running = False
+        if broker.listener is not None:
+            self.loop.run(broker.listener.release())
 
-    # ------------------------------------------------------------------ finalized levels
+    def roll(self, node_id: int, release: str) -> None:
+        """Stop a node, and start it with another release, newer or older. It stays down if it cannot run the levels."""
+        self.broker(node_id).upgrade(release)
 
-    def finalize(self, levels: Mapping[str, int]) -> None:
-        """Finalize these levels, 0 for none, at a higher epoch. Brokers that do not lag report them at once.
+    def stop(self, node_id: int) -> None:
+        """Stop a node: it refuses connections. A broker is fenced; controllers elect another one if a majority runs."""
+        self.broker(node_id).stop()
 
-        Nothing is checked: levels may rise or fall, and brokers need not support them, so that tests can have wrong
-        clusters too.
-        """
-        with self.changed:
-            merged = {**self.finalized, **levels}
-            self.finalized = MappingProxyType({name: level for name, level in merged.items() if level > 0})
-            self.advance_epoch()
-
-    def advance_epoch(self, by: int = 1) -> None:
-        """Raise the epoch and change nothing else, as KRaft does twice a second."""
-        with self.changed:
-            self.epoch += by
-            for node in self._all_nodes():
-                node.follow_cluster()
-
-    def rebuild(self, *, cluster_id: str | None = None) -> None:
+    def rebuild(self, cluster_id: str | None = None) -> None:
         """Become another cluster at the same addresses, with another cluster id, and the first levels and epoch.
 
-        Every broker restarts: connections are reset, and lagging brokers catch up.
+        With its own cluster id, it is restored from a backup. Every broker restarts: connections are reset, and lagging
+        brokers catch up.
         """
         with self.changed:
             self.cluster_id = cluster_id or random_cluster_id()
@@ -230,7 +213,8 @@ class FakeCluster:
             for node in self._all_nodes():
                 node.set(cluster_id=self.cluster_id)
                 node.catch_up()
-        self.loop.run_all(node.listener.hang_up() for node in self._all_nodes())
+        if self._loop is not None:
+            self._loop.run_all(node.listener.hang_up() for node in self._all_nodes() if node.listener is not None)
 
     # ------------------------------------------------------------------ received requests
 
@@ -255,21 +239,14 @@ class FakeCluster:
     def loop(self) -> LoopThread:
         """The thread of the listeners. Used by the brokers."""
         if self._loop is None:
-            raise ClosedError("this fake cluster is not running: use it inside its with block")
+            raise ClosedError(_NOT_RUNNING)
         return self._loop
 
-    def members(self) -> ClusterMembers:
-        """Return the nodes of the cluster. Called by the brokers."""
-        return ClusterMembers(
-            brokers=tuple(broker.node for broker in self._brokers.values()),
-            controllers=tuple(controller.node for controller in self._controllers.values()),
-            passwords=self._passwords,
-            voters=None if self.voters is None else tuple(self.voters),
-        )
-
-    def controller(self, node_id: int, role: Role) -> Controller | None:  # noqa: ARG002 - a simulated cluster has one
-        """Return ``None``: only a :class:`SimulatedCluster` answers UpdateFeatures. Called by the brokers."""
-        return None
+    def elect_again(self) -> None:
+        """Elect a controller, now that a node has started or stopped. Called by the brokers."""
+        if self.controller_id is not None and self._waiting and self._loop is not None:
+            self._waiting = False
+            self._loop.run_all(node.listener.go_on() for node in self._all_nodes() if node.listener is not None)
 
     def log(self, request: ReceivedRequest) -> None:
         """Log a request, and wake threads that wait for one. Called by the brokers."""
@@ -277,19 +254,18 @@ class FakeCluster:
         self.changed.notify_all()
 
     def _listen(self) -> None:
-        brokers, controllers = self._counts
         with self.changed:
-            for node_id in range(1, brokers + 1):
-                port = 0 if self._port is None else self._port + node_id - 1
-                self._brokers[node_id] = self._new_node(node_id, self._facts, port=port)
-            for node_id in range(_FIRST_CONTROLLER, _FIRST_CONTROLLER + controllers):
-                self._controllers[node_id] = self._new_node(node_id, self._facts, role="controller")
-        self.loop.run_all(node.listener.open() for node in self._all_nodes())
+            for node in self._all_nodes():
+                fixed = self._port is not None and node.node_id in self._brokers
+                self._listen_at(node, port=(self._port or 0) + node.node_id - 1 if fixed else 0)
+        self.loop.run_all(node.listener.open() for node in self._all_nodes() if node.listener and node.running)
 
-    def _all_nodes(self) -> list[FakeBroker]:
-        return [*self._brokers.values(), *self._controllers.values()]
+    def _listen_at(self, node: FakeBroker, port: int = 0) -> None:
+        """Reserve a port for a node."""
+        node.listener = Listener(node, self._tls, port)
+        node.node = replace(node.node, port=node.listener.port)
 
-    def _new_node(self, node_id: int, facts: ReleaseFacts, *, role: Role = "broker", port: int = 0) -> FakeBroker:
+    def _new_node(self, node_id: int, facts: ReleaseFacts, *, role: Role = "broker") -> FakeBroker:
         state = NodeState(
             node_id=node_id,
             role=role,
@@ -309,4 +285,4 @@ class FakeCluster:
                 refuses_with_all_apis=service.refuses_with_all_apis,
                 hides_in_describe_cluster=service.hides_in_describe_cluster,
             )
-        return FakeBroker(self, state, tls=self._tls, port=port)
+        return FakeBroker(self, state, facts)

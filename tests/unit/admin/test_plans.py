@@ -152,16 +152,6 @@ def test_what_was_not_seen_is_noted() -> None:
     )
 
 
-@pytest.mark.parametrize("side", ["brokers", "controllers"])
-def test_levels_that_are_deprecated_are_noted(side: str) -> None:
-    """No update brings them back, whoever reports them."""
-    views = {"brokers": VIEW, "controllers": replace(VIEW, role="controller")}
-    views[side] = replace(views[side], finalized_min={"metadata.version": 2, "transaction.version": 2})
-    made = plan(views["brokers"], upgrade({"metadata.version": 30}), controllers=views["controllers"])
-    text = "levels of metadata.version below 2 are deprecated: no update brings them back (KIP-584)"
-    assert [note for note in made.notes if "deprecated" in note] == [text]
-
-
 def test_an_unsafe_downgrade_is_refused_with_a_note() -> None:
     """No controller supports an unsafe downgrade of metadata.version, and a note says so."""
     made = plan(VIEW, downgrade({"metadata.version": 7}, unsafe=True))

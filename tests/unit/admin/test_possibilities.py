@@ -132,6 +132,5 @@ def test_the_views_of_brokers_and_controllers_are_combined() -> None:
     alone = ClusterState.of(brokers, None)
     assert (alone.controllers, alone.leader, alone.registered) == ((), 7, False)
     neither = ClusterState.of(None, None)
-    assert (neither.finalized, neither.finalized_min, neither.speaks, neither.leader) == (None, {}, None, None)
-    deprecated = replace(brokers, finalized_min={"metadata.version": 5}, epoch=0)
-    assert ClusterState.of(deprecated, None).finalized_min == {"metadata.version": 5}
+    assert (neither.finalized, neither.speaks, neither.leader) == (None, None, None)
+    assert ClusterState.of(replace(brokers, epoch=0), None).level("metadata.version") == 29

@@ -288,60 +288,12 @@ def test_a_cluster_without_update_features_refuses() -> None:
     assert one(*upgrade({"a": 1}), cluster_state(speaks=None)).judgement == "refused"
 
 
-# ------------------------------------------------------------------ controllers with ZooKeeper (KIP-584)
-
-
-def with_zookeeper(**changed: object) -> ClusterState:
-    """Return the cluster of the KIP's example: levels 1 to 2 of a feature, of which 1 is finalized."""
-    brokers = tuple(node(node_id, {"group_coordinator": (1, 2)}) for node_id in (1, 2))
-    base = ClusterState(finalized={"group_coordinator": 1}, brokers=brokers, leader=1, speaks=ApiRange(0, 0))
-    return replace(base, **changed)  # type: ignore[arg-type]  # as the test says
-
-
-def test_kip_584_a_controller_with_zookeeper_honours_the_flag_of_v0() -> None:
-    """The controller accepts a downgrade, and deletes a feature."""
-    assert one(*upgrade({"group_coordinator": 2}), with_zookeeper()).judgement == "accepted"
-    assert one(*disable("group_coordinator"), with_zookeeper()).judgement == "accepted"
-    assert one(*disable("other"), with_zookeeper()).text == "Can not delete non-existing finalized feature."
-
-
-def test_kip_584_the_words_are_those_of_a_controller_with_zookeeper() -> None:
-    """These messages differ from those of KRaft."""
-    assert one(*upgrade({"group.version": 1}), with_zookeeper()).text == (
-        "Could not apply finalized feature update because the provided feature is not supported."
-    )
-    assert one(*upgrade({"group_coordinator": 3}), with_zookeeper()).text == (
-        "Could not apply finalized feature update because brokers were found to have incompatible versions for the "
-        "feature."
-    )
-    assert one(*upgrade({"group_coordinator": 1}), with_zookeeper()).text == (
-        "Can not upgrade a finalized feature from existing maxVersionLevel:1 to the same value."
-    )
-
-
-def test_kip_584_no_downgrade_goes_below_the_finalized_minimum() -> None:
-    """The levels below the minimum are deprecated."""
-    at_2, back = with_zookeeper(finalized={"group_coordinator": 2}), downgrade({"group_coordinator": 1})
-    assert one(*back, at_2).judgement == "accepted"
-    assert one(*back, replace(at_2, finalized_min={"group_coordinator": 2})).text == (
-        "Can not downgrade finalized feature to maxVersionLevel:1 because it's lower than the existing "
-        "minVersionLevel:2."
-    )
-
-
-def test_kip_584_a_controller_that_was_not_seen_makes_it_unknown() -> None:
-    """The controller checks its own range first."""
-    assert one(*upgrade({"group_coordinator": 2}), with_zookeeper(leader=None)).judgement == "unknown"
-    silent = replace(node(1), failure=Failure("TimedOut", "said nothing"))
-    brokers = (silent, *with_zookeeper().brokers[1:])
-    assert one(*upgrade({"group_coordinator": 2}), with_zookeeper(brokers=brokers)).judgement == "unknown"
-
-
-def test_controllers_with_zookeeper_from_3_3_on_are_asked_themselves() -> None:
-    """These controllers serve v1 and have other rules, and no such release has features."""
-    newer = with_zookeeper(finalized={}, brokers=(node(1, {"other": (1, 1)}),), speaks=ApiRange(0, 1))
-    text = "only a controller with ZooKeeper of 3.3 or newer knows; none of them has features"
-    assert one(*upgrade({"other": 1}), newer)[2:] == ("unknown", text)
+@pytest.mark.parametrize(("speaks", "known"), [(0, "group_coordinator"), (1, "group_coordinator")])
+def test_what_a_controller_with_zookeeper_answers_is_unknown(speaks: int, known: str) -> None:
+    """No release of Kafka has a feature for it, so none of its answers was ever seen."""
+    cluster = ClusterState(finalized={}, brokers=(node(1, {known: (1, 2)}),), leader=1, speaks=ApiRange(0, speaks))
+    text = "no release of Kafka has a feature for a controller with ZooKeeper, which alone knows"
+    assert one(*upgrade({known: 1}), cluster)[2:] == ("unknown", text)
 
 
 # ------------------------------------------------------------------ what a release does otherwise

@@ -12,8 +12,7 @@ from featuregate.admin.quorum import fetch_quorum
 from featuregate.admin.registrations import Quorum, advice_on, unasked, why_silent
 from featuregate.admin.updates import Update, disable, downgrade, upgrade
 from featuregate.config import Settings
-from featuregate.testing import FakeCluster, SimulatedCluster
-from featuregate.testing.simulator import KRaft, Roll, Stop
+from featuregate.testing import FakeCluster
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
 
 RAISE = upgrade({"metadata.version": 29})
@@ -178,10 +177,12 @@ def test_each_release_has_its_advice(level: int, release: tuple[int, int], advic
 
 
 @contextmanager
-def one_is_left() -> Iterator[SimulatedCluster]:
+def one_is_left() -> Iterator[FakeCluster]:
     """Roll a cluster of 3.9 to 4.2, but for a controller that is stopped."""
-    with SimulatedCluster(KRaft("3.9", brokers=3, controllers=4)) as cluster:
-        cluster.apply(Stop(3003), *(Roll(node_id, "4.2") for node_id in (3000, 3001, 3002, 1, 2, 3)))
+    with FakeCluster(3, controllers=4, release="3.9") as cluster:
+        cluster.stop(3003)
+        for node_id in (3000, 3001, 3002, 1, 2, 3):
+            cluster.roll(node_id, "4.2")
         yield cluster
 
 

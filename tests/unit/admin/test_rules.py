@@ -2,10 +2,8 @@
 
 import pytest
 
-from featuregate.admin import kraft_rules, zookeeper_rules
-from featuregate.admin.kraft_rules import Controller
-from featuregate.admin.update_rules import NodeLevels, RequestedUpdate, RuleProblem
-from featuregate.admin.zookeeper_rules import ZooKeeperController
+from featuregate.admin import kraft_rules
+from featuregate.admin.kraft_rules import Controller, NodeLevels, RequestedUpdate, RuleProblem
 
 RANGES = {"group.version": (0, 2), "metadata.version": (7, 25), "kraft.version": (0, 1)}
 NODE = NodeLevels(1, RANGES)
@@ -120,97 +118,4 @@ def test_a_level_needs_others() -> None:
     assert [problem.text.partition("because it ")[2] for problem in kraft_rules.rule_problems(elr, controller, {})] == [
         "depends on metadata.version=7 (3.3-IV3)",
         "depends on metadata.version level 23",
-    ]
-
-
-def zookeeper(wanted: RequestedUpdate, **more: object) -> list[str]:
-    """Return what a controller with ZooKeeper says, the verdict before the text."""
-    own = NodeLevels(1, {"x": (2, 5)})
-    given = {"own": own, "brokers": (own,), "levels": {"x": (2, 3)}, **more}
-    problems = zookeeper_rules.rule_problems(wanted, ZooKeeperController(**given))  # type: ignore[arg-type]
-    return [f"{problem.judgement}: {problem.text}" for problem in problems]
-
-
-CANNOT = "refused: Could not apply finalized feature update because"
-NO_FLAG = (
-    "refused: Can not provide maxVersionLevel: 0 less than 1 without setting the allowDowngrade flag to true in the "
-    "request."
-)
-DOWN = (
-    "refused: Can not downgrade finalized feature from existing maxVersionLevel:3 to provided maxVersionLevel:2 "
-    "without setting the allowDowngrade flag in the request."
-)
-UP = (
-    "refused: When the allowDowngrade flag set in the request, the provided maxVersionLevel:4 can not be greater than "
-    "existing maxVersionLevel:3."
-)
-BELOW = (
-    "refused: Can not downgrade finalized feature to maxVersionLevel:1 because it's lower than the existing "
-    "minVersionLevel:2."
-)
-INCOMPATIBLE = f"{CANNOT} brokers were found to have incompatible versions for the feature."
-
-
-@pytest.mark.parametrize(
-    ("wanted", "said"),
-    [
-        (("x", 4, "upgrade"), []),
-        (("x", 2, "safe_downgrade"), []),
-        (("x", 0, "safe_downgrade"), []),
-        (
-            ("x", 0, "upgrade"),
-            [NO_FLAG],
-        ),
-        (("y", 0, "safe_downgrade"), ["refused: Can not delete non-existing finalized feature."]),
-        (
-            ("x", 3, "upgrade"),
-            ["refused: Can not upgrade a finalized feature from existing maxVersionLevel:3 to the same value."],
-        ),
-        (
-            ("x", 3, "safe_downgrade"),
-            ["refused: Can not downgrade a finalized feature from existing maxVersionLevel:3 to the same value."],
-        ),
-        (
-            ("x", 2, "upgrade"),
-            [DOWN],
-        ),
-        (
-            ("x", 4, "safe_downgrade"),
-            [UP],
-        ),
-        (
-            ("x", 1, "safe_downgrade"),
-            [
-                BELOW,
-                f"{CANNOT} the provided maxVersionLevel:1 is lower than the supported minVersion:2.",
-                INCOMPATIBLE,
-            ],
-        ),
-        (("x", 6, "upgrade"), [INCOMPATIBLE]),
-        (("y", 1, "upgrade"), [f"{CANNOT} the provided feature is not supported.", INCOMPATIBLE]),
-        (
-            ("", 1, "upgrade"),
-            [
-                "refused: Feature name can not be empty.",
-                f"{CANNOT} the provided feature is not supported.",
-                INCOMPATIBLE,
-            ],
-        ),
-    ],
-)
-def test_a_controller_with_zookeeper_has_rules_of_its_own(wanted: tuple[str, int, str], said: list[str]) -> None:
-    """In its order and its words."""
-    assert zookeeper(RequestedUpdate(*wanted)) == said
-
-
-def test_what_a_controller_with_zookeeper_goes_by_may_be_unknown() -> None:
-    """The levels, what it can run itself, and what a broker can run."""
-    update, nothing = RequestedUpdate("x", 4, "upgrade"), ["unknown: no node reports finalized levels"]
-    assert zookeeper(update, levels=None) == nothing
-    assert zookeeper(RequestedUpdate("x", 0, "safe_downgrade"), levels=None) == nothing
-    assert zookeeper(update, own=None) == ["unknown: the controller was not asked what it supports"]
-    assert zookeeper(update, own=SILENT) == ["unknown: node 2 is silent"]
-    assert zookeeper(update, brokers=(SILENT, NodeLevels(3, {"x": (5, 6)}))) == [
-        "unknown: node 2 is silent",
-        INCOMPATIBLE,
     ]

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from featuregate.catalog import release_levels
-from featuregate.testing.plugin import MakeSimulatedCluster
-from featuregate.testing.simulator import Roll, ZooKeeper
 from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse
 
 if TYPE_CHECKING:
@@ -167,35 +164,3 @@ def test_a_cluster_without_features_has_nothing_to_upgrade_to(on: Run, cluster: 
     ended = on("upgrade-all")
     assert (ended.code, cluster.received) == (1, [])
     assert "the brokers support no feature in common: there is nothing to upgrade to" in ended.err
-
-
-def test_upgrade_all_with_zookeeper_works_feature_by_feature(run: Run, simulated_kafka: MakeSimulatedCluster) -> None:
-    """Such a cluster has no metadata.version."""
-    cluster = simulated_kafka(ZooKeeper("v1"))
-    where = ("--bootstrap-server", cluster.bootstrap)
-    assert run(*where, "upgrade-all") == (0, "", f"{LEFT_OUT}group_coordinator 1\n")
-    cluster.apply(*(Roll(node_id, "v1-v2") for node_id in (1, 2, 3)))
-    ended = run(*where, "upgrade-all")
-    assert (ended.code, " ".join(ended.out.split())) == (
-        0,
-        "[Upgrade] Feature: group_coordinator ExistingFinalizedMaxVersion: 1 NewFinalizedMaxVersion: 2 Result: OK",
-    )
-
-
-@pytest.mark.parametrize("as_json", [False, True])
-def test_the_lowest_finalized_level_is_printed_where_it_deprecates_levels(
-    run: Run, simulated_kafka: MakeSimulatedCluster, *, as_json: bool
-) -> None:
-    """Both text and JSON have it."""
-    newest = replace(ZooKeeper().find_build("v2"), supported={"group_coordinator": (2, 3)})
-    cluster = simulated_kafka(ZooKeeper("v1-v2", builds={"v2-v3": newest}))
-    cluster.apply(*(Roll(node_id, "v2-v3") for node_id in (1, 2, 3)))
-    argv = ("--bootstrap-server", cluster.bootstrap, "upgrade-all")
-    if as_json:
-        (feature,) = json.loads(run(*argv, "--output", "json").out)["features"]
-        assert (feature["before_min"], feature["before"], feature["level"]) == (2, 2, 3)
-    else:
-        assert " ".join(run(*argv).out.split()) == (
-            "[Upgrade] Feature: group_coordinator ExistingFinalizedMinVersion: 2 ExistingFinalizedMaxVersion: 2 "
-            "NewFinalizedMaxVersion: 3 Result: OK"
-        )

@@ -52,8 +52,8 @@ def test_a_requirement_on_a_config_has_the_brokers_asked(
 
 def test_describe_shows_what_all_brokers_share(run: Run, fake_cluster: MakeCluster) -> None:
     """A note on standard error names the features that some brokers lack."""
-    cluster = fake_cluster(3, release="4.2")
-    cluster.broker(2).upgrade("3.9")
+    cluster = fake_cluster(3, release="4.2", finalized={"metadata.version": 21})
+    cluster.roll(2, "3.9")
     ended = run("describe", "--bootstrap-server", cluster.bootstrap)
     assert ended.code == 0
     assert [line.split()[1] for line in ended.out.splitlines()] == ["kraft.version", "metadata.version"]
@@ -62,8 +62,8 @@ def test_describe_shows_what_all_brokers_share(run: Run, fake_cluster: MakeClust
 
 def test_describe_with_a_node_id_asks_only_that_node(run: Run, fake_cluster: MakeCluster) -> None:
     """A broker lists the nodes; only the named one lists its features."""
-    cluster = fake_cluster(3, release="4.2")
-    cluster.broker(2).upgrade("3.9")
+    cluster = fake_cluster(3, release="4.2", finalized={"metadata.version": 21})
+    cluster.roll(2, "3.9")
     ended = run("describe", "--node-id", "2", "--bootstrap-server", cluster.broker(1).address)
     assert "group.version" not in ended.out
     assert not [request for request in cluster.requests if request.broker == 3]
@@ -128,8 +128,8 @@ def test_matrix_exits_2_where_a_broker_is_silent(run: Run, fake_cluster: MakeClu
 
 def test_matrix_as_json(run: Run, fake_cluster: MakeCluster) -> None:
     """The JSON has the values of each broker by its id."""
-    cluster = fake_cluster(2, release="4.2")
-    cluster.broker(2).upgrade("3.9")
+    cluster = fake_cluster(2, release="4.2", finalized={"metadata.version": 21})
+    cluster.roll(2, "3.9")
     rows = json.loads(run("matrix", "--output", "json", "--bootstrap-server", cluster.bootstrap).out)["rows"]
     (row,) = [row for row in rows if (row["kind"], row["name"]) == ("supported", "group.version")]
     assert row["brokers"] == {"1": [0, 1], "2": None}
@@ -233,8 +233,8 @@ def test_a_terminal_gets_colour_without_no_color(
 ) -> None:
     """The words are the same with and without colour."""
     pytest.importorskip("rich")
-    cluster = fake_cluster(2, release="4.2")
-    cluster.broker(2).upgrade("3.9")
+    cluster = fake_cluster(2, release="4.2", finalized={"metadata.version": 21})
+    cluster.roll(2, "3.9")
     ours, theirs = pty.openpty()
     environ = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"COLUMNS": "150"}
     command = [sys.executable, "-m", "featuregate", "matrix", "--bootstrap-server", cluster.bootstrap]

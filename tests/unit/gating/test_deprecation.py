@@ -14,14 +14,11 @@ from featuregate.admin.updates import Update
 from featuregate.errors import ConfigError
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Feature, FeatureAtLeast, FeatureServes, parse
-from featuregate.testing import StaticFeatures
-from featuregate.testing.simulator import KRaft, Roll, ZooKeeper, apply, upgrade, view_of
+from featuregate.testing import FakeCluster, StaticFeatures
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
 from featuregate.view.changes import differences
 from featuregate.view.cluster_view import View
 from featuregate.view.merging import merge
-
-GROUP = "group_coordinator"
 
 
 def answer(node_id: int = 1, *, epoch: int = 5, supported: tuple[int, int] | None = None, **levels: tuple[int, int]):
@@ -43,28 +40,12 @@ def verdict(seen: View, text: str) -> str:
     return evaluate(seen, parse(text)).verdict
 
 
-# ---------------------------------------------------------------- the two controllers of the simulator
+# ---------------------------------------------------------------- the controllers of KRaft
 
 
-def test_zookeepers_controller_deprecates_a_level_and_a_client_learns_of_it() -> None:
-    """From (1, 2) to (2, 2): level 1 was served, and is not any more; ``>=`` means what it did."""
-    before = ZooKeeper("v1-v2").create()
-    after = apply(before, Roll(3, "v2")).cluster
-    assert (before.node_state(1).lowest, after.node_state(1).lowest) == ({GROUP: 1}, {GROUP: 2})
-    was, now = view_of(before), view_of(after)
-    texts = ["group_coordinator serves 1", "group_coordinator serves 2", "group_coordinator>=1", "group_coordinator>=2"]
-    texts = [f"feature:{text}" for text in texts]
-    assert [verdict(was, text) for text in texts] == ["open", "open", "open", "open"]
-    assert [verdict(now, text) for text in texts] == ["closed", "open", "open", "open"]
-    assert (was.finalized_min, now.finalized_min) == ({}, {GROUP: 2})
-    assert not was.same_content(now)
-    assert f"{GROUP} is served from level 2 on (was 1)" in map(str, differences(was, now))
-
-
-def test_krafts_controllers_deprecate_nothing() -> None:
+def test_controllers_of_kraft_deprecate_nothing() -> None:
     """They have one level, and send it as the lowest and the highest; at every level the lower ones are served on."""
-    cluster = KRaft("4.2").create()
-    seen = view_of(apply(cluster, upgrade({"transaction.version": 2})).cluster)
+    seen = FakeCluster(release="4.2", finalized={"metadata.version": 29, "transaction.version": 2}).view()
     for broker in seen.brokers:
         assert broker.finalized_min == broker.finalized
         assert broker.finalized["transaction.version"] == 2
@@ -77,7 +58,7 @@ def test_krafts_controllers_deprecate_nothing() -> None:
 @pytest.mark.parametrize("release", ["3.3", "3.9", "4.0", "4.3"])
 def test_no_release_with_kraft_is_taken_for_one_that_deprecates(release: str) -> None:
     """Each has finalized metadata.version."""
-    assert view_of(KRaft(release).create()).finalized_min == {}
+    assert FakeCluster(1, release=release).view().finalized_min == {}
 
 
 # ---------------------------------------------------------------- what tells the two apart
@@ -258,14 +239,6 @@ def test_a_live_gate_closes_when_the_level_is_deprecated() -> None:
 # ---------------------------------------------------------------- plans
 
 
-def test_a_plan_says_that_levels_are_deprecated() -> None:
-    """No update brings them back; where nothing is deprecated it says nothing."""
-    update = [Update("x", 3)]
-    note = "levels of x below 2 are deprecated: no update brings them back (KIP-584)"
-    assert note in plan(view(answer(x=(2, 2), supported=(1, 3))), update).notes
-    assert not any("deprecated" in note for note in plan(view(answer(x=(1, 2), supported=(1, 3))), update).notes)
-
-
 def test_a_plan_keeps_what_is_deprecated() -> None:
     """A latched client of level 1 was affected before; the update affects one of a level that goes away."""
     seen = view(replace(answer(x=(2, 3), supported=(1, 3)), api_ranges={57: ApiRange(0, 1)}))
@@ -276,10 +249,10 @@ def test_a_plan_keeps_what_is_deprecated() -> None:
 
 def test_a_kraft_plan_deprecates_nothing() -> None:
     """The level that an update brings has no other lowest one."""
-    seen = view_of(KRaft("4.2").create())
+    seen = FakeCluster(release="4.2").view()
     latched = {"one": parse("transaction.version serves 1")}
     made = plan(seen, [Update("transaction.version", 2)], latched=latched)
-    assert (made.affected, [note for note in made.notes if "deprecated" in note]) == ((), [])
+    assert made.affected == ()
 
 
 def test_a_view_without_the_feature_deprecates_nothing_of_it() -> None:

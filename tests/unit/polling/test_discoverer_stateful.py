@@ -1,7 +1,7 @@
 """Discoverer, store and gates against brokers that are stale, paused, rebuilt and wrong, in any order of events.
 
-The model of the invariants is that of the app over simulated clusters. It learns what a broker reported from the view,
-after the test has checked that the broker could have reported it.
+The model of the invariants is that of the app over fake clusters. It learns what a broker reported from the view, after
+the test has checked that the broker could have reported it.
 """
 
 from __future__ import annotations

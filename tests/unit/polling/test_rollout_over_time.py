@@ -1,7 +1,6 @@
-"""Rollout control over time and order: the production discoverer over a simulated cluster that is upgraded."""
+"""Rollout control over time and order: the production discoverer over a fake cluster that is upgraded."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -9,18 +8,18 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from app_model.app import App, Poll, RestartApp
-from app_model.checker import app_requirements
+from app_model.brokers import PASSWORDS
+from app_model.checker import APP_REQUIREMENTS, seconds_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featuregate import Gate, evaluate
+from featuregate.admin.updates import disable, upgrade
 from featuregate.gating.latches import Policy
-from featuregate.testing.simulator import KRaft, ScriptError, Tick, downgrade, upgrade
-from featuregate.testing.simulator.cluster import Cluster, apply
-from featuregate.testing.simulator.events import TICK_SECONDS
-from featuregate.testing.simulator.upgrades import cluster_events
+from featuregate.testing import FakeCluster, UpgradeStep
+from featuregate.testing.random_upgrades import happened, steps
 
-START = KRaft("4.2")
+START = {"brokers": 3, "controllers": 3, "release": "4.2", "cluster_id": "cluster-in-a-test-0001"}
 WAIT = 30.0
 
 
@@ -38,7 +37,7 @@ class CarefulApp(App):
         holds.write_text("")
         self.holds = holds
         self.options = {"hold": holds}
-        super().__init__(app_requirements(START).requirements)
+        super().__init__(APP_REQUIREMENTS.requirements)
 
     def gate(self, requirement: str, policy: Policy, *, name: str | None = None) -> Gate:
         burn_in = timedelta(seconds=WAIT) if policy == "sticky" else None
@@ -56,7 +55,7 @@ class Careful:
         """When a poll last saw that a requirement does not hold, by cluster id; the first poll counts as one."""
         self.latched: set[tuple[str | None, str]] = set()
 
-    def poll(self, cluster: Cluster) -> None:
+    def poll(self, cluster: FakeCluster) -> None:
         """Poll, and check what opened."""
         view = self.app.poll(cluster)
         if view is None:
@@ -84,10 +83,10 @@ class Careful:
 
 
 def live_through(events: Sequence[object]) -> Careful:
-    """Apply events to a cluster and a careful app. Events that cannot happen are left out."""
+    """Apply steps to a cluster and a careful app. Steps that cannot happen are left out."""
     with TemporaryDirectory() as folder:
         careful = Careful(CarefulApp(Path(folder, "holds")))
-        cluster = START.create()
+        cluster = FakeCluster(**START, passwords=PASSWORDS)
         for event in events:
             match event:
                 case Poll():
@@ -98,19 +97,19 @@ def live_through(events: Sequence[object]) -> Careful:
                     careful.app.holds.write_text("*: the test\n" if held else "")
                     careful.held = held
                 case _:
-                    with suppress(ScriptError):
-                        cluster = apply(cluster, event).cluster
-                    if isinstance(event, Tick):
-                        careful.app.pass_time(event.ticks * TICK_SECONDS)
+                    happened(cluster, event)
+                    careful.app.pass_time(seconds_of(event))
             careful.check()
     return careful
 
 
-WATCHED = [Tick(20), Poll()]
-LEVELS = [[upgrade({"group.version": 1}), Poll()], [downgrade({"group.version": 0}), Poll()]]
+WATCHED = [UpgradeStep("advance_epoch", (20,)), Poll()]
+LEVELS = [
+    [UpgradeStep("update", (change,)), Poll()] for change in (upgrade({"group.version": 1}), disable("group.version"))
+]
 HOLDS = [[Holding(True)], [Holding(False)], [Holding(False)]]  # noqa: FBT003 - a value
 often = st.sampled_from([*[WATCHED] * 6, *LEVELS, *HOLDS, [RestartApp()], [RestartApp(), Poll()]])
-seldom = cluster_events(START).map(lambda event: [event])
+seldom = steps(START).map(lambda event: [event])
 
 
 @settings(max_examples=settings.default.max_examples // 2)
@@ -123,14 +122,14 @@ def test_no_gate_opens_too_early_and_none_that_has_latched_closes(blocks: list[l
 @pytest.mark.parametrize("held", [False, True])
 def test_gates_of_a_quiet_cluster_open_after_their_burn_in(held: bool) -> None:  # noqa: FBT001 - pytest's
     """So the property above is about gates that do open."""
-    spec_polls = [each for _ in range(5) for each in (Tick(20), Poll())]
+    spec_polls = [each for _ in range(5) for each in WATCHED]
     careful = live_through([Holding(held), Poll(), *spec_polls, RestartApp()])
     assert bool(careful.latched) is not held
 
 
 def test_a_level_that_goes_back_for_a_moment_begins_the_burn_in_again() -> None:
     """The gate of the level opens a burn-in after the level is there again, and that of the API is not delayed."""
-    down_and_up = [*LEVELS[1], Tick(2), *LEVELS[0]]
+    down_and_up = [*LEVELS[1], UpgradeStep("advance_epoch", (2,)), *LEVELS[0]]
     careful = live_through([Poll(), *WATCHED * 2, *down_and_up, *WATCHED * 2])
     api, level = careful.app.sticky["TxnOffsetCommit>=5"], careful.app.sticky["feature:group.version>=1"]
     assert (api.open, level.open) == (True, False)

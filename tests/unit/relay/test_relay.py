@@ -40,7 +40,7 @@ def test_a_gate_opens_through_the_relay() -> None:
             assert not gate.open
             assert features.view == polling.view
             for node in (1, 2, 3):
-                brokers.broker(node).upgrade("4.2")
+                brokers.roll(node, "4.2")
             polling.refresh(BOUND)
             features.refresh(BOUND)
             assert gate.open

@@ -57,13 +57,13 @@ def flag(url: str) -> bool:
 
 def test_a_relay_that_is_killed_knows_its_latches_when_it_starts_again(tmp_path: Path) -> None:
     """Though the brokers were rolled back meanwhile, and nothing was closed in order."""
-    with FakeCluster(1, release="4.2") as brokers:
+    with FakeCluster(1, release="4.2", finalized={"metadata.version": 21}) as brokers:
         with relay(brokers.bootstrap, tmp_path) as (url, process), ExitStack() as streams:
             streams.enter_context(listening(f"{url}/v1/clusters/default/events"))
             eventually(lambda: flag(url))
             process.send_signal(signal.SIGKILL)
             assert process.wait(BOUND) == -signal.SIGKILL
-        brokers.broker(1).upgrade("3.9")
+        brokers.roll(1, "3.9")
         with relay(brokers.bootstrap, tmp_path) as (url, _):
             assert flag(url)
             check = requests.get(f"{url}/v1/clusters/default/check", params={"require": GATE}, timeout=BOUND)

@@ -31,7 +31,7 @@ def test_loading_the_plugin_loads_nothing_else() -> None:
         "trustme",
         "featuregate.net",
         "featuregate.testing.fakes.cluster",
-        "featuregate.testing.simulator",
+        "featuregate.testing.random_upgrades",
     } & set(loaded)
 
 
@@ -57,12 +57,6 @@ def test_fixtures_need_no_conftest(pytester: pytest.Pytester) -> None:
             assert one.cluster_id != other.cluster_id
             kept.extend([one, other])
 
-        def test_simulated(simulated_kafka):
-            from featuregate.testing import simulator
-            one, other = simulated_kafka(simulator.KRaft("3.9")), simulated_kafka(simulator.KRaft("4.2", brokers=1))
-            assert [len(cluster.brokers) for cluster in (one, other)] == [3, 1]
-            kept.extend([one, other])
-
         def test_they_were_closed():
             for cluster in kept:
                 with pytest.raises(Exception, match="closed"):
@@ -70,7 +64,7 @@ def test_fixtures_need_no_conftest(pytester: pytest.Pytester) -> None:
         """
     )
     run = pytester.runpytest_subprocess("-p", "no:asyncio", "--strict-markers", "-W", "error")
-    run.assert_outcomes(passed=5)
+    run.assert_outcomes(passed=4)
 
 
 def test_the_factory_of_real_clusters_starts_nothing_by_itself(pytester: pytest.Pytester) -> None:
@@ -82,8 +76,7 @@ def test_the_factory_of_real_clusters_starts_nothing_by_itself(pytester: pytest.
 def test_the_front_door_of_testing_knows_its_names() -> None:
     """Names are imported on first use; an unknown name is an AttributeError."""
     assert set(featuregate.testing.__all__) <= set(dir(featuregate.testing))
-    for name in ("FakeCluster", "SimulatedCluster", "StaticFeatures", "release_view"):
+    for name in ("FakeCluster", "StaticFeatures", "UpgradeStep", "release_view", "upgrades"):
         assert getattr(featuregate.testing, name).__name__ == name
-    assert featuregate.testing.simulator.KRaft.__name__ == "KRaft"
     with pytest.raises(AttributeError, match="has no attribute 'Nonsense'"):
         _ = featuregate.testing.Nonsense

@@ -1,1 +1,0 @@
-"""Simulated clusters with KRaft (KIP-778). Pure."""

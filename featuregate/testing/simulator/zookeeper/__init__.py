@@ -1,1 +1,0 @@
-"""Simulated clusters with ZooKeeper (KIP-584). Pure."""
