@@ -20,7 +20,6 @@ from featuregate.cli.exit_codes import FAILED, INTERNAL, INTERRUPTED, OK, UNKNOW
 from featuregate.cli.gates import gate_requirements
 from featuregate.cli.output import aligned, print_message
 from featuregate.cli.plugin_protocols import (
-    Announcer,
     CommandHelp,
     Diagnosis,
     EvidenceCheck,
@@ -38,7 +37,6 @@ __all__ = [
     "OK",
     "UNKNOWN",
     "USAGE",
-    "Announcer",
     "CommandError",
     "CommandHelp",
     "Diagnosis",

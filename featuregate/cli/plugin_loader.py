@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.exit_codes import USAGE, CommandError
 from featuregate.cli.output import print_message
 
 if TYPE_CHECKING:
-    from featuregate.cli.plugin_protocols import Announcer, Diagnosis, EvidenceCheck, Plugin
+    from featuregate.cli.plugin_protocols import Diagnosis, EvidenceCheck, Plugin
 
 GROUP: Final = "featuregate.commands"
 CHECKS: Final = "featuregate.checks"
-ANNOUNCERS: Final = "featuregate.announcers"
 DIAGNOSES: Final = "featuregate.diagnoses"
 
 
@@ -56,20 +55,12 @@ def load_check() -> EvidenceCheck | None:
     CommandError
         It cannot be loaded.
     """
-    check: EvidenceCheck | None = _first(CHECKS, "check", "check_updates")
-    return check
-
-
-def load_announcer() -> Announcer | None:
-    """Return what writes announcements, from the first package that has it; None without one.
-
-    Raises
-    ------
-    CommandError
-        It cannot be loaded.
-    """
-    announcer: Announcer | None = _first(ANNOUNCERS, "announcer", "announce")
-    return announcer
+    for entry in sorted(entry_points(group=CHECKS)):
+        with _named(f"the check {entry.name}", entry):
+            check: EvidenceCheck = entry.load()
+            check.check_updates  # noqa: B018 - an object without it is none
+            return check
+    return None
 
 
 def load_diagnosis(name: str) -> Diagnosis | None:
@@ -84,16 +75,6 @@ def load_diagnosis(name: str) -> Diagnosis | None:
         with _named(f"the diagnosis {name}", entry):
             diagnosis: Diagnosis = entry.load()
             return diagnosis
-    return None
-
-
-def _first(group: str, what: str, does: str) -> Any:
-    """Return the object of the first package that has one in a group; None without one."""
-    for entry in sorted(entry_points(group=group)):
-        with _named(f"the {what} {entry.name}", entry):
-            found = entry.load()
-            getattr(found, does)  # an object without it is none
-            return found
     return None
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import argparse
 
     from featuregate.admin.updates import Update
-    from featuregate.usage.announcement import Announcement
 
 
 class Plugin(Protocol):
@@ -34,14 +33,6 @@ class Diagnosis(Protocol):
 
     def diagnose(self) -> tuple[Sequence[str], Sequence[str]]:
         """Return the facts, a line each, and the problems with what to do, a line each."""
-        ...
-
-
-class Announcer(Protocol):
-    """What an entry point of the group ``featuregate.announcers`` names: a module, or any object like it."""
-
-    def announce(self, config: Mapping[str, Any] | str, topic: str, announcement: Announcement, /) -> None:
-        """Write an announcement to the usage topic, and return once brokers have it. May raise anything."""
         ...
 
 

@@ -320,8 +320,7 @@ class Discoverer(Features):
         ``status`` is ``starting``, ``ok``, ``degraded``, ``stale``, ``failing`` or ``closed``; ``reasons`` says why, in
         sentences. ``gates`` maps each gate to whether it is open. ``waits`` has the gates that a hold, their burn-in or
         the emulation of a release (``emulates``) keeps closed: for which of them, and why. ``usage`` counts reports,
-        where there are some. ``announced`` has the levels that an operator is about to finalize, and the gates of this
-        app from which they take something, where the app's ``usage`` sender reads announcements.
+        where there are some.
         """
         found = self._poller.health()
         found["polling"] = self._life.polling
@@ -330,7 +329,6 @@ class Discoverer(Features):
         found["waits"] = {name: {"for": waits.condition, "why": waits.text} for name, waits in waiting.items()}
         found["emulates"] = self._emulates
         found["usage"] = None if self._reporting is None else self._reporting.health()
-        found["announced"] = [] if self._reporting is None else self._reporting.announced()
         return found
 
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from typing import Final, Protocol
 
 from featuregate.errors import ConfigError
 from featuregate.usage.report import LONGEST_NAME, Reporter
 from featuregate.version import __version__
-
-if TYPE_CHECKING:
-    from featuregate.usage.announcement import Announcement
 
 SHORTEST_INTERVAL: Final = 60.0
 
@@ -22,18 +18,6 @@ class UsageSender(Protocol):
 
     def __call__(self, value: bytes, /) -> None:
         """Send one report to the topic. A call that raises or blocks costs that report, and nothing else."""
-
-
-@runtime_checkable
-class AnnouncementReader(UsageSender, Protocol):
-    """A sender that also reads what operators announce in the topic, as ``UsageTopic`` does."""
-
-    reads_announcements: bool
-    """False where this one cannot, such as ``UsageTopic`` with a producer: ``announced()`` is not called then."""
-
-    def announced(self) -> Sequence[Announcement]:
-        """Return what has been announced, the newest last. Called after a report; may block and raise as a send may."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,11 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.forks import load
-from featuregate.usage.announcement import Announcement, announcement_health, pending
 from featuregate.usage.report import make_report
-from featuregate.usage.reporter import AnnouncementReader, UsageReporter
 
 if TYPE_CHECKING:
     from featuregate.gating.store import Store
+    from featuregate.usage.reporter import UsageReporter
 
 logger = logging.getLogger("featuregate")
 
@@ -74,8 +73,6 @@ class Reporting:
         self._closed = False
         self._reported_at: float | None
         self._last_error: str | None
-        self._announced: tuple[Announcement, ...]
-        self._unread: str | None
         self._thread: threading.Thread | None
         self._inbox: _Inbox
         self.forked()
@@ -109,7 +106,6 @@ class Reporting:
         """Begin as a new process does: without a thread, with a queue whose lock is not held, and with no report."""
         self._reported_at = self._last_error = self._thread = None
         self._sent = self._failed = 0
-        self._announced, self._unread = (), None
         self._inbox = SimpleQueue()
         # Runs wherever the garbage collector happens to run, so it may neither block nor lock.
         weakref.finalize(self, self._inbox.put, _END).atexit = False
@@ -121,8 +117,6 @@ class Reporting:
             "sent": self._sent,
             "failed": self._failed,
             "last_error": self._last_error,
-            "reads_announcements": self._reader() is not None,
-            "announcements_error": self._unread,
             "age_seconds": None if last is None else max(self._clock() - last, 0.0),
         }
 
@@ -158,39 +152,11 @@ class Reporting:
         else:
             self._sent += 1
             self._last_error = None
-        reader = self._reader()
-        if reader is not None and not closing:
-            self._read(reader)
-
-    def announced(self) -> list[dict[str, Any]]:
-        """Return what operators have announced for this cluster and have not done yet, as plain JSON-able values."""
-        view = self._store.view
-        if view is None:
-            return []
-        return [announcement_health(one, view, self._store.gates()) for one in pending(self._announced, view)]
 
     def finish(self) -> None:
         """Send the last report, and let go of the sender, which may hold connections."""
         self.report(closing=True)
         self._reporter = None
-
-    def _reader(self) -> AnnouncementReader | None:
-        send = None if self._reporter is None else self._reporter.send
-        return send if isinstance(send, AnnouncementReader) and send.reads_announcements else None
-
-    def _read(self, reader: AnnouncementReader) -> None:
-        known = self.announced()
-        try:
-            self._announced = tuple(reader.announced())
-        except Exception as error:  # noqa: BLE001 - the code of the app may raise anything
-            self._unread = str(error) or type(error).__name__
-            return
-        self._unread = None
-        for one in self.announced():
-            if one not in known:
-                levels = ", ".join(f"{feature}={level}" for feature, level in one["levels"].items())
-                lost = f": this takes something from {', '.join(one['gates'])}" if one["gates"] else ""
-                logger.warning("an operator announces %s (%s)%s", levels, one["reason"], lost)
 
     def _fail(self, error: Exception) -> None:
         self._failed += 1

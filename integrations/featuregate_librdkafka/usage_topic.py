@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, libversion, version
 
 from featuregate.config import Settings
-from featuregate.errors import ConfigError
-from featuregate_librdkafka.announcements import Announcements
 from featuregate_librdkafka.core_settings import librdkafka_properties
-
-if TYPE_CHECKING:
-    from featuregate.usage.announcement import Announcement
-
 
 _logger = logging.getLogger("featuregate.usage")
 
@@ -59,9 +53,6 @@ class UsageTopic:
         self._topic = topic
         self._timeout = timeout
         self._own: dict[int, Producer] = {}
-        self._announcements = None if isinstance(client, Producer) else Announcements(client, topic)
-        self.reads_announcements = self._announcements is not None
-        """Whether this one reads what operators announce in the topic, which takes a config."""
 
     def __call__(self, value: bytes, /) -> None:
         """Send one report.
@@ -90,20 +81,6 @@ class UsageTopic:
             error = _TIMED_OUT if delivered.empty() else delivered.get()
         if error is not None:
             raise KafkaException(error)
-
-    def announced(self) -> Sequence[Announcement]:
-        """Return what operators have announced in the topic, the newest last. Needs the right READ on the topic.
-
-        Raises
-        ------
-        KafkaException
-            The topic cannot be read.
-        ConfigError
-            There is no config, but the producer of the app, which cannot read.
-        """
-        if self._announcements is None:
-            raise ConfigError("client", "announcements are not read with a producer: give UsageTopic the config")
-        return self._announcements.read()
 
     def _answer_in_the_apps_thread(self, delivered: SimpleQueue[KafkaError | None]) -> KafkaError | None:
         """Wait for what the app's own ``poll()`` brings: its callbacks belong into its own thread."""

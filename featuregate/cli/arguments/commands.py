@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     import argparse
 
 
-_USAGE_TOPIC: Final = "featuregate-usage"
-
-
 class Command(NamedTuple):
     """One built-in command."""
 
@@ -190,14 +187,6 @@ def _plan(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="the folder, or a file of it, where an app keeps its latches: show whether the app would be affected",
-    )
-    parser.add_argument(
-        "--announce",
-        metavar="REASON",
-        help="write to the usage topic that the levels are about to change, and why: apps that report there show it",
-    )
-    parser.add_argument(
-        "--usage-topic", metavar="NAME", default=_USAGE_TOPIC, help="where to announce (default: %(default)s)"
     )
     add_gates(parser, "a latched requirement of an app: show whether the app would be affected; may be repeated")
 

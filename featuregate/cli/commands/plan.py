@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.admin.plans import Plan, UnreadLatch, latched_in
-from featuregate.cli.cluster import configuration, discover_view
+from featuregate.cli.cluster import discover_view
 from featuregate.cli.commands.change import options_of, request_of
 from featuregate.cli.evidence import check_evidence_options, evidence_lines, evidence_of, evidence_to_json
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.gates import gate_requirements
-from featuregate.cli.output import print_message
-from featuregate.cli.plugin_loader import load_announcer
 from featuregate.cli.prediction import predict
 from featuregate.cli.updates.report import left_out_to_json
 from featuregate.cli.updates.requested import updates_of
@@ -23,13 +19,11 @@ from featuregate.files import local_path
 from featuregate.gating.checkpoint_latches import latches_in, newest_pin
 from featuregate.gating.latch_store import FileLatchStore, read_latch_file
 from featuregate.printable import printable
-from featuregate.usage.announcement import Announcement
 
 if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-    from featuregate.admin.updates import Update
     from featuregate.gating.latches import LatchState
     from featuregate.requirements import Requirement
 
@@ -53,8 +47,6 @@ def run(args: argparse.Namespace) -> int:
     request = request_of(args, options, view)
     made = predict(args, view, request, latched)
     said = evidence_of(args, request.updates, view)
-    if args.announce is not None:
-        _announce(args, request.updates, view.cluster_id)
     if args.output == "json":
         print(json.dumps(_to_json(made) | {"evidence": evidence_to_json(said)}))
     else:
@@ -64,22 +56,6 @@ def run(args: argparse.Namespace) -> int:
     if made.judgement == "refused" or made.affected or evidence == "block":
         return FAILED
     return UNKNOWN if made.judgement == "unknown" or evidence in {"unknown", "stale"} else OK
-
-
-def _announce(args: argparse.Namespace, updates: Sequence[Update], cluster_id: str | None) -> None:
-    """Write to the usage topic what is planned, whatever the plan says of it: the levels as they are withdraw it."""
-    if (announcer := load_announcer()) is None:
-        raise CommandError("--announce needs a Kafka client: pip install '.[confluent]' in a checkout")
-    levels = {update.feature: update.level for update in updates}
-    announcement = Announcement(
-        cluster_id=cluster_id, announced_at=datetime.now(UTC).timestamp(), levels=levels, reason=args.announce
-    )
-    try:
-        announcer.announce(configuration(args), args.usage_topic, announcement)
-    except Exception as error:
-        raise CommandError(f"--announce: nothing was announced in topic {args.usage_topic}: {error}", FAILED) from error
-    named = ", ".join(f"{feature}={level}" for feature, level in levels.items())
-    print_message(f"announced in topic {args.usage_topic}: {printable(named)}")
 
 
 def _latched(places: list[str], cluster_id: str | None) -> dict[str, Requirement | UnreadLatch]:

@@ -1,6 +1,6 @@
 """Usage reports of a topic become rows of the tables. Pure: executors run it within ``mapInArrow``.
 
-Each record is counted once: it is a report, with a row for each gate, or an operator's announcement, or in quarantine.
+Each record is counted once: it is a report, with a row for each gate, or in quarantine.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any, Final
 import pyarrow as pa
 
 from featuregate.errors import UsageReportError
-from featuregate.usage.announcement import is_announcement
 from featuregate.usage.report import UsageReport
 from featuregate_fleet.evidence.columns import FEATURE_USAGE, QUARANTINE
 from featuregate_fleet.evidence.reasons import MALFORMED_REPORT, NEWER_REPORT, OTHER_CLUSTER, PARSER, RAW_LENGTH
@@ -46,8 +45,6 @@ def _parse(record: Mapping[str, Any], cluster_id: str | None) -> Iterator[dict[s
     try:
         report = UsageReport.from_json(value)
     except UsageReportError as error:
-        if is_announcement(value):
-            return
         newer = error.where == "report.schema_version" and "newer" in error.problem
         yield {"quarantine": _quarantined(record, NEWER_REPORT if newer else MALFORMED_REPORT)}
         return

@@ -10,7 +10,6 @@ import pytest
 from fleet_evidence import NOW, WEEK, gate_use
 
 from featuregate.catalog import captured
-from featuregate.usage.announcement import Announcement
 from featuregate.usage.report import ReportedGate, Reporter, UsageReport
 from featuregate.view.answers import ApiRange, BrokerAnswer
 from featuregate.view.merging import merge
@@ -75,13 +74,6 @@ def test_a_row_says_what_delays_the_gate():
     (row,) = parsed(replace(REPORT, gates=(gate,), emulates="3.9").to_json().encode())
     found = row["feature_usage"]
     assert (found["waits"], found["open_after"], found["emulates"]) == ("hold", 60.0, "3.9")
-
-
-def test_an_announcement_is_no_report():
-    """It is no row, and not in quarantine; one that cannot be read is."""
-    made = Announcement(cluster_id="c", announced_at=1.0, levels={"x": 1}).to_json()
-    assert parsed(made.encode()) == []
-    assert parsed(made.replace('"x": 1', '"x": "1"').encode())[0]["quarantine"] is not None
 
 
 def test_an_app_without_gates_reports_too():

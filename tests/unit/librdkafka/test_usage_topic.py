@@ -84,5 +84,4 @@ def test_reports_that_fail_are_counted_in_health(kafka: MockKafka) -> None:
             assert features.wait(BOUND)
         health = features.health()["usage"]
     assert (health["sent"], health["failed"] >= 1) == (0, True)
-    assert (health["reads_announcements"], health["announcements_error"]) == (False, None)
     assert "Erroneous state" in health["last_error"]

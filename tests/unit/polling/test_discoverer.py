@@ -534,7 +534,6 @@ def test_health_is_plain_and_whole(new: FakeCluster) -> None:
         "waits": {},
         "emulates": None,
         "usage": None,
-        "announced": [],
     }
 
 

@@ -283,8 +283,6 @@ def test_a_sender_that_fails_is_counted_and_logged_once(caplog: pytest.LogCaptur
         "sent": 0,
         "failed": 2,
         "last_error": "no route",
-        "reads_announcements": False,
-        "announcements_error": None,
         "age_seconds": None,
     }
     said = [record.message for record in caplog.records if record.name == "featuregate"]
