@@ -40,6 +40,10 @@ MOST_TOKEN_BYTES: Final = 1024 * 1024
 """Bytes of one response of a token endpoint."""
 MOST_FILE_BYTES: Final = 16 * 1024 * 1024
 """Bytes of a file of latches, of secrets or of settings."""
+MOST_LATCH_RECORDS: Final = 100_000
+"""Records of one app and cluster in a topic of latches, before it is compacted."""
+MOST_LATCH_BYTES: Final = 16 * 1024 * 1024
+"""Of these records together."""
 MOST_PROPERTIES_BYTES: Final = 1024 * 1024
 """Of a file of properties, which takes a second to read."""
 MOST_TOML_CHARACTERS: Final = 1024 * 1024

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from featuregate.gating.latches import BurnIn, LatchKey
+from featuregate.gating.latches import LATEST, BurnIn, LatchKey
 
 if TYPE_CHECKING:
     from featuregate.gating.verdicts import GateVerdict
@@ -73,7 +73,7 @@ def why_waiting(kept: BurnIn | None, open_after: float, wall: float) -> str | No
 
 
 def _time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+    return datetime.fromtimestamp(min(at, LATEST), UTC).isoformat(timespec="seconds")
 
 
 def _duration(seconds: float) -> str:

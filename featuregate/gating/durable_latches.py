@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError
-from featuregate.gating.latch_store import LatchStore, StartingLatchStore
+from featuregate.gating.latch_store import LatchStore, PartialLatchStore, StartingLatchStore
 from featuregate.gating.latches import LatchState, advance, join
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ class DurableLatches:
     @property
     def error(self) -> str | None:
         """Why a latch is not durable, or what was lost; ``None`` when all is well."""
-        return self._error or self._corruption
+        unread = self._latch_store.unread if isinstance(self._latch_store, PartialLatchStore) else None
+        return self._error or self._corruption or unread
 
     def expire(self, cluster_id: str | None) -> None:
         """Read the latches of this cluster again at the next look: other processes may have latched."""

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError, RequirementError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 
 SCHEMA_VERSION = 1
+_HIGHEST_LEVEL = 2**15 - 1
 ABOUT = "What featuregate has latched for one Kafka cluster. It only grows; delete it to let every gate start afresh."
 
 
@@ -75,6 +77,14 @@ class StartingLatchStore(LatchStore, Protocol):
     def note_cluster(self, source: str, cluster_id: str) -> None:
         """Keep that the source leads to this cluster now."""
         ...
+
+
+@runtime_checkable
+class PartialLatchStore(LatchStore, Protocol):
+    """A latch store of many records, of which it leaves out those that it cannot read."""
+
+    unread: str | None
+    """What the last call has left out, and why; None where it has read all."""
 
 
 class FileLatchStore:
@@ -277,38 +287,55 @@ def latch_document(state: LatchState) -> dict[str, Any]:
 
 def latch_state_from(document: JsonValue) -> LatchState:
     """Build the state from parsed JSON; raises `ValueError` for any other document."""
-    gates = [
-        LatchedGate(
-            gate=row.field("gate").text(),
-            requirement=_canonical(row.field("requirement").text()),
-            opened_at=_time(row.field("opened_at")),
-            epoch=row.field("epoch").integer(),
-        )
-        for row in document.field("gates").items()
-    ]
-    burn_ins = [
-        BurnIn(
-            gate=row.field("gate").text(),
-            requirement=_canonical(row.field("requirement").text()),
-            attempt=row.field("attempt").integer(),
-            seconds=float(row.field("seconds").seconds()),
-            since=row.field("since").optional(_time),
-        )
-        for row in (document.field("burn_ins").items() if "burn_ins" in document.fields() else ())
-    ]
+    gates = [latched_gate_from(row) for row in document.field("gates").items()]
+    counted = document.field("burn_ins").items() if "burn_ins" in document.fields() else ()
+    burn_ins = [burn_in_from(row) for row in counted]
     return LatchState(
         cluster_id=document.field("cluster_id").text(),
-        levels=document.field("levels").integers(),
+        levels={name: level_from(level) for name, level in document.field("levels").fields().items()},
         gates={latched.key: latched for latched in gates},
         burn_ins={counted.key: counted for counted in burn_ins},
     )
 
 
-def _time(text: JsonValue) -> float:
-    return datetime.fromisoformat(text.text()).timestamp()
+def level_from(level: JsonValue) -> int:
+    """Return a finalized level; raises `ValueError` for anything else."""
+    if not 0 <= level.integer() <= _HIGHEST_LEVEL:
+        raise level.wrong("a level")
+    return level.integer()
 
 
-def _canonical(requirement: str) -> str:
+def latched_gate_from(row: JsonValue) -> LatchedGate:
+    """Build a latched gate; raises `ValueError` for anything else."""
+    return LatchedGate(
+        gate=row.field("gate").text(),
+        requirement=canonical(row.field("requirement").text()),
+        opened_at=_time(row.field("opened_at")),
+        epoch=row.field("epoch").integer(),
+    )
+
+
+def burn_in_from(row: JsonValue) -> BurnIn:
+    """Build a burn-in; raises `ValueError` for anything else."""
+    return BurnIn(
+        gate=row.field("gate").text(),
+        requirement=canonical(row.field("requirement").text()),
+        attempt=row.field("attempt").integer(),
+        seconds=float(row.field("seconds").seconds()),
+        since=row.field("since").optional(_time),
+    )
+
+
+def _time(at: JsonValue) -> float:
+    """Read a time of ISO 8601, as files have it, or seconds since the Unix epoch, as records have them."""
+    if type(at.value) is not str:
+        return float(at.seconds())
+    time = datetime.fromisoformat(at.value)
+    return time.replace(tzinfo=time.tzinfo or UTC).timestamp()
+
+
+@lru_cache(maxsize=1024)
+def canonical(requirement: str) -> str:
     """Spell a requirement as this release does.
 
     A newer catalog may know an API or a feature by name that was a bare number or ``feature:`` when the latch was

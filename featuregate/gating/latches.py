@@ -38,9 +38,19 @@ class LatchKey(NamedTuple):
     requirement: str
 
 
+_EARLIEST: Final = -62_135_596_800.0
+LATEST: Final = 253_402_300_799.0
+"""The end of the year 9999. No date of people is later, or before the year 1."""
+
+
+def _check_time(name: str, at: float) -> None:
+    if not _EARLIEST <= at <= LATEST:  # NaN is neither
+        raise ValueError(f"{name} is not a time of the years 1 to 9999: {at!r:.40}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatchedGate:
-    """A gate that opened, and when."""
+    """A gate that opened, and when. Raises `ValueError` for a time that no clock has."""
 
     gate: str
     requirement: str
@@ -50,6 +60,9 @@ class LatchedGate:
     epoch: int
     """The epoch of the view that opened it; -1 where the cluster has none."""
 
+    def __post_init__(self) -> None:
+        _check_time("opened_at", self.opened_at)
+
     @property
     def key(self) -> LatchKey:
         """The key under which :attr:`LatchState.gates` holds it."""
@@ -58,7 +71,10 @@ class LatchedGate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurnIn:
-    """For how long the requirement of a gate has held in every poll that could tell."""
+    """For how long the requirement of a gate has held in every poll that could tell.
+
+    Raises `ValueError` for a count or a time that no process has written.
+    """
 
     gate: str
     requirement: str
@@ -69,6 +85,14 @@ class BurnIn:
     """Counted by the monotonic clocks of processes that polled, never by a wall clock."""
     since: float | None
     """Seconds since the Unix epoch, for people; None until the requirement holds again."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seconds <= LATEST:
+            raise ValueError(f"seconds is not a number from 0 on: {self.seconds!r:.40}")
+        if self.attempt < 1:
+            raise ValueError(f"attempt is not a number from 1 on: {self.attempt!r:.40}")
+        if self.since is not None:
+            _check_time("since", self.since)
 
     @property
     def key(self) -> LatchKey:

@@ -23,7 +23,9 @@ from featuregate.errors import (
     UsageReportError,
     ViewJsonError,
 )
-from featuregate.gating.latches import LatchKey
+from featuregate.gating.burn_in import why_waiting
+from featuregate.gating.latch_store import latch_document
+from featuregate.gating.latches import BurnIn, LatchedGate, LatchKey, LatchState
 from featuregate.polling.hold_sources import HoldSources
 from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from featuregate.sources.latched_json import holds_from_json, latched_from_json, with_latched
@@ -36,6 +38,15 @@ from featuregate.wire.message import Message, Request
 from featuregate.wire.metadata import MetadataRequest
 from featuregate.wire.quorum import DescribeQuorumRequest
 from featuregate.wire.update_features import UpdateFeaturesRequest
+from featuregate_confluent.latch.group_agreement import GroupLatch, GroupLatchState
+from featuregate_confluent.latch.latch_records import (
+    KeptRecords,
+    group_records_of,
+    group_state_of,
+    key_prefix,
+    records_of,
+    state_of,
+)
 from featuregate_fleet.evidence.lines import request as requests_of_lines
 from featuregate_fleet.evidence.lines.fast_path import read_lines
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
@@ -63,6 +74,7 @@ MESSAGES: dict[str, type[Message]] = {
     for message in (request, request.RESPONSE)
 }
 NAMES = sorted(MESSAGES)
+PREFIX = key_prefix("orders", "c")
 
 
 @cache
@@ -82,6 +94,30 @@ def file_with(data: bytes, name: str) -> Path:
 def read_holds(data: bytes) -> None:
     """Read a file of holds, and decide by it."""
     HoldSources({}, file_with(data, "holds")).read().widened(["eos-v2", "zstd"]).why("eos-v2")
+
+
+def read_latches(data: bytes) -> None:
+    """Read records of a topic of latches, a line each with its value behind a tab, and decide by what they hold."""
+    kept = KeptRecords(PREFIX)
+    for line in data.split(b"\n"):
+        key, tab, value = line.partition(b"\t")
+        kept.take(PREFIX + key, value if tab else None)
+    state = state_of("orders", "c", kept.records()).state
+    json.dumps(latch_document(state))
+    for counted in state.burn_ins.values():
+        why_waiting(counted, 60.0, 1e9)
+    group_state_of("orders", GroupLatch("c", "billing", "eos", "group.version>=1"), kept.records())
+
+
+def latch_topics() -> list[bytes]:
+    gate = LatchedGate(gate="eos", requirement="group.version>=1", opened_at=1.5, epoch=3)
+    burn_in = BurnIn(gate="slow", requirement="group.version>=1", attempt=2, seconds=60.0, since=1.5)
+    state = LatchState(cluster_id="c", levels={"f": 1}, gates={gate.key: gate}, burn_ins={burn_in.key: burn_in})
+    group = group_records_of(
+        "orders", GroupLatch("c", "billing", "eos", "group.version>=1"), GroupLatchState({"m": "ready"}, 1.0)
+    )
+    records = {**records_of("orders", state), **group}
+    return [b"\n".join(key.removeprefix(PREFIX) + b"\t" + value for key, value in records.items())]
 
 
 def hold_files() -> list[bytes]:
@@ -337,6 +373,7 @@ DOORS = (
     Door(name="message", enter=read_message, examples=frames, change=of_bytes, documents=(RemoteWireError,)),
     Door(name="record", enter=read_record, examples=records, change=of_bytes, documents=(RemoteWireError,)),
     Door(name="relay request", enter=serve_requests, examples=requests, change=of_words(*HTTP_WORDS)),
+    Door(name="latch topic", enter=read_latches, examples=latch_topics, change=of_bytes),
     Door(name="hold file", enter=read_holds, examples=hold_files, change=of_bytes),
     Door(name="view", enter=read_view, examples=views, change=of_json, documents=(ViewJsonError,)),
     Door(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Collection, Mapping
 from contextlib import closing
@@ -11,12 +12,15 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Messag
 
 from featuregate.errors import ConfigError, LatchStoreError
 from featuregate.gating.latches import LatchState, join
+from featuregate.printable import some
 from featuregate_confluent.client import clients
 from featuregate_confluent.client.compacted_topic import CompactedTopic, Reading
 from featuregate_confluent.errors import SwitchError
 from featuregate_confluent.latch.latch_records import (
+    KeptRecords,
     group_records_of,
     group_state_of,
+    key_prefix,
     records_of,
     stage_keys,
     state_of,
@@ -26,7 +30,10 @@ from featuregate_confluent.latch.latch_records import (
 if TYPE_CHECKING:
     from featuregate_confluent.latch.group_agreement import GroupLatch, GroupLatchState
 
+logger = logging.getLogger("featuregate")
+
 LATCH_TOPIC: Final = "featuregate-latches"
+_MOST_NAMED: Final = 3
 
 
 class TopicLatchStore(CompactedTopic):
@@ -61,13 +68,15 @@ class TopicLatchStore(CompactedTopic):
         super().__init__(topic, config)
         self._app = app
         self._timeout = timeout
+        self.unread: str | None = None
+        """What the last call has left out of the topic, and why; None where it has read all."""
 
     def __repr__(self) -> str:
         return f"TopicLatchStore({self.topic!r}, app={self._app!r})"
 
     def load(self, cluster_id: str) -> LatchState | None:
         """Return the state of this cluster; see :meth:`featuregate.LatchStore.load`."""
-        state = state_of(self._app, cluster_id, self._read(self._until()))
+        state = self._state_of(cluster_id, self._read(self._until(), cluster_id))
         return state if state != LatchState(cluster_id=cluster_id) else None
 
     def save(self, state: LatchState) -> LatchState:
@@ -75,8 +84,8 @@ class TopicLatchStore(CompactedTopic):
         if state.cluster_id is None:
             raise LatchStoreError(self.topic, "a cluster without an id has no place on a latch store")
         until = self._until()
-        records = self._read(until)
-        joined = join(state_of(self._app, state.cluster_id, records), state)
+        records = self._read(until, state.cluster_id)
+        joined = join(self._state_of(state.cluster_id, records), state)
         known = dict(records)
         wanted = records_of(self._app, joined)
         self._write({key: value for key, value in wanted.items() if known.get(key) != value}, until)
@@ -85,32 +94,36 @@ class TopicLatchStore(CompactedTopic):
 
     def load_group(self, key: GroupLatch) -> GroupLatchState:
         """Return what the members of a group have written; see :class:`~featuregate_confluent.GroupGate`."""
-        return group_state_of(self._app, key, self._read(self._until()))
+        return group_state_of(self._app, key, self._read(self._until(), key.cluster_id))
 
     def save_group(self, key: GroupLatch, state: GroupLatchState, *, gone: Collection[str] = ()) -> None:
         """Write what the topic may not have yet, and forget members that have gone."""
         until = self._until()
         self._write(dict(group_records_of(self._app, key, state)), until)
         if gone:
-            known = {name for name, _ in self._read(until)}
+            known = {name for name, _ in self._read(until, key.cluster_id)}
             self._write(dict.fromkeys(stage_keys(self._app, key, known, gone)), until)
 
     def _until(self) -> float:
         return time.monotonic() + self._timeout
 
-    def _read(self, until: float) -> list[tuple[bytes, bytes]]:
-        """Read the whole topic: it is small, and a topic that was made again begins at other offsets.
+    def _state_of(self, cluster_id: str, records: list[tuple[bytes, bytes]]) -> LatchState:
+        state, damaged = state_of(self._app, cluster_id, records)
+        unread = f"{self.topic}: {some(damaged.values(), _MOST_NAMED, '; ')}" if damaged else None
+        if unread and unread != self.unread:
+            logger.error("%s", unread)
+        self.unread = unread
+        return state
 
-        Returns each value of a key that no tombstone follows, in the order of their partition.
+    def _read(self, until: float, cluster_id: str) -> list[tuple[bytes, bytes]]:
+        """Read the topic from its beginning: a topic that was made again begins at other offsets.
+
+        Returns each value of a key of this app and cluster that no tombstone follows, in the order of their partition.
         """
-        found: dict[bytes, list[bytes]] = {}
+        found = KeptRecords(key_prefix(self._app, cluster_id))
 
         def take(message: Message) -> None:
-            key, value = message.key(), message.value()
-            if isinstance(key, bytes) and isinstance(value, bytes):
-                found.setdefault(key, []).append(value)
-            elif isinstance(key, bytes):
-                found.pop(key, None)
+            found.take(message.key(), message.value())
 
         try:
             partitions = self._check(max(until - time.monotonic(), 0.1))
@@ -119,9 +132,9 @@ class TopicLatchStore(CompactedTopic):
                 reading.begin(self.topic, dict.fromkeys(partitions, OFFSET_BEGINNING))
                 late = f"it was not read to its end within {self._timeout:g} s"
                 self._read_until(reading, lambda: len(reading.ends) == len(partitions), until, late)
-        except SwitchError as error:
+        except (SwitchError, OverflowError) as error:
             raise LatchStoreError(self.topic, str(error)) from error
-        return [(key, value) for key, values in found.items() for value in values]
+        return found.records()
 
     def _write(self, records: Mapping[bytes, bytes | None], until: float) -> None:
         """Write records, and wait until all replicas in sync have them."""

@@ -20,16 +20,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
-from featuregate.errors import LatchStoreError
-from featuregate.gating.latches import BurnIn, LatchedGate, LatchState, join
+from featuregate.budgets import MOST_LATCH_BYTES, MOST_LATCH_RECORDS
+from featuregate.gating.latch_store import burn_in_from, canonical, latched_gate_from, level_from
+from featuregate.gating.latches import BurnIn, LatchedGate, LatchKey, LatchState, join
 from featuregate.json_values import JsonValue, parse_json
-from featuregate_confluent.latch.group_agreement import STAGES, GroupLatch, GroupLatchState
+from featuregate.printable import shown
+from featuregate_confluent.latch.group_agreement import STAGES, GroupLatch, GroupLatchState, Stage
 
 _FORMAT: Final = "fg1"
 _OPENED: Final = "opened"
+_MOST_DIGITS: Final = 9
 
 
 def key_prefix(app: str, cluster_id: str) -> bytes:
@@ -57,30 +61,76 @@ def records_of(app: str, state: LatchState) -> dict[bytes, bytes]:
     return {key: json.dumps(value).encode() for key, value in {**levels, **gates, **burn_ins}.items()}
 
 
-def state_of(app: str, cluster_id: str, records: Iterable[tuple[bytes, bytes]]) -> LatchState:
-    """Return the state that records hold, in any order; those of other apps and clusters are skipped.
+class KeptRecords:
+    """The records of a topic whose keys begin so, as far as no tombstone follows them, within the budget of a topic."""
 
-    Raises
-    ------
-    LatchStoreError
-        A record cannot be read. To read it as none would forget a latch in silence.
-    """
-    state, prefix = LatchState(cluster_id=cluster_id), key_prefix(app, cluster_id)
+    def __init__(self, prefix: bytes) -> None:
+        self._prefix = prefix
+        self._found: dict[bytes, list[bytes]] = {}
+        self._number = self._bytes = 0
+
+    def take(self, key: object, value: object) -> None:
+        """Take the next record of a partition. Raises `OverflowError` where there are too many."""
+        if not isinstance(key, bytes) or not key.startswith(self._prefix):
+            return
+        if not isinstance(value, bytes):
+            self._found.pop(key, None)
+            return
+        self._number += 1
+        self._bytes += len(key) + len(value)
+        if self._number > MOST_LATCH_RECORDS or self._bytes > MOST_LATCH_BYTES:
+            raise OverflowError(
+                f"has more than {MOST_LATCH_RECORDS} records or {MOST_LATCH_BYTES} bytes of this app and cluster: "
+                "let the topic be compacted, and write tombstones over what no app has written"
+            )
+        self._found.setdefault(key, []).append(value)
+
+    def records(self) -> list[tuple[bytes, bytes]]:
+        """Return each value with its key, in the order of their partition."""
+        return [(key, value) for key, values in self._found.items() for value in values]
+
+
+class ReadLatches(NamedTuple):
+    """What records hold, in any order, and what could not be read of them."""
+
+    state: LatchState
+    damaged: Mapping[bytes, str]
+    """The key of each record that is left out, and why. To say nothing of it would forget a latch in silence."""
+
+
+def state_of(app: str, cluster_id: str, records: Iterable[tuple[bytes, bytes]]) -> ReadLatches:
+    """Return the state that records hold, in any order; those of other apps and clusters are skipped."""
+    prefix = key_prefix(app, cluster_id)
+    levels: dict[str, int] = {}
+    gates: dict[LatchKey, LatchedGate] = {}
+    burn_ins: dict[LatchKey, BurnIn] = {}
+    damaged: dict[bytes, str] = {}
     for key, value in records:
-        if key.startswith(prefix):
-            try:
-                state = join(state, _state_of_one(cluster_id, key[len(prefix) :], value))
-            except ValueError as error:
-                problem = f"the record with this key is damaged ({error}): write a tombstone over it"
-                raise LatchStoreError(key.decode(errors="replace"), problem) from error
-    return state
+        if not key.startswith(prefix):
+            continue
+        try:
+            match _fact_in(key[len(prefix) :], value):
+                case (str(name), int(level)):
+                    levels[name] = max(levels.get(name, 0), level)
+                case LatchedGate() as gate:
+                    gates[gate.key] = min(gates.get(gate.key, gate), gate, key=lambda at: (at.opened_at, at.epoch))
+                case BurnIn() as counted:
+                    burn_ins[counted.key] = burn_ins.get(counted.key, counted).join(counted)
+        except (ValueError, OverflowError) as error:
+            damaged[key] = _left_out(key, str(error))
+    empty = LatchState(cluster_id=cluster_id)
+    return ReadLatches(join(empty, replace(empty, levels=levels, gates=gates, burn_ins=burn_ins)), damaged)
 
 
 def superseded(records: Mapping[bytes, bytes], app: str, state: LatchState) -> list[bytes]:
-    """Return the keys of burn-ins that a state supersedes: a tombstone over them loses nothing."""
+    """Return the keys of burn-ins that a state supersedes: a tombstone over them loses nothing.
+
+    What cannot be read may be of a newer software, and stays.
+    """
     assert state.cluster_id is not None
     prefix, wanted = key_prefix(app, state.cluster_id), records_of(app, state)
-    return [key for key in records if key.startswith(prefix + b"burn-in|") and key not in wanted]
+    unread = state_of(app, state.cluster_id, records.items()).damaged
+    return [key for key in records if key.startswith(prefix + b"burn-in|") and key not in wanted and key not in unread]
 
 
 def record_key(*parts: str) -> bytes:
@@ -88,23 +138,36 @@ def record_key(*parts: str) -> bytes:
     return "|".join([_FORMAT, *(quote(part, safe="") for part in parts)]).encode()
 
 
-def _state_of_one(cluster_id: str, key: bytes, value: bytes) -> LatchState:
+def _left_out(key: bytes, problem: str) -> str:
+    name = shown(key.decode(errors="replace"))
+    return f"the record with the key {name} is damaged ({shown(problem)}), and left out: write a tombstone over it"
+
+
+def _fact_in(key: bytes, value: bytes) -> tuple[str, int] | LatchedGate | BurnIn | None:
+    """Read a fact by the reader of all latch stores; None for one that is not known. Raises `ValueError`."""
     kind, *parts = (unquote(part) for part in key.decode().split("|"))
-    fields = parse_json(value, "value")
     match kind, parts:
         case "level", [name, level]:
-            return LatchState(cluster_id=cluster_id, levels={name: int(level)})
+            return name, level_from(JsonValue("level", _number(level)))
         case "gate", [name, requirement]:
-            opened_at, epoch = float(fields.field("opened_at").seconds()), fields.field("epoch").integer()
-            gate = LatchedGate(gate=name, requirement=requirement, opened_at=opened_at, epoch=epoch)
-            return LatchState(cluster_id=cluster_id, gates={gate.key: gate})
+            row = {**parse_json(value, "value").of_type(dict, "an object"), "gate": name, "requirement": requirement}
+            return latched_gate_from(JsonValue("value", row))
         case "burn-in", [name, requirement, attempt, seconds]:
-            since = fields.field("since").optional(lambda at: float(JsonValue.seconds(at)))
-            burn_in = BurnIn(
-                gate=name, requirement=requirement, attempt=int(attempt), seconds=float(seconds), since=since
-            )
-            return LatchState(cluster_id=cluster_id, burn_ins={burn_in.key: burn_in})
-    return LatchState(cluster_id=cluster_id)
+            row = {
+                **parse_json(value, "value").of_type(dict, "an object"),
+                "gate": name,
+                "requirement": requirement,
+                "attempt": _number(attempt),
+                "seconds": float(seconds),
+            }
+            return burn_in_from(JsonValue("value", row))
+    return None
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > _MOST_DIGITS:
+        raise ValueError(f"{shown(text)!r} is not a number")
+    return int(text)
 
 
 def group_records_of(app: str, key: GroupLatch, state: GroupLatchState) -> dict[bytes, bytes]:
@@ -118,36 +181,42 @@ def group_records_of(app: str, key: GroupLatch, state: GroupLatchState) -> dict[
 def group_state_of(app: str, key: GroupLatch, records: Iterable[tuple[bytes, bytes]]) -> GroupLatchState:
     """Return what members have written, from records in any order; those of others are skipped.
 
-    Raises
-    ------
-    LatchStoreError
-        The record of an opening cannot be read.
+    An opening is in the key of its record: to read one whose time is damaged as none would close the group.
     """
-    state, prefix = GroupLatchState(), _key(app, key, "")
+    stages: dict[str, Stage] = {}
+    opened: list[float] = []
     for name, value in records:
-        if not name.startswith(prefix):
-            continue
-        match [unquote(part) for part in name[len(prefix) :].decode().split("|")]:
+        match _of_group(app, key, name):
             case [member, stage] if stage in STAGES:
-                state = state.join(GroupLatchState({member: STAGES[STAGES.index(stage)]}))
+                stages[member] = max(stages.get(member, "waits"), STAGES[STAGES.index(stage)], key=STAGES.index)
             case [kind] if kind == _OPENED:
-                state = state.join(GroupLatchState(opened_at=_opened_at(name, value)))
-    return state
+                opened.append(_opened_at(value))
+    return GroupLatchState(stages, min(opened, default=None))
 
 
 def stage_keys(app: str, key: GroupLatch, records: Collection[bytes], gone: Collection[str]) -> list[bytes]:
     """Return the keys of the stages that these members have written."""
-    wanted = {_key(app, key, member, stage) for member in gone for stage in STAGES}
-    return [name for name in records if name in wanted]
+    return [name for name in records if (parts := _of_group(app, key, name)) and parts[0] in gone and len(parts) > 1]
+
+
+def _of_group(app: str, key: GroupLatch, name: bytes) -> list[str]:
+    """Return what a key says of this group and this gate behind their names; nothing for any other key.
+
+    The requirement may be spelled as another release does: see :func:`~featuregate.gating.latch_store.canonical`.
+    """
+    prefix = record_key(app, key.cluster_id, "group", key.group, key.gate, "")
+    if not name.startswith(prefix):
+        return []
+    requirement, *parts = (unquote(part) for part in name[len(prefix) :].decode(errors="replace").split("|"))
+    return parts if canonical(requirement) == canonical(key.requirement) else []
 
 
 def _key(app: str, key: GroupLatch, *parts: str) -> bytes:
     return record_key(app, key.cluster_id, "group", key.group, key.gate, key.requirement, *parts)
 
 
-def _opened_at(name: bytes, value: bytes) -> float:
+def _opened_at(value: bytes) -> float:
     try:
         return float(parse_json(value, "value").field("opened_at").seconds())
-    except ValueError as error:
-        problem = f"the record with this key is damaged ({error}): write a tombstone over it"
-        raise LatchStoreError(name.decode(errors="replace"), problem) from error
+    except (ValueError, OverflowError):
+        return 0.0

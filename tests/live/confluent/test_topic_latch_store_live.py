@@ -5,8 +5,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from topics import create_topics
 
@@ -15,6 +17,7 @@ from featuregate.errors import LatchStoreError
 from featuregate.gating.latches import LatchedGate, LatchState
 from featuregate.testing import LocalKafka, check_latch_store
 from featuregate_confluent import TopicLatchStore
+from featuregate_confluent.latch import latch_records
 
 pytestmark = pytest.mark.live
 
@@ -79,6 +82,33 @@ def test_writers_at_once_lose_nothing(kafka: LocalKafka, latch_store: TopicLatch
     state = latch_store.load(CLUSTER)
     assert state is not None
     assert {key.gate for key in state.gates} == {f"gate-{number}" for number in range(16)}
+
+
+def test_invariant_18_damaged_records_and_many_others_stop_nothing_but_themselves(
+    kafka: LocalKafka, latch_store: TopicLatchStore
+) -> None:
+    """Health names them, and the gate latches; 6,000 records of the app are read at each poll."""
+    latch_store.save(latched(*(f"gate-{number}" for number in range(3000))))
+    cluster_id = fg.discover(kafka.client_config()).cluster_id
+    assert cluster_id is not None
+    own = latch_records.key_prefix("orders", cluster_id)
+    damaged = (own + b"burn-in|slow|group.version%3E%3D1|1|nan", own + b"burn-in|slow|x|1|-1e308", own + b"\xff|a")
+    producer = Producer(kafka.client_config())
+    for key in (*damaged, b"\xff", b"fg1|others|" + b"x" * 100_000):
+        producer.produce(latch_store.topic, b'{"since": -62167219200}', key)
+    for number in range(6000):
+        producer.produce(latch_store.topic, b"{}", own + f"level|f{number}|1".encode())
+        producer.poll(0)
+    assert producer.flush(BOUND) == 0
+    within = TopicLatchStore(kafka.client_config(), app="orders", topic=latch_store.topic)
+    with fg.Discoverer(kafka.client_config(), interval=HOUR, latch_store=within) as features:
+        gate = features.gate("eos", TXN, open_after=timedelta(milliseconds=1))
+        features.refresh(BOUND)
+        features.refresh(BOUND)
+        assert gate.open
+        assert len(features.latched) >= 6000
+        (reason,) = features.health()["reasons"]
+        assert reason.count("is damaged") == len(damaged)
 
 
 WRITER = """

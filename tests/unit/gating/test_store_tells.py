@@ -15,7 +15,7 @@ from featuregate.gating.events import Changed, Event, GateMoved
 from featuregate.gating.gates import Gate
 from featuregate.gating.holds import NO_HOLDS
 from featuregate.gating.latch_store import FileLatchStore
-from featuregate.gating.latches import LatchKey, LatchState, Policy
+from featuregate.gating.latches import BurnIn, LatchedGate, LatchKey, LatchState, Policy
 from featuregate.gating.store import MOST_CONFIGS, Store
 from featuregate.requirements import parse
 from featuregate.testing import StaticFeatures
@@ -221,3 +221,37 @@ def test_brokers_are_asked_for_the_configs_of_gates_and_of_some_questions() -> N
     for number in range(2 * MOST_CONFIGS):
         store.evaluate(parse(f"config:c{number} has x"))
     assert len(store.wanted_configs()) == MOST_CONFIGS + 1
+
+
+class Partial:
+    """A latch store of many records, one of which it cannot read."""
+
+    unread: str | None = "the record k is damaged"
+
+    def load(self, cluster_id: str) -> LatchState | None:
+        return LatchState(cluster_id=cluster_id)
+
+    def save(self, state: LatchState) -> LatchState:
+        return state
+
+
+def test_invariant_18_what_a_latch_store_leaves_out_is_a_trouble_and_stops_no_gate() -> None:
+    """A latch may be among it, of a gate that is closed now."""
+    store = Store(wall=lambda: 7.0, latch_store=(latches := Partial()))
+    gate = add(store)
+    store.update(OPEN)
+    assert gate.open
+    assert store.troubles() == ["the record k is damaged"]
+    latches.unread = None
+    assert store.troubles() == []
+
+
+@pytest.mark.parametrize("at", [float("nan"), float("inf"), -1e308, 253_402_300_800.0])
+def test_no_latch_has_a_time_that_cannot_be_shown(at: float) -> None:
+    """Whichever store an app brings: the poll fails there, and not in each decision of each gate."""
+    with pytest.raises(ValueError, match="opened_at is not a time"):
+        LatchedGate(gate="a", requirement="b", opened_at=at, epoch=1)
+    for changed in ({"since": at}, {"seconds": at}, {"attempt": 0}):
+        given = {"gate": "a", "requirement": "b", "attempt": 1, "seconds": 1.0, "since": None, **changed}
+        with pytest.raises(ValueError, match=f"{next(iter(changed))} is not"):
+            BurnIn(**given)
