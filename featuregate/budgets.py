@@ -56,5 +56,9 @@ MOST_JSON_VALUES: Final = 2_000_000
 # ---------------------------------------------------------------------- texts of peers
 LONGEST_TEXT: Final = 200
 """Characters of a peer's text in an error or a line of a log."""
+LONGEST_SAID: Final = 4_000
+"""Characters of any text from outside in an argument of an error or of a line of a log, in a decision or in health."""
+LONGEST_REASON: Final = 1_000
+"""Characters of one reason of a decision."""
 MOST_NAMED: Final = 20
 """Brokers, or runs of their ids, that one text names before it says how many more there are."""

@@ -8,7 +8,6 @@ imports something in another thread.
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import threading
@@ -20,7 +19,9 @@ from importlib import import_module
 from types import FrameType
 from typing import Final, Protocol
 
-logger = logging.getLogger("featuregate")
+from featuregate.logs import get_logger
+
+logger = get_logger("featuregate")
 
 IMPORT_SECONDS: Final = 1.0
 """How long a fork waits for imports in other threads."""

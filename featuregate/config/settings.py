@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast, get_args
@@ -12,6 +11,7 @@ from featuregate.config.addresses import Address, parse_bootstrap
 from featuregate.config.properties import Properties
 from featuregate.errors import ConfigError
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis, excluded_apis
+from featuregate.logs import get_logger
 from featuregate.roles import BrokerListSource, Role
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from featuregate.config.sasl import Sasl
     from featuregate.config.tls import Tls
 
-logger = logging.getLogger("featuregate")
+logger = get_logger("featuregate")
 
 _CLIENT_ID = "featuregate"
 _CONNECT_TIMEOUT = 5.0

@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from typing import Any
+
+from featuregate.printable import harmless
 
 
 class FeatureGateError(Exception):
-    """The base of every error that featuregate raises on purpose."""
+    """The base of every error that featuregate raises on purpose.
+
+    Texts among the arguments of an error may be those of a broker, a relay or a file. They are escaped and cut here,
+    before any subclass keeps them.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = _with_fit_texts(cls.__init__)  # type: ignore[method-assign]
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*map(harmless, args))
+
+
+def _with_fit_texts(init: Callable[..., None]) -> Callable[..., None]:
+    @wraps(init)
+    def with_fit_texts(self: FeatureGateError, *args: Any, **kwargs: Any) -> None:
+        init(self, *map(harmless, args), **harmless(kwargs))
+
+    return with_fit_texts
 
 
 class ClosedError(FeatureGateError):

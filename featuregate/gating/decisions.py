@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, assert_never
 
+from featuregate.budgets import LONGEST_REASON
 from featuregate.catalog import api_name
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis, excluded_apis
 from featuregate.gating.broker_conditions import judge_brokers, newest_usable
 from featuregate.gating.config_conditions import judge_config
 from featuregate.gating.level_conditions import judge_level
 from featuregate.gating.verdicts import RANK, GateVerdict, Reason, reason_lines
+from featuregate.printable import fit, harmless
 from featuregate.requirements import (
     And,
     ApiAtLeast,
@@ -70,7 +72,7 @@ FRESH: Final = Staleness()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Open or not, and why. Picklable."""
+    """Open or not, and why. Picklable. Texts from outside are made fit, whoever makes the decision."""
 
     verdict: GateVerdict
     requirement: str
@@ -83,6 +85,11 @@ class Decision:
     """Of the gate; empty where there is none."""
     held: str | None = None
     """Why a sticky gate stays open although the view does not prove it; None where the verdict stands."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reasons", tuple(map(_fit_reason, self.reasons)))
+        object.__setattr__(self, "cluster_id", harmless(self.cluster_id))
+        object.__setattr__(self, "held", harmless(self.held))
 
     @classmethod
     def unseen(cls, requirement: Requirement, *, policy: str = "") -> Decision:
@@ -143,6 +150,12 @@ class Decision:
         head = f"{self.held or self.verdict}: {self.requirement} ({where}"
         head += f", {self.policy} gate)" if self.policy else ")"
         return "\n  ".join([head, *reason_lines(self.sorted_reasons, _LINES)])
+
+
+def _fit_reason(reason: Reason) -> Reason:
+    address = harmless(reason.address)
+    text = fit(reason.text, LONGEST_REASON)
+    return reason if (address, text) == (reason.address, reason.text) else reason._replace(address=address, text=text)
 
 
 def evaluate(

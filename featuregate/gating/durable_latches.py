@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError
 from featuregate.gating.latch_store import LatchStore, PartialLatchStore, StartingLatchStore
 from featuregate.gating.latches import LatchState, advance, join
+from featuregate.logs import get_logger
 
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
-logger = logging.getLogger("featuregate")
+logger = get_logger("featuregate")
 
 
 StartFrom = Literal["answers", "latch"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from featuregate.gating.events import Changed, Event, MetricsHook, OnChange
+from featuregate.logs import get_logger
 
-logger = logging.getLogger("featuregate")
+logger = get_logger("featuregate")
 
 H = TypeVar("H")
 

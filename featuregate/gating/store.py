@@ -25,6 +25,7 @@ from featuregate.gating.hooks import Hooks
 from featuregate.gating.latches import LatchKey, LatchState, advance, join
 from featuregate.gating.misspelt import listed_features, misspelt
 from featuregate.gating.openings import Openings
+from featuregate.logs import get_logger
 from featuregate.printable import some
 from featuregate.requirements import Requirement, configs_in
 from featuregate.view.changes import differences
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from featuregate.gating.latch_store import LatchStore
     from featuregate.view.cluster_view import View
 
-logger = logging.getLogger("featuregate")
+logger = get_logger("featuregate")
 
 CLUSTERS = 4
 """The store remembers the last view of this many clusters: a bootstrap list may lead to one and then another."""

@@ -25,6 +25,7 @@ from featuregate.polling.hold_sources import HoldSources
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
 from featuregate.polling.worker import Lifecycle, Worker
+from featuregate.printable import harmless
 from featuregate.sources.source import ConfigSource, Source
 from featuregate.view.emulation import release_to_emulate
 
@@ -322,14 +323,13 @@ class Discoverer(Features):
         the emulation of a release (``emulates``) keeps closed: for which of them, and why. ``usage`` counts reports,
         where there are some.
         """
-        found = self._poller.health()
-        found["polling"] = self._life.polling
+        found = self._poller.health() | {"polling": self._life.polling}
         found["gates"] = {gate.name: gate.open for gate in self._store.gates()}
         waiting = {gate.name: waits for gate in self._store.gates() if (waits := gate.decision.waits) is not None}
         found["waits"] = {name: {"for": waits.condition, "why": waits.text} for name, waits in waiting.items()}
         found["emulates"] = self._emulates
         found["usage"] = None if self._reporting is None else self._reporting.health()
-        return found
+        return harmless(found)
 
 
 def _opened(latch_store: LatchStore | str | os.PathLike[str] | None, start_from: StartFrom) -> LatchStore | None:

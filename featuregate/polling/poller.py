@@ -5,7 +5,6 @@ Features for tests take in their views here, too, without a poll.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from featuregate.errors import DiscoveryError, FeatureGateError, OlderAnswers, OtherCluster, RefreshTimedOut, RelayError
 from featuregate.forks import LOOP_MODULES, load
 from featuregate.gating.events import Event, Polled, PollFailed
+from featuregate.logs import get_logger
 from featuregate.polling.schedule import least_delay, next_delay
 from featuregate.sources.source import (
     BrokerAnswers,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from featuregate.polling.poll_state import PollState
     from featuregate.view.cluster_view import View
 
-logger = logging.getLogger("featuregate")
+logger = get_logger("featuregate")
 
 _RANDOM = SystemRandom()
 

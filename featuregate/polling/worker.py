@@ -6,7 +6,6 @@ usage reports and its part in a fork together.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 import weakref
@@ -17,6 +16,7 @@ from os import getpid
 from typing import TYPE_CHECKING, Any, Self
 
 from featuregate.errors import ClosedError
+from featuregate.logs import get_logger
 from featuregate.sources.source import HoldingSource
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from featuregate.polling.poller import Poller
     from featuregate.usage.reporting import Reporting
 
-logger = logging.getLogger("featuregate")
+logger = get_logger("featuregate")
 
 JOIN_SECONDS = 5.0
 BEGIN_SECONDS = 15.0

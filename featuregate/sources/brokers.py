@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from featuregate.errors import BrokerError
 from featuregate.forks import load
 from featuregate.kafka_errors import NONE, kafka_error
-from featuregate.printable import printable
+from featuregate.logs import get_logger
+from featuregate.printable import fit
 from featuregate.sources.source import BrokerAnswers
 from featuregate.view.answers import (
     ApiRange,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from featuregate.net.probe import BrokerList, ProbeResult
     from featuregate.roles import Role
 
-logger = logging.getLogger("featuregate")
+logger = get_logger("featuregate")
 _CALM_PART: Final = 10
 _POLL_MODULES: Final = (
     "featuregate.net.asked_versions",
@@ -239,7 +239,7 @@ def _failure(result: ProbeResult) -> Failure | None:
     if result.failure is not None:
         named = result.failure.name if isinstance(result.failure, BrokerError) else type(result.failure).__name__
         # Without the address, so that brokers that fail in the same way say the same.
-        return Failure(named, printable(str(result.failure).removeprefix(f"{result.address}: ")))
+        return Failure(named, fit(str(result.failure).removeprefix(f"{result.address}: ")))
     if result.response is None:
         return Failure("NoAnswer", "the broker did not answer")
     code = result.response.error_code

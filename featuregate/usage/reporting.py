@@ -6,7 +6,6 @@ it. The thread holds the reporting weakly between reports, so that a discoverer 
 
 from __future__ import annotations
 
-import logging
 import threading
 import weakref
 from collections.abc import Callable
@@ -15,13 +14,14 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.forks import load
+from featuregate.logs import get_logger
 from featuregate.usage.report import make_report
 
 if TYPE_CHECKING:
     from featuregate.gating.store import Store
     from featuregate.usage.reporter import UsageReporter
 
-logger = logging.getLogger("featuregate")
+logger = get_logger("featuregate")
 
 CLOSE_SECONDS: Final = 2.0
 """How long ``close()`` waits for the last report."""

@@ -1,4 +1,4 @@
-"""The texts of a view that came from a peer: escaped, so that no terminal, log or page obeys them. Pure."""
+"""The texts of a view that came from a peer: escaped and cut, so that no terminal, log or page obeys them. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from featuregate.printable import printable
+from featuregate.budgets import LONGEST_TEXT
+from featuregate.printable import fit
 from featuregate.view.answers import BrokerAnswer, BrokerConfig, Failure, FrozenMap
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def with_printable_texts(view: View) -> View:
     """Return a view that a relay sent, with the texts that it would have if it came from brokers."""
     return replace(
         view,
-        cluster_id=None if view.cluster_id is None else printable(view.cluster_id),
+        cluster_id=None if view.cluster_id is None else fit(view.cluster_id),
         supported=with_printable_names(view.supported),
         finalized=with_printable_names(view.finalized),
         finalized_min=with_printable_names(view.finalized_min),
@@ -31,22 +32,22 @@ def _of_broker(broker: BrokerAnswer) -> BrokerAnswer:
     failure = broker.failure
     return replace(
         broker,
-        host=printable(broker.host),
+        host=fit(broker.host),
         supported=with_printable_names(broker.supported),
         finalized=with_printable_names(broker.finalized),
         finalized_min=with_printable_names(broker.finalized_min),
-        configs=FrozenMap((printable(name), _of_config(config)) for name, config in broker.configs.items()),
-        failure=failure and Failure(printable(failure.kind), printable(failure.text)),
+        configs=FrozenMap((fit(name), _of_config(config)) for name, config in broker.configs.items()),
+        failure=failure and Failure(fit(failure.kind), fit(failure.text)),
     )
 
 
 def _of_config(config: BrokerConfig) -> BrokerConfig:
-    value = None if config.value is None else printable(config.value)
-    return config._replace(value=value, problem=printable(config.problem))
+    value = None if config.value is None else fit(config.value)
+    return config._replace(value=value, problem=fit(config.problem))
 
 
 def with_printable_names(content: Mapping[str, V]) -> Mapping[str, V]:
     """Escape the names of features; leave out blank ones, which no controller and no requirement takes for a name."""
-    if all(name.isprintable() and name.strip() for name in content):
+    if all(name.isprintable() and name.strip() and len(name) <= LONGEST_TEXT for name in content):
         return content
-    return FrozenMap((printable(name), value) for name, value in content.items() if name.strip())
+    return FrozenMap((fit(name, LONGEST_TEXT), value) for name, value in content.items() if name.strip())

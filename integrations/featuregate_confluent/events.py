@@ -11,10 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Protocol
 
+from featuregate.logs import get_logger
+
 if TYPE_CHECKING:
     from featuregate_confluent.models import Model
 
-logger = logging.getLogger("featuregate.confluent")
+logger = get_logger("featuregate.confluent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import weakref
 from collections.abc import Callable, Collection
@@ -17,6 +16,8 @@ from featuregate.forks import follow_forks
 from featuregate.gating.decisions import as_closed
 from featuregate.gating.events import Event, GateMoved
 from featuregate.gating.gates import Gate, Owner
+from featuregate.logs import get_logger
+from featuregate.printable import harmless
 from featuregate_confluent.latch.group_agreement import (
     CONDITION,
     GroupLatch,
@@ -32,7 +33,7 @@ from featuregate_confluent.latch.group_agreement import (
 if TYPE_CHECKING:
     from featuregate import Discoverer
 
-logger = logging.getLogger("featuregate.confluent")
+logger = get_logger("featuregate.confluent")
 
 _SOON: Final = 0.2
 """Seconds until the next look after one that has moved this member: others move, too."""
@@ -234,16 +235,18 @@ class GroupGate(Gate):
 
     def health(self) -> dict[str, Any]:
         """Return the state of the group for a periodic health check, as plain JSON-able values."""
-        return {
-            "gate": self.name,
-            "group": self._group,
-            "side": self.side,
-            "open": self.open,
-            "why": self._why,
-            "members": list(self._seen),
-            "ready": self._gate.open,
-            "error": self._error,
-        }
+        return harmless(
+            {
+                "gate": self.name,
+                "group": self._group,
+                "side": self.side,
+                "open": self.open,
+                "why": self._why,
+                "members": list(self._seen),
+                "ready": self._gate.open,
+                "error": self._error,
+            }
+        )
 
     # ------------------------------------------------------------------ inside
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from featuregate.printable import shown
+
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
 
 def position_of(message: Message) -> str:
     """Return topic, partition and offset of a message."""
-    return f"{message.topic()}[{message.partition()}]@{message.offset()}"
+    return f"{shown(str(message.topic()))}[{message.partition()}]@{message.offset()}"
 
 
 def positions_of(messages: Sequence[Message]) -> str:

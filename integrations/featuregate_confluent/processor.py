@@ -32,6 +32,7 @@ from typing import Any, Self, Unpack
 
 from featuregate.blocking import in_daemon_thread
 from featuregate.errors import ClosedError, ConfigError
+from featuregate.printable import harmless
 from featuregate_confluent.client.patterns import matcher
 from featuregate_confluent.config.options import SwitchOptions, require_seconds
 from featuregate_confluent.coroutines import AppLoop, AwaitedTransform
@@ -218,7 +219,7 @@ class ExactlyOnceProcessor:
             status = "stalled"
         if status == "rejoining":
             found["why"] = rounds.why
-        return {"status": status, "error": rounds.error, "rejoins": rounds.rejoins, **found}
+        return harmless({"status": status, "error": rounds.error, "rejoins": rounds.rejoins, **found})
 
     def _require_new(self) -> None:
         self._switch.require_own_process()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from confluent_kafka import Consumer, KafkaException, Message
 
+from featuregate.logs import get_logger
 from featuregate_confluent.errors import Aborted, MustRejoin, RecordRefused, SwitchFatal
 from featuregate_confluent.events import Rejoining
 from featuregate_confluent.producing.pipeline import Pipeline
@@ -95,7 +95,7 @@ class ProcessorRounds:
 
     def _take_part(self) -> None:
         """Be a member of the group until the processor is stopped, or the member is replaced."""
-        config, logger = self._switch.consumer_config, logging.getLogger("featuregate.confluent.consumer")
+        config, logger = self._switch.consumer_config, get_logger("featuregate.confluent.consumer")
         try:
             consumer = Consumer(config, logger=logger)
         except KafkaException as failure:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from featuregate import presets
 from featuregate.errors import ClosedError
+from featuregate.printable import harmless
 from featuregate_confluent.client.discovery import make_discoverer
 from featuregate_confluent.client.group import GroupReader
 from featuregate_confluent.client.latch_topic import LatchTopic
@@ -311,17 +312,19 @@ class ProducerSwitch:
         ``message_seconds`` the seconds that a message is expected to take.
         """
         discovery = self._features.health()
-        return {
-            **state_health(self._state),
-            "gate": self._gate.open,
-            "gate_why": self._gate.decision.summary,
-            "producers": len(self._producers),
-            "process": self.process.name,
-            "process_is_stable": self.process.stable,
-            **self.rounds.health(),
-            "discovery": discovery["status"],
-            "usage": discovery["usage"],
-        }
+        return harmless(
+            {
+                **state_health(self._state),
+                "gate": self._gate.open,
+                "gate_why": self._gate.decision.summary,
+                "producers": len(self._producers),
+                "process": self.process.name,
+                "process_is_stable": self.process.stable,
+                **self.rounds.health(),
+                "discovery": discovery["status"],
+                "usage": discovery["usage"],
+            }
+        )
 
     def require_own_process(self) -> None:
         """Return in the process that has made this switch.

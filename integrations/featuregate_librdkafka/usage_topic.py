@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping
 from queue import Empty, SimpleQueue
@@ -11,9 +10,10 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, libversion, version
 
 from featuregate.config import Settings
+from featuregate.logs import get_logger
 from featuregate_librdkafka.core_settings import librdkafka_properties
 
-_logger = logging.getLogger("featuregate.usage")
+_logger = get_logger("featuregate.usage")
 
 USAGE_TOPIC: Final = "featuregate-usage"
 SOFTWARE: Final = ("confluent-kafka-python", f"{version()}-librdkafka-{libversion()[0]}")

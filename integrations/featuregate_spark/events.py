@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from featuregate.logs import get_logger
+
 if TYPE_CHECKING:
     from featuregate.gating.events import Event
 
-logger = logging.getLogger("featuregate.spark")
+logger = get_logger("featuregate.spark")
 
 PINS: Final = 64
 """The number of pins that are kept for the listener: Spark reports the progress of a batch some time after it."""

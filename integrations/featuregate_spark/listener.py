@@ -7,7 +7,6 @@ gated by its pin, which :meth:`featuregate_spark.FeatureSession.foreach_batch` p
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -20,10 +19,11 @@ from pyspark.sql.streaming.listener import (
 )
 
 from featuregate.errors import ClosedError
+from featuregate.logs import get_logger
 from featuregate_spark.events import EventEmitter, StreamEnded, StreamProgressed
 from featuregate_spark.snapshot import Snapshot
 
-logger = logging.getLogger("featuregate.spark")
+logger = get_logger("featuregate.spark")
 
 E = TypeVar("E")
 

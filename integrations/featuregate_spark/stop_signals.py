@@ -7,17 +7,17 @@ handler of the JVM is replaced by one that calls the driver.
 
 from __future__ import annotations
 
-import logging
 import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from featuregate.logs import get_logger
 from featuregate_spark.session_kind import is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-logger = logging.getLogger("featuregate.spark")
+logger = get_logger("featuregate.spark")
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 

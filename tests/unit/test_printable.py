@@ -1,26 +1,38 @@
 """Texts of peers at every door to a terminal, a log or a page: nothing in them is obeyed, and no line is forged."""
 
+import ast
 import asyncio
+import inspect
+import io
 import json
 import logging
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from http_serving import serving_http
 from waiting import BOUND
 
 import featuregate as fg
+from featuregate.budgets import LONGEST_SAID
 from featuregate.cli.app import main
 from featuregate.cli.kafka_features.command import main as kafka_features
-from featuregate.errors import RelayError
-from featuregate.printable import printable, shown
+from featuregate.errors import FeatureGateError, GateClosed, RelayError
+from featuregate.gating.decisions import Decision, Reason
+from featuregate.logs import get_logger
+from featuregate.printable import fit, harmless, printable, shown
 from featuregate.sources.relay_responses import freshness_of
 from featuregate.testing import FakeCluster, release_view
 
+ROOT = Path(__file__).parents[2]
 HOSTILE = ["\x1b[31mred", "two\nlines", "\r2026-01-01 ERROR forged", "bidi\u202eevil", "\x9b2J", "\u2028", "nul\0"]
 """Escapes of a terminal, in 7 and 8 bits, line breaks of ASCII and Unicode, and a mark that turns text around."""
-SUPPORTED = {"metadata.version": (7, 29), **dict.fromkeys(HOSTILE, (0, 3))}
-FINALIZED = {"metadata.version": 29, **dict.fromkeys(HOSTILE, 2)}
+LONG = "x" * 1_000_000
+SUPPORTED = {"metadata.version": (7, 29), **dict.fromkeys([*HOSTILE, LONG[:30_000]], (0, 3))}
+FINALIZED = {"metadata.version": 29, **dict.fromkeys([*HOSTILE, LONG[:30_000]], 2)}
 DOORS = [
     ["describe"],
     ["describe", "--style", "legacy"],
@@ -45,6 +57,7 @@ def assert_harmless(text: str) -> None:
     assert {character for character in text if not character.isprintable()} <= {"\n", "\t"}
     assert "\n2026-01-01 ERROR forged" not in text
     assert "\nlines" not in text
+    assert "x" * 4_001 not in text
 
 
 @pytest.fixture
@@ -108,14 +121,18 @@ def test_a_relays_feature_with_a_blank_name_is_left_out() -> None:
 def test_changes_of_hostile_features_are_one_line_each_in_events_and_logs(hostile_cluster, caplog) -> None:
     """Of each event, of the log, of the health and of decisions."""
     texts = []
-    with caplog.at_level(logging.DEBUG), fg.Discoverer(hostile_cluster.bootstrap, interval=3600) as features:
+    hold = {"gate": "".join([*HOSTILE, LONG])}
+    with (
+        caplog.at_level(logging.DEBUG),
+        fg.Discoverer(hostile_cluster.bootstrap, interval=3600, hold=hold) as features,
+    ):
         features.on_event(lambda event: texts.append(str(event)))
-        features.gate("gate", "group.version>=1")
+        gate = features.gate("gate", "group.version>=1")
         assert features.wait(timeout=BOUND)
         hostile_cluster.broker(1).set(supported={"metadata.version": (7, 29), "\x1b]0;title\x07": (0, 1)})
         hostile_cluster.finalize({"\n2026-01-01 ERROR forged": 3})
         features.refresh(timeout=BOUND)
-        texts += [json.dumps(features.health()), features.view.to_json(), repr(features.view)]
+        texts += [str(gate.decision), json.dumps(features.health()), features.view.to_json(), repr(features.view)]
         texts += [record.getMessage() for record in caplog.records]
     for text in texts:
         assert_harmless(text)
@@ -178,3 +195,110 @@ def test_a_text_is_escaped_or_replaced(text) -> None:
     assert printable(printable(text)) == printable(text)
     assert shown(text).isprintable()
     assert printable("transaction.version") == "transaction.version"
+
+
+PACKAGES = [path.parent for root in (ROOT, ROOT / "integrations") for path in root.glob("featuregate*/__init__.py")]
+
+
+def sources() -> dict[str, ast.Module]:
+    """Return the parsed modules of all packages."""
+    return {str(path): ast.parse(path.read_text()) for package in PACKAGES for path in package.rglob("*.py")}
+
+
+def errors(of: type[FeatureGateError] = FeatureGateError) -> Iterator[type[FeatureGateError]]:
+    """Yield every kind of error, also those of the integrations."""
+    for module in ("confluent.errors", "fleet.errors", "spark.errors", "relay.config.relay"):
+        import_module(f"featuregate_{module}")
+    for each in of.__subclasses__():
+        yield each
+        yield from errors(each)
+
+
+def argument(parameter: inspect.Parameter, text: str) -> object:
+    """Return an argument with this text in it, that an error of ours might have been given."""
+    made: dict[str, object] = {
+        "tuple[int": (1, 2),
+        "Message": [SimpleNamespace(topic=lambda: text, partition=lambda: 0, offset=lambda: 1)],
+        "Mapping": {text: 1},
+        "Iterable[tuple": [(text, ValueError("x"))],
+        "Iterable": [text],
+        "tuple": (text,),
+        "list": [text],
+        "Model": SimpleNamespace(label="v2"),
+        "ErrorAction": SimpleNamespace(value="abort"),
+        "int": 1,
+        "float": 1,
+        "bool": True,
+    }
+    return next((value for part, value in made.items() if part in str(parameter.annotation)), text)
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, LONG])
+@pytest.mark.parametrize("kind", dict.fromkeys(errors()), ids=lambda kind: kind.__name__)
+def test_no_error_holds_a_text_that_steers_forges_or_floods(kind: type[FeatureGateError], text: str) -> None:
+    """Whichever door raises it: the arguments are made fit where the error is made."""
+    parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
+    plain = [argument(each, text) for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    named = {each.name: argument(each, text) for each in parameters if each.kind is each.KEYWORD_ONLY}
+    error = kind(*(plain if plain or named else [text]), **named)
+    said = [str(error), repr(error), *(each for each in vars(error).values() if isinstance(each, str))]
+    assert all(len(each) < 20_000 for each in said)
+    for each in said:
+        assert_harmless(each)
+
+
+def test_every_logger_and_every_health_passes_the_one_place() -> None:
+    """A new one that does not would be a new door."""
+    for path, tree in sources().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node).startswith("logging.getLogger('featuregate"):
+                assert path.endswith("cli/cluster.py"), f"{path}: use featuregate.logs.get_logger"
+    made = [name for name in logging.root.manager.loggerDict if name.startswith("featuregate")]
+    assert made
+    for name in made:
+        logger = logging.getLogger(name)
+        if isinstance(logging.root.manager.loggerDict[name], logging.Logger) and name != "featuregate.unknown":
+            assert get_logger(name) is logger
+            assert len(logger.filters) == 1
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, LONG])
+def test_no_line_of_a_log_steers_forges_or_floods(text: str) -> None:
+    """Not by an argument, not by an error, and not by the traceback of one."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logger = get_logger("featuregate.hostile")
+    logger.addHandler(handler)
+    try:
+        logger.warning("%s of %d: %s", text, 7, ValueError(text))
+        try:
+            raise OSError(text)
+        except OSError:
+            logger.exception("failed")
+    finally:
+        logger.removeHandler(handler)
+    said = stream.getvalue()
+    assert " of 7: " in said
+    assert len(said) < 20_000
+    assert_harmless(said)
+    assert all(line.startswith(" ") for line in said.splitlines()[2:])
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, LONG])
+def test_no_decision_steers_forges_or_floods(text: str) -> None:
+    """Whatever a broker, a store or a hold says."""
+    reasons = (Reason("zstd", 1, text, "closed", text), Reason("zstd", None, None, "unknown", text))
+    decision = Decision(
+        verdict="closed", requirement="zstd", reasons=reasons, cluster_id=text, epoch=1, held=f"held: {text}"
+    )
+    for said in (str(decision), decision.summary, json.dumps(decision.to_dict()), str(GateClosed("g", decision))):
+        assert len(said) < 40_000
+        assert_harmless(said)
+
+
+def test_a_fit_text_stays_as_it_is() -> None:
+    """An error that is pickled, or raised again, is not cut again."""
+    for text in (*HOSTILE, LONG, "\0" * 10_000, "x" * LONGEST_SAID, "\0" * LONGEST_SAID):
+        assert fit(fit(text)) == fit(text)
+        assert len(fit(text)) <= LONGEST_SAID
+    assert harmless({"a": ["\n", ("\r",)], "\t": 1}) == {"a": ["\\x0a", ("\\x0d",)], "\\x09": 1}

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 
+from featuregate.logs import get_logger
 from featuregate_librdkafka.connection import connection_properties
 
-_logger = logging.getLogger("featuregate.confluent.client")
+_logger = get_logger("featuregate.confluent.client")
 
 _ANSWER: Final = {"socket.timeout.ms": 5000}
 """What our clients ask is answered at once, or by another broker: one that takes connections and says nothing must not

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,7 +9,9 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaException
 
-logger = logging.getLogger("featuregate.confluent")
+from featuregate.logs import get_logger
+
+logger = get_logger("featuregate.confluent")
 
 LEAVE_SECONDS: Final = 10.0
 _POLL: Final = 0.01

@@ -7,7 +7,6 @@ otherwise, or that another of its properties excludes.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 from featuregate.errors import FeatureGateError
 from featuregate.gating.decisions import evaluate
+from featuregate.logs import get_logger
 from featuregate.requirements import Api, Requirement, configs_in, presets
 from featuregate_confluent.config.properties import Config, given, number, text
 from featuregate_librdkafka.advice import (
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from featuregate.polling.discoverer import Discoverer
     from featuregate.view.cluster_view import View
 
-_log = logging.getLogger("featuregate_confluent.config.advice")
+_log = get_logger("featuregate_confluent.config.advice")
 
 ClientRole = Literal["consumer", "producer", "share"]
 Version = tuple[int, int, int]

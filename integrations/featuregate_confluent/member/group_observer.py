@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from featuregate.logs import get_logger
 from featuregate_confluent.client.cluster import read_cluster_id
 from featuregate_confluent.client.patterns import matcher
 from featuregate_confluent.client.pending import GroupUnreadable, PendingAnswer
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.member.group_state import GroupState
     from featuregate_confluent.member.state import MemberState
 
-logger = logging.getLogger("featuregate.confluent")
+logger = get_logger("featuregate.confluent")
 
 ASK_SECONDS: Final = 30.0
 TOPICS_SECONDS: Final = 5.0

@@ -6,12 +6,12 @@ member does its work, and only the group's offsets show it.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from featuregate.logs import get_logger
 from featuregate_confluent.client.pending import GroupUnreadable, PendingAnswer
 from featuregate_confluent.client.progress import PartitionProgress, observe
 from featuregate_confluent.events import PartitionsStalled, SwitchEvent
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.client.group import GroupDescription, GroupReader, PendingEnds
     from featuregate_confluent.latch.protocol import Partition
 
-logger = logging.getLogger("featuregate.confluent")
+logger = get_logger("featuregate.confluent")
 
 WATCH_SECONDS: Final = 60.0
 _NAMED: Final = 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
+from featuregate.logs import get_logger
 from featuregate_confluent.client.leaving import close_static_member, leave_group
 from featuregate_confluent.config.properties import last, text
 from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.member.state import MemberState
     from featuregate_confluent.member.takeover import Takeover
 
-logger = logging.getLogger("featuregate.confluent")
+logger = get_logger("featuregate.confluent")
 
 _TRANSIENT: Final = frozenset({"_PARTITION_EOF", "_MAX_POLL_EXCEEDED", "UNKNOWN_TOPIC_OR_PART"})
 # A consumer with a fatal error says ``_FATAL``; only the text has the broker's reason.

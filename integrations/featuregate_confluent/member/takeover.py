@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from featuregate.logs import get_logger
 from featuregate_confluent.client.committed import CommittedOffset, named, settled_read, stable_read
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import LatchTopicUnreadable, MustRejoin, SwitchFatal
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.models import Model
     from featuregate_confluent.producing.producers import Producers
 
-logger = logging.getLogger("featuregate.confluent")
+logger = get_logger("featuregate.confluent")
 
 SLACK_SECONDS: Final = 30.0
 """Beyond the transaction's timeout: coordinators check for timeouts every ten seconds, and brokers restart."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaException, Producer
 
+from featuregate.logs import get_logger
 from featuregate_confluent.client.committed import named
 from featuregate_confluent.config import settings
 from featuregate_confluent.config.transactional_ids import partition_transactional_id, process_transactional_id
@@ -20,7 +20,7 @@ from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalPr
 if TYPE_CHECKING:
     from featuregate_confluent.latch.protocol import Partition
 
-logger = logging.getLogger("featuregate.confluent.producer")
+logger = get_logger("featuregate.confluent.producer")
 
 TAKE_SECONDS: Final = 60.0
 CLOSE_SECONDS: Final = 3.0

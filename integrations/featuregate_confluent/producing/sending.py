@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from featuregate.logs import get_logger
 from featuregate_confluent.producing.outcome import Lost, RolledBack, lost_by, rolled_back_by
 from featuregate_librdkafka.error_table import ErrorAction
 from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Delivery: TypeAlias = "Callable[[KafkaError | None, Message], None]"
 
-logger = logging.getLogger("featuregate.confluent")
+logger = get_logger("featuregate.confluent")
 
 FULL_SECONDS: Final = 60.0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,6 +15,7 @@ from pyspark.sql import functions as f
 from featuregate import discover
 from featuregate.catalog import API_NAMES
 from featuregate.errors import ConfigError
+from featuregate.logs import get_logger
 from featuregate_fleet.api.report import FleetReport, keep_report
 from featuregate_fleet.evidence.columns import ALL, KEYS
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
@@ -52,7 +52,7 @@ _MOVES: Final[dict[str, Callable[[str], Move]]] = {
     "drop_api": move_texts.drop,
 }
 _NO_LAYOUTS: Final[Mapping[str, str]] = MappingProxyType({})
-_log = logging.getLogger("featuregate.fleet")
+_log = get_logger("featuregate.fleet")
 
 
 class Ingested(NamedTuple):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import ssl
 from pathlib import Path
 
+from featuregate.logs import get_logger
 from featuregate.printable import printable
 
-logger = logging.getLogger("featuregate")
+logger = get_logger("featuregate")
 
 
 class Certificates:

@@ -7,11 +7,11 @@ warns of options that Spark rejects or ignores, before a task fails.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any, Protocol, get_args
 
 from featuregate import Decision, Gate, Requirement, View, evaluate
+from featuregate.logs import get_logger
 from featuregate_librdkafka.advice import (
     Advice,
     Occurrences,
@@ -24,7 +24,7 @@ from featuregate_spark.options.connector import OPTIONS, SparkRole
 
 __all__ = ["GateMaker", "SparkRole", "kafka_options", "with_kafka_options"]
 
-logger = logging.getLogger("featuregate.spark")
+logger = get_logger("featuregate.spark")
 
 
 class GateMaker(Protocol):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from featuregate.gating.checkpoint_latches import FOLDER, PREFIX, batch_of
+from featuregate.logs import get_logger
 from featuregate_spark.errors import PinCorrupt, PinError, WrongCheckpoint, WrongPython
 from featuregate_spark.events import Pinned, SparkEvent
 from featuregate_spark.failures import cause_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from featuregate_spark.snapshot import Snapshot
     from featuregate_spark.watch import Watch
 
-logger = logging.getLogger("featuregate.spark")
+logger = get_logger("featuregate.spark")
 
 
 class BatchFunction(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
+from featuregate.logs import get_logger
 from featuregate_spark.arrow_tables import to_arrow
 from featuregate_spark.errors import WriteFailed, WrongColumns
 from featuregate_spark.failures import cause_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from featuregate_spark.sink.shards import Batch
 
-_log = logging.getLogger("featuregate.spark.sink")
+_log = get_logger("featuregate.spark.sink")
 
 _TYPES: Final = {
     "key": ("string", "binary"),

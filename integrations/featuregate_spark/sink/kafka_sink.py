@@ -6,13 +6,13 @@ whatever happens to tasks, executors, the driver and brokers.
 
 from __future__ import annotations
 
-import logging
 import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from featuregate.logs import get_logger
 from featuregate_spark.errors import TransactionTimedOut, WriteFailed, WrittenBefore
 from featuregate_spark.events import BatchWritten, SparkEvent
 from featuregate_spark.session_kind import is_classic
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from featuregate_spark.sink.shards import Batch
     from featuregate_spark.watch import Watch
 
-_log = logging.getLogger("featuregate.spark.sink")
+_log = get_logger("featuregate.spark.sink")
 
 STABLE_OFFSETS_GATE: Final = "kafka-sink-kip447"
 ZSTD_GATE: Final = "kafka-sink-zstd"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from featuregate.logs import get_logger
 from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS, description_of
 from featuregate_librdkafka.offsets import read_until_agreed
 from featuregate_spark.errors import WriteFailed
@@ -17,7 +17,7 @@ from featuregate_spark.sink.progress import ShardProgress
 if TYPE_CHECKING:
     from featuregate_spark.sink.shards import Batch
 
-_log = logging.getLogger("featuregate.spark.sink")
+_log = get_logger("featuregate.spark.sink")
 
 POLL_SECONDS: Final = 0.2
 QUICK_READ_SECONDS: Final = 2.0

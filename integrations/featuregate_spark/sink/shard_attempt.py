@@ -7,7 +7,6 @@ change any more (P7). It commits the new progress in the transaction of the rows
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.compute as pc
 
+from featuregate.logs import get_logger
 from featuregate_spark.errors import TransactionTimedOut, WriteFailed
 from featuregate_spark.sink.progress import is_committed_with
 from featuregate_spark.sink.progress_reader import POLL_SECONDS, QUICK_READ_SECONDS, ProgressReader
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from featuregate_spark.sink.kept_clients import KeptClients
     from featuregate_spark.sink.shards import Shard
 
-_log = logging.getLogger("featuregate.spark.sink")
+_log = get_logger("featuregate.spark.sink")
 
 
 class CommittedShard(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from featuregate.logs import get_logger
 from featuregate_librdkafka.connection_watch import ConnectionWatch
 from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer, close_producer
 from featuregate_spark.errors import TransactionTimedOut, WriteFailed
@@ -19,7 +19,7 @@ from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, QUICK, QUIET, 
 if TYPE_CHECKING:
     from featuregate_spark.sink.shards import Shard
 
-_log = logging.getLogger("featuregate.spark.sink")
+_log = get_logger("featuregate.spark.sink")
 
 _CLOSE_SECONDS: Final = 3.0
 _PURGED: Final = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)  # noqa: SLF001 - librdkafka's names begin so

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
+from featuregate.logs import get_logger
 from featuregate_spark.errors import WriteFailed
 from featuregate_spark.sink.progress import PreviousBatchIncomplete, ShardProgress, sharding_of_batch
 from featuregate_spark.sink.progress_reader import (
@@ -22,7 +22,7 @@ from featuregate_spark.sink.progress_reader import (
 from featuregate_spark.sink.shard_producer import ProducerFenced, ShardProducer
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
-_log = logging.getLogger("featuregate.spark.sink")
+_log = get_logger("featuregate.spark.sink")
 
 _FENCED_AT_ONCE: Final = 8
 _VISIBLE_SECONDS: Final = 15.0

@@ -57,7 +57,7 @@ def test_lines_beyond_the_first_ones_of_a_reason_share_a_row(count: int):
         assert len(shared["raw"]) == 160
 
 
-def test_each_reason_has_rows_of_its_own():
+def test_invariant_18_each_reason_has_rows_of_its_own():
     """Many lines of one reason hide no line of another one."""
     parsed = parse([*["garbage"] * 5000, "Completed request:{}"])
     assert {row["reason"]: row["lines"] for row in rows_of(parsed)[-2:]} == {"unknown-layout": 1, "no-request": 4000}
