@@ -27,6 +27,7 @@ FOLLOW_KAFKA_FEATURES: Final = frozenset(
         "upgrade",
         "downgrade",
         "disable",
+        "update",
         "version-mapping",
         "feature-dependencies",
         "upgrade-all",

@@ -167,11 +167,20 @@ def _downgrade_all(parser: argparse.ArgumentParser) -> None:
     _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", "--controllers", "--accept-effect", *_EVIDENCE)
 
 
+def _update(parser: argparse.ArgumentParser) -> None:
+    _add(parser, *_CHANGES)
+    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", "--controllers", "--accept-effect", *_EVIDENCE)
+
+
 def _plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "verb", metavar="VERB", choices=("upgrade", "downgrade", "disable"), help="upgrade, downgrade or disable"
+        "verb",
+        metavar="VERB",
+        choices=("upgrade", "downgrade", "disable", "update"),
+        help="upgrade, downgrade, disable or update",
     )
     _add_levels(parser, "upgrade or downgrade")
+    _add(parser, *_CHANGES)
     _add(
         parser,
         "--unsafe",
@@ -206,6 +215,13 @@ def _feature_dependencies(parser: argparse.ArgumentParser) -> None:
 
 
 _SHARED: Final[dict[str, dict[str, Any]]] = {
+    "--upgrade": {"metavar": "NAME=LEVEL", "action": "append", "help": "of update: a level to raise; may be repeated"},
+    "--downgrade": {
+        "metavar": "NAME=LEVEL",
+        "action": "append",
+        "help": "of update: a level to lower; may be repeated",
+    },
+    "--delete": {"metavar": "NAME", "action": "append", "help": "of update: a feature to lower to 0; may be repeated"},
     "--unsafe": {
         "action": "store_true",
         "help": "request an unsafe downgrade; no release of Kafka carries one out for metadata.version",
@@ -244,6 +260,7 @@ _SHARED: Final[dict[str, dict[str, Any]]] = {
         "help": "change the levels also where evidence is missing or too old (unknown), or blocks it, too (block)",
     },
 }
+_CHANGES: Final = ("--upgrade", "--downgrade", "--delete")
 _EVIDENCE: Final = ("--evidence", "--evidence-cluster", "--without-usage-reports", "--despite-evidence")
 
 
@@ -287,6 +304,7 @@ COMMANDS: Final = {
     "upgrade": Command("change", _upgrade, _KAFKA_FEATURES),
     "downgrade": Command("change", _downgrade, _KAFKA_FEATURES),
     "disable": Command("change", _disable, _KAFKA_FEATURES),
+    "update": Command("change", _update, _KAFKA_FEATURES),
     "upgrade-all": Command("change", _upgrade_all, _KAFKA_FEATURES),
     "downgrade-all": Command("change", _downgrade_all, _KAFKA_FEATURES),
     "version-mapping": Command("lookup", _version_mapping, _KAFKA_FEATURES),

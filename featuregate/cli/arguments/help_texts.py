@@ -32,7 +32,7 @@ exit codes:
 
 TASKS: Final = {
     "look at a cluster": ("describe", "matrix", "check", "explain", "watch", "doctor"),
-    "change its levels": ("plan", "upgrade", "downgrade", "disable", "upgrade-all", "downgrade-all"),
+    "change its levels": ("plan", "upgrade", "downgrade", "disable", "update", "upgrade-all", "downgrade-all"),
     "before its brokers move": ("fleet", "fit", "version-mapping", "feature-dependencies"),
     "run apps": ("health", "hold", "group", "serve"),
     "try it": ("sandbox", "completion"),
@@ -209,6 +209,19 @@ Lower features to level 0. Needs ALTER on the cluster. On a terminal the command
             "--bootstrap-server localhost:9092 disable --feature share.version --yes",
         ),
         _AS_KAFKA_FEATURES,
+    ),
+    "update": CommandHelp(
+        "raise, lower and disable features in one request",
+        """\
+Send several kinds of change in one request. From Kafka 4.0 on the controller applies all of it or nothing, so two
+commands are not the same: the second may be refused when the first is done. Before 4.0 the controller decides feature
+by feature. Needs ALTER on the cluster. On a terminal the command shows the plan and asks first.""",
+        (
+            "update --upgrade share.version=1 --downgrade transaction.version=1 --bootstrap-server localhost:9092",
+            "update --upgrade group.version=1 --delete share.version --dry-run --bootstrap-server localhost:9092",
+            "plan update --upgrade group.version=1 --delete share.version --bootstrap-server localhost:9092",
+        ),
+        "0 done, 1 any failure",
     ),
     "upgrade-all": CommandHelp(
         "raise every feature to a release: KIP-584's verb for upgrade --release-version",

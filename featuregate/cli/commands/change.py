@@ -1,4 +1,4 @@
-"""Change finalized levels: ``upgrade``, ``downgrade``, ``disable``, KIP-584's ``upgrade-all`` and ``downgrade-all``."""
+"""Change finalized levels: the commands of kafka-features, ``update``, and the two of KIP-584."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ _VERBS: Final[dict[str, Verb]] = {
     "downgrade": "downgrade",
     "downgrade-all": "downgrade",
     "disable": "disable",
+    "update": "update",
 }
 _OF_KIP_584: Final = frozenset({"upgrade-all", "downgrade-all"})
 
@@ -78,13 +79,29 @@ def run(args: argparse.Namespace) -> int:
 
 
 def options_of(args: argparse.Namespace, verb: Verb) -> UpdateOptions:
-    """Return the options of the command that name updates."""
+    """Return the options of the command that name updates. Raises `CommandError` for options of another verb."""
+    unsafe = getattr(args, "unsafe", False)
+    changes: dict[Verb, list[str] | None] = {
+        "upgrade": getattr(args, "upgrade", None),
+        "downgrade": getattr(args, "downgrade", None),
+        "disable": getattr(args, "delete", None),
+    }
+    named = tuple(
+        UpdateOptions(verb=each, features=tuple(texts), unsafe=unsafe, newer=True)
+        for each, texts in changes.items()
+        if texts
+    )
+    if named and verb != "update":
+        raise CommandError(f"--upgrade, --downgrade and --delete belong to update, and not to {verb}")
+    if verb == "update" and any(getattr(args, name, None) for name in ("feature", "metadata", "release_version")):
+        raise CommandError("update takes --upgrade, --downgrade and --delete alone")
     return UpdateOptions(
         verb=verb,
+        parts=named,
         features=tuple(getattr(args, "feature", None) or ()),
         metadata=getattr(args, "metadata", None),
         release_version=getattr(args, "release_version", None),
-        unsafe=getattr(args, "unsafe", False),
+        unsafe=unsafe,
         newer=True,
     )
 

@@ -117,6 +117,9 @@ def _level(feature: str, level: int | None) -> str:
 
 
 def _line(verb: Verb, update: Update, error: str | None, *, dry_run: bool) -> str:
+    if verb == "update":
+        lowers: Verb = "downgrade" if update.level else "disable"
+        verb = "upgrade" if update.upgrade_type == "upgrade" else lowers
     name, level = printable(update.feature), update.level
     if error is None:
         done = "disabled." if verb == "disable" else f"{verb}d to {level}."

@@ -15,7 +15,8 @@ from featuregate.cli.exit_codes import FAILED, CommandError
 from featuregate.cli.level_names import levels_at, name_and_level
 from featuregate.errors import InvalidUpdate
 
-Verb = Literal["upgrade", "downgrade", "disable"]
+Verb = Literal["upgrade", "downgrade", "disable", "update"]
+"""``update`` has changes of the three others, in one request."""
 
 DEPRECATION: Final = " `metadata` flag is deprecated and may be removed in a future release."
 """With its leading space."""
@@ -32,6 +33,8 @@ class UpdateOptions(NamedTuple):
     unsafe: bool = False
     newer: bool = False
     """Accept what kafka-features does not know: newer releases, and ``metadata.version=3.9-IV0``."""
+    parts: tuple[UpdateOptions, ...] = ()
+    """What ``update`` puts into one request."""
 
     @property
     def upgrade_type(self) -> UpgradeType:
@@ -66,6 +69,8 @@ def updates_of(options: UpdateOptions) -> tuple[Update, ...]:
 
 
 def _updates(options: UpdateOptions) -> Iterator[Update]:
+    for part in options.parts:
+        yield from _updates(part)
     kind = options.upgrade_type
     if options.release_version is not None:
         levels = levels_at(options.release_version, newer=options.newer)

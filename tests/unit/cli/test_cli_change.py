@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from scripted import HANG_UP, ScriptedCluster
 
-from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse
+from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse, UpgradeType
 
 if TYPE_CHECKING:
     from conftest import Run, Start
@@ -45,6 +45,56 @@ def by_words(value: object) -> str | None:
 def test_output_of_a_change_is_that_of_kafka_features(on: Run, argv: list[str], out: str) -> None:
     """The output has a line for each feature, sorted by name."""
     assert on(*argv) == (0, out, "")
+
+
+def test_an_update_is_one_request_with_every_kind_of_change(on: Run, cluster: ScriptedCluster) -> None:
+    """From 4.0 on the controller applies all of it or nothing."""
+    words = ("update", "--delete", "c", "--upgrade", "a=2", "--downgrade", "b=1", "--upgrade", "d=1")
+    assert on(*words) == (
+        0,
+        "a was upgraded to 2.\nb was downgraded to 1.\nc was disabled.\nd was upgraded to 1.\n",
+        "",
+    )
+    (received,) = cluster.received
+    sent = [
+        (each.feature, each.max_version_level, UpgradeType(each.upgrade_type).name) for each in received.request.updates
+    ]
+    assert sent == [("a", 2, "UPGRADE"), ("d", 1, "UPGRADE"), ("b", 1, "SAFE_DOWNGRADE"), ("c", 0, "SAFE_DOWNGRADE")]
+    cluster.says = lambda *_: REFUSED
+    code, out, err = on(*words, "--dry-run", "--unsafe")
+    assert (code, out.splitlines()[2]) == (1, "Can not disable c. no, because")
+    assert err.endswith("4 out of 4 operation(s) failed.\n")
+    assert cluster.received[-1].request.updates[-1].upgrade_type == UpgradeType.UNSAFE_DOWNGRADE
+
+
+@pytest.mark.parametrize(
+    ("argv", "words", "code"),
+    [
+        (["update"], "You must specify at least one feature to update", 1),
+        (["update", "--upgrade", "a=1", "--delete", "a"], "Feature a was specified more than once.", 1),
+        (["update", "--upgrade", "a"], "Can't parse feature=level string a", 1),
+        (["plan", "update", "--upgrade", "a=1", "--feature", "b=1"], "update takes --upgrade, --downgrade and", 64),
+        (["plan", "upgrade", "--delete", "a"], "--delete belong to update, and not to upgrade", 64),
+        (["plan", "update"], "You must specify at least one feature to update", 64),
+    ],
+    ids=by_words,
+)
+def test_an_update_that_names_nothing_or_too_much_is_not_sent(
+    on: Run, cluster: ScriptedCluster, argv: list[str], words: str, code: int
+) -> None:
+    """Each verb has its options."""
+    ended = on(*argv)
+    assert (ended.code, cluster.received) == (code, [])
+    assert words in ended.err
+
+
+def test_a_plan_of_an_update_has_every_change(on: Run, cluster: ScriptedCluster) -> None:
+    """A level may depend on another one of the request."""
+    cluster.apply({"share.version": 1, "group.version": 1})
+    ended = on("plan", "update", "--upgrade", "transaction.version=2", "--delete", "share.version")
+    assert "2 updates of cluster scripted, epoch" in ended.out
+    assert "all or nothing" in ended.out
+    assert "closes    kip932" in ended.out
 
 
 @pytest.mark.parametrize(
