@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import Consumer, Producer
+from waiting import BOUND, eventually
 
 from featuregate import Admin, discover
 from featuregate.admin.updates import disable, downgrade, upgrade
@@ -70,6 +72,30 @@ def test_an_update_reaches_an_older_controller_through_a_newer_broker() -> None:
         assert admin.dry_run(upgrade({"metadata.version": 21})).done
         outcome = admin.update(upgrade({"metadata.version": 21}))
         assert (outcome.done, outcome.read_back) == (True, False)
+
+
+def test_who_uses_a_level_and_whether_the_quorum_can_become_dynamic() -> None:
+    """A plan names live members and open transactions; every voter that answered is what the leader knows, too."""
+    with LocalKafka(OLD, controllers=3) as kafka:
+        admin, controllers = Admin(kafka.bootstrap), kafka.controller_bootstrap
+        producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": "payments"})
+        producer.init_transactions(BOUND)
+        producer.begin_transaction()
+        producer.produce("orders", b"x")
+        producer.flush(BOUND)
+        consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "billing", "group.protocol": "consumer"})
+        consumer.subscribe(["orders"])
+        eventually(lambda: [consumer.poll(0.1)] and consumer.assignment(), "an assignment")
+        notes = admin.plan(disable("group.version") + downgrade({"transaction.version": 1})).notes
+        assert any("1 consumer group with members need group.version" in note and "billing" in note for note in notes)
+        assert any(note.startswith("1 transactional id with an open") and "payments" in note for note in notes)
+        consumer.close()
+        producer.abort_transaction(BOUND)
+
+        kraft = upgrade({"kraft.version": 1})
+        assert admin.plan(kraft).judgement == "unknown"  # no controller was asked
+        assert admin.plan(kraft, controllers=controllers).judgement == "accepted"
+        assert admin.update(kraft).done
 
 
 def test_rights() -> None:
