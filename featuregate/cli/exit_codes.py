@@ -30,8 +30,6 @@ FOLLOW_KAFKA_FEATURES: Final = frozenset(
         "update",
         "version-mapping",
         "feature-dependencies",
-        "upgrade-all",
-        "downgrade-all",
     }
 )
 """Commands that fail with 1 only, because scripts expect that of kafka-features."""

@@ -18,10 +18,10 @@ def ours(kafka: LocalKafka, *argv: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def changed(printed: str) -> dict[str, str]:
-    """Read what was added, upgraded, downgraded and deleted."""
-    rows = [line.split("]") for line in printed.splitlines()]
-    return {rest.split()[1]: what.strip(" [") for what, rest in rows}
+def changed(printed: str) -> dict[str, int]:
+    """Read the new levels, of lines such as ``share.version was upgraded to 1.``."""
+    rows = [line.rstrip(".").split() for line in printed.splitlines()]
+    return {row[0]: int(row[-1]) for row in rows}
 
 
 def test_a_cluster_of_4_2_goes_down_to_4_1_and_up_again() -> None:
@@ -32,10 +32,10 @@ def test_a_cluster_of_4_2_goes_down_to_4_1_and_up_again() -> None:
         theirs = kafka.kafka_features("downgrade", "--release-version", "4.1")
         assert (theirs.returncode, "7 out of 7 operation(s) failed." in theirs.stderr) == (1, True)
 
-        down = ours(kafka, "downgrade-all", "--release-version", "4.1", "--yes", "--wait", "60")
+        down = ours(kafka, "downgrade", "--release-version", "4.1", "--yes", "--wait", "60")
         assert (down.returncode, changed(down.stdout)) == (
             0,
-            {"metadata.version": "Downgrade", "share.version": "Delete", "streams.version": "Delete"},
+            {"metadata.version": 27, "share.version": 0, "streams.version": 0},
         )
         assert "not sent: kraft.version is at 0, and a downgrade to 1 cannot raise it" in down.stderr
         view = discover(kafka.bootstrap)
@@ -44,10 +44,10 @@ def test_a_cluster_of_4_2_goes_down_to_4_1_and_up_again() -> None:
         controllers = ("--controllers", kafka.controller_bootstrap)
         planned = ours(kafka, "plan", "upgrade", "--release-version", "4.2", *controllers, "--output", "json")
         assert (planned.returncode, json.loads(planned.stdout)["judgement"]) == (0, "accepted")
-        up = ours(kafka, "upgrade-all", "--wait", "60")
+        up = ours(kafka, "upgrade", "--release-version", "4.2", "--wait", "60")
         assert (up.returncode, changed(up.stdout)) == (
             0,
-            {"metadata.version": "Upgrade", "share.version": "Add", "streams.version": "Add"},
+            {"metadata.version": 29, "share.version": 1, "streams.version": 1},
         )
         assert "not sent: kraft.version stays as it is" in up.stderr
         view = discover(kafka.bootstrap)
@@ -56,7 +56,7 @@ def test_a_cluster_of_4_2_goes_down_to_4_1_and_up_again() -> None:
         assert alone.returncode == 0
         assert "no return: kraft.version: 1 cannot be lowered again" in alone.stderr
         assert discover(kafka.bootstrap).level("kraft.version") == 1
-        again = ours(kafka, "upgrade-all", "--wait", "60")
+        again = ours(kafka, "upgrade", "--release-version", "4.2", "--wait", "60")
         assert (again.returncode, again.stdout) == (0, "")
 
 
@@ -64,8 +64,8 @@ def test_a_cluster_of_3_9_is_upgraded_without_a_level_that_its_quorum_does_not_h
     """KAFKA-18979: kafka-features writes it, and brokers report it from then on."""
     with LocalKafka("3.9.2", release_version="3.8") as kafka:
         assert discover(kafka.bootstrap).level("metadata.version") == 20
-        done = ours(kafka, "upgrade-all", "--wait", "60")
-        assert (done.returncode, changed(done.stdout)) == (0, {"metadata.version": "Upgrade"})
+        done = ours(kafka, "upgrade", "--release-version", "3.9", "--wait", "60")
+        assert (done.returncode, changed(done.stdout)) == (0, {"metadata.version": 21})
         assert "not sent: kraft.version stays as it is: once raised it never goes down" in done.stderr
         assert ours(kafka, "check", "kraft.version>=1").returncode == 1
         assert "KAFKA-18979" in ours(kafka, "plan", "upgrade", "--feature", "kraft.version=1").stdout

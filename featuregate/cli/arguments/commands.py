@@ -157,16 +157,6 @@ def _disable(parser: argparse.ArgumentParser) -> None:
     _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", "--controllers", "--accept-effect", *_EVIDENCE)
 
 
-def _upgrade_all(parser: argparse.ArgumentParser) -> None:
-    _add_release(parser, "upgrade to (default: the newest that every broker can run)")
-    _add(parser, "--dry-run", "--yes", "--wait", "--controllers", "--accept-effect", *_EVIDENCE)
-
-
-def _downgrade_all(parser: argparse.ArgumentParser) -> None:
-    _add_release(parser, "downgrade to", required=True)
-    _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", "--controllers", "--accept-effect", *_EVIDENCE)
-
-
 def _update(parser: argparse.ArgumentParser) -> None:
     _add(parser, *_CHANGES)
     _add(parser, "--unsafe", "--dry-run", "--yes", "--wait", "--controllers", "--accept-effect", *_EVIDENCE)
@@ -280,12 +270,11 @@ def _add_levels(parser: argparse.ArgumentParser, verb: str) -> None:
     _add_release(parser, f"{verb} every feature to")
 
 
-def _add_release(parser: argparse.ArgumentParser, verb: str, **options: Any) -> None:
+def _add_release(parser: argparse.ArgumentParser, verb: str) -> None:
     parser.add_argument(
         "--release-version",
         metavar="VERSION",
         help=f"a release, such as 4.2, or a metadata.version, such as 4.2-IV1, to {verb}",
-        **options,
     )
 
 
@@ -305,8 +294,6 @@ COMMANDS: Final = {
     "downgrade": Command("change", _downgrade, _KAFKA_FEATURES),
     "disable": Command("change", _disable, _KAFKA_FEATURES),
     "update": Command("change", _update, _KAFKA_FEATURES),
-    "upgrade-all": Command("change", _upgrade_all, _KAFKA_FEATURES),
-    "downgrade-all": Command("change", _downgrade_all, _KAFKA_FEATURES),
     "version-mapping": Command("lookup", _version_mapping, _KAFKA_FEATURES),
     "feature-dependencies": Command("lookup", _feature_dependencies, "the text of kafka-features, or a JSON array"),
     "health": Command("health", _health, None),

@@ -32,7 +32,7 @@ exit codes:
 
 TASKS: Final = {
     "look at a cluster": ("describe", "matrix", "check", "explain", "watch", "doctor"),
-    "change its levels": ("plan", "upgrade", "downgrade", "disable", "update", "upgrade-all", "downgrade-all"),
+    "change its levels": ("plan", "upgrade", "downgrade", "disable", "update"),
     "before its brokers move": ("fleet", "fit", "version-mapping", "feature-dependencies"),
     "run apps": ("health", "hold", "group", "serve"),
     "try it": ("sandbox", "completion"),
@@ -221,29 +221,6 @@ by feature. Needs ALTER on the cluster. On a terminal the command shows the plan
             "update --upgrade group.version=1 --delete share.version --dry-run --bootstrap-server localhost:9092",
             "plan update --upgrade group.version=1 --delete share.version --bootstrap-server localhost:9092",
         ),
-        "0 done, 1 any failure",
-    ),
-    "upgrade-all": CommandHelp(
-        "raise every feature to a release: KIP-584's verb for upgrade --release-version",
-        """\
-Raise every feature to the levels of a release: by default the newest release that every answering broker can run, with
-ZooKeeper the highest level that every broker can run.
-This is 'upgrade --release-version VERSION' with the name and the output of KIP-584. The request holds only the features
-that change; lines on standard error name the others, and why they are left out. On a terminal the command shows the
-plan and asks first where a level cannot be lowered again.""",
-        (
-            "--bootstrap-server localhost:9092 upgrade-all --dry-run",
-            "--bootstrap-server localhost:9092 upgrade-all --release-version 4.2 --wait 30",
-        ),
-        "0 done, 1 any failure",
-    ),
-    "downgrade-all": CommandHelp(
-        "lower every feature to a release: KIP-584's verb for downgrade --release-version",
-        """\
-Lower every feature to the levels of a release. This is 'downgrade --release-version VERSION' with the name and the
-output of KIP-584. The request leaves out features that are lower already, and kraft.version, which never goes down.
-On a terminal the command shows the plan and asks first.""",
-        ("--bootstrap-server localhost:9092 downgrade-all --release-version 4.1 --dry-run",),
         "0 done, 1 any failure",
     ),
     "version-mapping": CommandHelp(

@@ -1,24 +1,22 @@
-"""Change finalized levels: the commands of kafka-features, ``update``, and the two of KIP-584."""
+"""Change finalized levels: the commands of kafka-features, and ``update``."""
 
 from __future__ import annotations
 
 import json
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.admin.client import UPDATE_SECONDS, Admin
 from featuregate.admin.effects import MIN_INSYNC
 from featuregate.admin.outcomes import Outcome
-from featuregate.admin.updates import LeftOut, Update, moving, upgrade
-from featuregate.catalog import METADATA_VERSION, level_name, metadata_levels
+from featuregate.admin.updates import LeftOut, Update, moving
 from featuregate.cli.cluster import common_cause, configuration_of_change, discover_view, silence_log
-from featuregate.cli.commands.describe import newer_than_known
 from featuregate.cli.evidence import check_evidence_options, require_evidence
 from featuregate.cli.exit_codes import FAILED, OK, CommandError
 from featuregate.cli.output import print_message
 from featuregate.cli.prediction import predict
-from featuregate.cli.updates.report import advice, failure_count, kip_584_lines, left_out_lines, lines, to_json
+from featuregate.cli.updates.report import advice, failure_count, left_out_lines, lines, to_json
 from featuregate.cli.updates.requested import DEPRECATION, UpdateOptions, Verb, updates_of
 from featuregate.errors import DiscoveryError, FeatureGateError, UpdateRefused
 from featuregate.printable import printable
@@ -28,16 +26,6 @@ if TYPE_CHECKING:
 
     from featuregate.admin.plans import Plan
     from featuregate.view.cluster_view import View
-
-_VERBS: Final[dict[str, Verb]] = {
-    "upgrade": "upgrade",
-    "upgrade-all": "upgrade",
-    "downgrade": "downgrade",
-    "downgrade-all": "downgrade",
-    "disable": "disable",
-    "update": "update",
-}
-_OF_KIP_584: Final = frozenset({"upgrade-all", "downgrade-all"})
 
 
 class ChangeRequest(NamedTuple):
@@ -57,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError("argument --broker-list: bootstrap does not name the controller", FAILED)
     check_evidence_options(args)
     admin = Admin(configuration_of_change(args), timeout=args.timeout or UPDATE_SECONDS)
-    options = options_of(args, _VERBS[args.command])
+    options = options_of(args, args.command)
     if args.output == "text" and options.deprecated:
         print(DEPRECATION)
     request = request_of(args, options)
@@ -111,38 +99,12 @@ def request_of(args: argparse.Namespace, options: UpdateOptions, view: View | No
 
     ``view`` is the cluster, where it is known already.
     """
-    if args.command == "upgrade-all" and options.release_version is None:
-        view = discover_view(args)
-        updates = _highest_common_updates(view, options)
-    else:
-        updates = updates_of(options)
-        if options.release_version is None:
-            return ChangeRequest(updates, view=view)
-        view = discover_view(args) if view is None else view
+    updates = updates_of(options)
+    if options.release_version is None:
+        return ChangeRequest(updates, view=view)
+    view = discover_view(args) if view is None else view
     moves = moving(updates, view)
     return ChangeRequest(moves.updates, moves.left_out, view)
-
-
-def _highest_common_updates(view: View, options: UpdateOptions) -> tuple[Update, ...]:
-    """Upgrade KRaft to a ``metadata.version``; ZooKeeper, which has none, feature by feature."""
-    if any(METADATA_VERSION in node.supported for node in view.answering):
-        return updates_of(options._replace(release_version=_highest_metadata_version(view)))
-    highest = {name: supported.max for name, supported in view.supported.items() if supported.max > 0}
-    if not highest:
-        raise CommandError(f"the {view.role}s support no feature in common: there is nothing to upgrade to", FAILED)
-    return upgrade(highest)
-
-
-def _highest_metadata_version(view: View) -> str:
-    """Return the name of the highest ``metadata.version`` that every answering node supports and the catalog knows."""
-    supported = view.feature(METADATA_VERSION)
-    known = [level for level in metadata_levels() if supported and supported.min <= level <= supported.max]
-    if not known:
-        raise CommandError("this cluster supports no metadata.version: there is nothing to upgrade to", FAILED)
-    if newer := newer_than_known(view):
-        names = ", ".join(newer)
-        print_message(f"this cluster supports newer levels of {names} than this featuregate knows: they are not used")
-    return level_name(METADATA_VERSION, known[-1])
 
 
 def _outcome(admin: Admin, request: ChangeRequest, *, dry_run: bool) -> Outcome:
@@ -165,8 +127,6 @@ def _print_outcome(args: argparse.Namespace, verb: Verb, outcome: Outcome, reque
     errors = {one.update.feature: one.error.message or one.error.name for one in outcome.failures if one.error}
     if args.output == "json":
         text = json.dumps(to_json(verb, outcome, before=request.view, left_out=request.left_out))
-    elif request.view is not None and args.command in _OF_KIP_584:
-        text = "\n".join(kip_584_lines(outcome, request.view))
     else:
         text = "\n".join(lines(verb, request.updates, errors, dry_run=outcome.dry_run))
     try:

@@ -1,4 +1,4 @@
-"""The outcome of an update, printed as kafka-features or KIP-584 print it, or as JSON.
+"""The outcome of an update, printed as kafka-features prints it, or as JSON.
 
 Source: ``FeatureCommand.update`` of Apache Kafka 4.3.1 (``org.apache.kafka.tools``).
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.catalog import close_to, features, level_name
+from featuregate.catalog import close_to, features
 from featuregate.printable import printable
 
 if TYPE_CHECKING:
@@ -41,25 +41,6 @@ def advice(outcome: Outcome) -> Iterator[str]:
         name = one.update.feature
         if name not in features() and (close := close_to(name, features())):
             yield f"Did you mean {' or '.join(close)} by {name}?"
-
-
-def kip_584_lines(outcome: Outcome, before: View) -> Iterator[str]:
-    """Yield a line for each feature, in the layout of KIP-584 for ``upgrade-all`` and ``downgrade-all``.
-
-    The lowest finalized level appears only where it deprecates levels.
-    """
-    done = "OK (dry run)" if outcome.dry_run else "OK"
-    for one in sorted(outcome.features, key=lambda one: one.update.feature):
-        name, level = one.update.feature, before.level(one.update.feature)
-        change = f"[{_change(level, one.update.level).capitalize()}]"
-        lowest = before.finalized_min.get(name)
-        deprecated = "" if lowest is None else f"ExistingFinalizedMinVersion: {_level(name, lowest):<15}  "
-        result = done if one.error is None else printable(one.error.message or one.error.name)
-        yield (
-            f"{change:>11} Feature: {printable(name):<40}  {deprecated}"
-            f"ExistingFinalizedMaxVersion: {_level(name, level):<15}  "
-            f"NewFinalizedMaxVersion: {_level(name, one.update.level):<15}  Result: {result}"
-        )
 
 
 def left_out_lines(left_out: Iterable[LeftOut]) -> Iterator[str]:
@@ -110,10 +91,6 @@ def _change(before: int | None, after: int) -> str:
     if not after:
         return "delete"
     return "add" if not before else "upgrade" if after >= before else "downgrade"
-
-
-def _level(feature: str, level: int | None) -> str:
-    return level_name(feature, level) if level else "-"
 
 
 def _line(verb: Verb, update: Update, error: str | None, *, dry_run: bool) -> str:

@@ -213,7 +213,7 @@ def test_completion_is_a_script_with_every_command(run: Run, shell: str) -> None
     pytest.importorskip("shtab")
     ended = run("completion", shell)
     assert ended.code == 0
-    words = ("doctor", "upgrade-all", "feature-dependencies", "release-version", "latches")
+    words = ("doctor", "update", "feature-dependencies", "release-version", "latches")
     assert all(word in ended.out for word in words)
 
 

@@ -49,7 +49,7 @@ def test_servers_and_controllers_exclude_each_other(argv: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["describe", "upgrade", "downgrade", "disable", "update", "version-mapping", "upgrade-all", "feature-dependencies"],
+    ["describe", "upgrade", "downgrade", "disable", "update", "version-mapping", "feature-dependencies"],
 )
 def test_commands_of_kafka_features_fail_with_1(command: str) -> None:
     """kafka-features has no other exit code than 0 and 1."""

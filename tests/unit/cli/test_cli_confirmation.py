@@ -56,7 +56,6 @@ def test_invariant_16_on_a_terminal_a_downgrade_asks_first(
     ("command", "says"),
     [
         ("upgrade --release-version 4.3", "metadata.version: 30 cannot be lowered again, and Kafka before 4.3"),
-        ("upgrade-all", "metadata.version: 30 cannot be lowered again, and Kafka before 4.3"),
         ("upgrade --feature metadata.version=30", "metadata.version: 30 cannot be lowered again"),
         ("upgrade --metadata 4.3", "metadata.version: 30 cannot be lowered again"),
         ("upgrade --feature kraft.version=1", "kraft.version: 1 cannot be lowered again, and Kafka before 3.9"),
@@ -156,7 +155,7 @@ def test_a_change_does_not_guess_a_port(
     assert text not in run("--bootstrap-server", "localhost", "plan", *command).err
 
 
-@pytest.mark.parametrize("command", ["upgrade-all", "upgrade --feature metadata.version=29"])
+@pytest.mark.parametrize("command", ["upgrade --release-version 4.2", "upgrade --feature metadata.version=29"])
 def test_a_dry_run_names_what_cannot_be_taken_back(cluster: ScriptedCluster, command: str) -> None:
     """A pipeline that looks at the dry run alone would never learn it."""
     cluster.apply({"metadata.version": 20, "kraft.version": 0})

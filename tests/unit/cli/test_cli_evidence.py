@@ -31,8 +31,9 @@ SAID = "app billing: It is latched on a=1 of orders (scripted, with reports). Ro
 CHANGES = (
     ("upgrade", "--feature", "a=1"),
     ("downgrade", "--feature", "a=1"),
-    ("upgrade-all", "--release-version", "4.2"),
-    ("downgrade-all", "--release-version", "4.0"),
+    ("upgrade", "--release-version", "4.2"),
+    ("downgrade", "--release-version", "4.0"),
+    ("update", "--upgrade", "a=1"),
 )
 
 

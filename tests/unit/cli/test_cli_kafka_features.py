@@ -54,7 +54,7 @@ def test_names_of_levels_are_not_accepted(drop_in: Run, command: str) -> None:
 
 def test_only_the_options_of_kafka_features_are_accepted(drop_in: Run) -> None:
     """The drop-in refuses the commands and options of featuregate."""
-    for argv in (["plan"], ["upgrade-all"], ["describe", "--output", "json"], ["disable", "--yes"]):
+    for argv in (["plan"], ["update"], ["describe", "--output", "json"], ["disable", "--yes"]):
         code, _, err = drop_in("--bootstrap-server", "h:1", *argv)
         assert (code, err.startswith("Command line error: ")) == (1, True)
 
