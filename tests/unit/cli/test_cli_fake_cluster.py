@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     [
         ("classic,consumer", 0, "open"),
         ("classic", 1, "has group.coordinator.rebalance.protocols=classic"),
-        (None, 2, "does not tell group.coordinator.rebalance.protocols"),
+        ("refused", 2, "does not tell group.coordinator.rebalance.protocols"),
+        (None, 0, "has no config group.coordinator.rebalance.protocols (5.0 removes it, KIP-1237)"),
     ],
 )
 @pytest.mark.parametrize("command", ["check", "explain"])
@@ -42,6 +43,8 @@ def test_a_requirement_on_a_config_has_the_brokers_asked(
     """The brokers advertise the API of the new protocol whether or not it is on."""
     cluster = fake_cluster(2)
     cluster.broker(2).set(configs={} if protocols is None else {"group.coordinator.rebalance.protocols": protocols})
+    if protocols == "refused":
+        cluster.broker(2).error_once(31, api="DescribeConfigs")
     ended = run(command, "kip848", "--bootstrap-server", cluster.bootstrap)
     assert ended.code == code
     assert words in ended.out
