@@ -1,6 +1,10 @@
 """Updates on a real cluster of three in the middle of a roll, and by users who may and who may not."""
 
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -75,7 +79,10 @@ def test_an_update_reaches_an_older_controller_through_a_newer_broker() -> None:
 
 
 def test_who_uses_a_level_and_whether_the_quorum_can_become_dynamic() -> None:
-    """A plan names live members and open transactions; every voter that answered is what the leader knows, too."""
+    """A plan names live members and open transactions; every voter that answered is what the leader knows, too.
+
+    Doctor knows a controller that was removed from the dynamic quorum and stopped.
+    """
     with LocalKafka(OLD, controllers=3) as kafka:
         admin, controllers = Admin(kafka.bootstrap), kafka.controller_bootstrap
         producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": "payments"})
@@ -96,6 +103,19 @@ def test_who_uses_a_level_and_whether_the_quorum_can_become_dynamic() -> None:
         assert admin.plan(kraft).judgement == "unknown"  # no controller was asked
         assert admin.plan(kraft, controllers=controllers).judgement == "accepted"
         assert admin.update(kraft).done
+
+        tool = partial(kafka.run_tool, "org.apache.kafka.tools.MetadataQuorumCommand", "--bootstrap-server")
+        status = tool(kafka.internal_bootstrap, "describe", "--status").stdout
+        gone = next(each for each in kafka.controllers if f"LeaderId:              {each}" not in status)
+        (directory,) = re.findall(rf'"id": {gone}, "directoryId": "([^"]+)"', status)
+        ids = ("--controller-id", str(gone), "--controller-directory-id", directory)
+        assert tool(kafka.internal_bootstrap, "remove-controller", *ids).returncode == 0
+        kafka.stop(gone)
+        doctor = [sys.executable, "-m", "featuregate", "doctor", "--bootstrap-controller", controllers]
+        said = subprocess.run(doctor, capture_output=True, text=True, check=False).stdout
+        assert f"warning: controller {gone} (127.0.0.1" in said
+        assert "This controller has gone: it is registered, is not a voter of the quorum" in said
+        assert "start it" not in said
 
 
 def test_rights() -> None:
