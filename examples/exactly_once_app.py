@@ -13,7 +13,6 @@ gracefully.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import json
 import logging
@@ -28,7 +27,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException, Message, Producer
 
 from featuregate import Discoverer, FeatureGateError
-from featuregate_confluent import DeadLetter, ExactlyOnceProcessor, Record, each_message
+from featuregate_confluent import DeadLetter, ExactlyOnceProcessor, Record
 
 STATUS_SECONDS = 0.25
 FIRST_ANSWER_SECONDS = 15.0
@@ -47,11 +46,6 @@ class Copy:
             if self._work_seconds:
                 time.sleep(self._work_seconds)
             yield self._record(message)
-
-    async def awaited(self, message: Message) -> list[Record]:
-        """Do the same for one message in an event loop, which goes on meanwhile."""
-        await asyncio.sleep(self._work_seconds)
-        return [self._record(message)]
 
     def _record(self, message: Message) -> Record:
         headers = [
@@ -148,7 +142,6 @@ def parse_arguments() -> argparse.Namespace:
     how.add_argument("--consumer", action="append", default=[], metavar="KEY=VALUE", help="a property of the consumer")
     how.add_argument("--producer", action="append", default=[], metavar="KEY=VALUE", help="a property of the producers")
     how.add_argument("--batch-size", type=int, default=500, metavar="N", help="messages in a round (default: 500)")
-    how.add_argument("--event-loop", action="store_true", help="await the work for many messages at the same time")
     how.add_argument("--interval", type=float, default=5.0, metavar="S", help="seconds between polls of the cluster")
     how.add_argument("--work-ms", type=float, default=0, metavar="N", help="milliseconds of work for each message")
     watch = parser.add_argument_group("how to watch it")
@@ -193,7 +186,7 @@ def copy_until_stopped(options: argparse.Namespace) -> None:
             producer=producer,
             topics=options.input,
             app_id=options.app_id,
-            transform=each_message(copy.awaited) if options.event_loop else copy,
+            transform=copy,
             features=features,
             model=options.model,
             instance_id=options.instance_id,
@@ -208,10 +201,7 @@ def copy_until_stopped(options: argparse.Namespace) -> None:
             status = StatusFile(options.status_file, processor)
             status.start()
             at_end.callback(status.end)
-        if options.event_loop:
-            asyncio.run(processor.arun())
-        else:
-            processor.run()
+        processor.run()
 
 
 def fail(why: object) -> int:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.config.advice import advise, with_advice
     from featuregate_confluent.config.options import SwitchOptions
     from featuregate_confluent.dead_letters import DeadLetter
-    from featuregate_confluent.each_message import each_message
     from featuregate_confluent.errors import (
         Aborted,
         CommitRefused,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.producing.pipeline import Pipeline
     from featuregate_confluent.records import Record
     from featuregate_confluent.switch import ProducerSwitch
-    from featuregate_confluent.transform import AsyncTransform
     from featuregate_librdkafka.advice import Advice, AdviceState
     from featuregate_librdkafka.error_table import ErrorAction
     from featuregate_librdkafka.usage_topic import UsageTopic
@@ -44,7 +42,6 @@ __all__ = [
     "Aborted",
     "Advice",
     "AdviceState",
-    "AsyncTransform",
     "CommitRefused",
     "DeadLetter",
     "ErrorAction",
@@ -69,7 +66,6 @@ __all__ = [
     "TransformFailed",
     "UsageTopic",
     "advise",
-    "each_message",
     "safe_send_offsets",
     "with_advice",
 ]
@@ -93,10 +89,8 @@ _ROOMS = {
     "config.options": ("SwitchOptions",),
     "producing.pipeline": ("Pipeline",),
     "processor": ("ExactlyOnceProcessor",),
-    "each_message": ("each_message",),
     "dead_letters": ("DeadLetter",),
     "records": ("Record",),
-    "transform": ("AsyncTransform",),
     "switch": ("ProducerSwitch",),
     "client.discovery": ("UsageTopic",),
     "client.topic_latch_store": ("TopicLatchStore",),

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Consumer, KafkaException, Message
 
 from featuregate.logs import get_logger
-from featuregate_confluent.errors import Aborted, MustRejoin, RecordRefused, SwitchFatal
+from featuregate_confluent.errors import MustRejoin, RecordRefused, SwitchFatal
 from featuregate_confluent.events import Rejoining
 from featuregate_confluent.producing.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from featuregate_confluent.coroutines import AppLoop
     from featuregate_confluent.producing.transaction import Transaction
     from featuregate_confluent.records import RecordLike
     from featuregate_confluent.switch import ProducerSwitch
     from featuregate_confluent.transform import TransformCalls
-
-Ahead: TypeAlias = "Callable[[Iterator[Transaction]], AbstractContextManager[Iterator[Transaction]]]"
-"""Yields transactions in turn, and may begin the transforms of those that follow."""
 
 RESTLESS_SECONDS: Final = 180.0
 """A member that was replaced twice without a commit, the last time not longer ago, is not in order."""
@@ -40,8 +36,6 @@ class ProcessorRounds:
         self._batch_size = batch_size
         self._linger = linger
         self._calls: TransformCalls
-        self._ahead: Ahead
-        self._loop: AppLoop | None = None
         self._stopping = False
         self._wake: SimpleQueue[None] = SimpleQueue()  # unlike an Event, a signal handler may put into it at any time
         self._state = "starting"
@@ -72,12 +66,12 @@ class ProcessorRounds:
         self._stopping = True
         self._wake.put(None)
 
-    def run(self, calls: TransformCalls, *, ahead: Ahead, loop: AppLoop | None) -> None:
-        """Process in the calling thread until :meth:`stop`, or until the app's loop ends; then close the switch."""
-        self._calls, self._ahead, self._loop = calls, ahead, loop
+    def run(self, calls: TransformCalls) -> None:
+        """Process in the calling thread until :meth:`stop`; then close the switch."""
+        self._calls = calls
         try:
             calls.require_letter_topic(self._connection)
-            while self._going_on:
+            while not self._stopping:
                 try:
                     self._take_part()
                 except MustRejoin as why:
@@ -89,10 +83,6 @@ class ProcessorRounds:
         finally:
             self._switch.close()
 
-    @property
-    def _going_on(self) -> bool:
-        return not (self._stopping or (self._loop is not None and self._loop.ended))
-
     def _take_part(self) -> None:
         """Be a member of the group until the processor is stopped, or the member is replaced."""
         config, logger = self._switch.consumer_config, get_logger("featuregate.confluent.consumer")
@@ -102,7 +92,7 @@ class ProcessorRounds:
             raise SwitchFatal(f"the consumer's properties are refused: {failure.args[0].str()}") from failure
         try:
             self._switch.subscribe(consumer)
-            while self._going_on:
+            while not self._stopping:
                 self._round()
         finally:
             self._switch.leave()
@@ -127,24 +117,19 @@ class ProcessorRounds:
             self.rejoins = 0
 
     def _process(self, messages: Sequence[Message]) -> None:
-        with Pipeline() as pipeline, self._ahead(self._switch.transactions(messages)) as transactions:
-            for transaction in transactions:
+        with Pipeline() as pipeline:
+            for transaction in self._switch.transactions(messages):
                 self._process_as_one(transaction, pipeline)
-                if not self._going_on or self._switch.rounds.late:
+                if self._stopping or self._switch.rounds.late:
                     return  # whatever is left of the round was not begun, and comes again
 
     def _process_as_one(self, transaction: Transaction, pipeline: Pipeline) -> None:
-        try:
-            # Before it begins: brokers wait for the commit, not for the app.
-            prepared = self._calls.records(transaction.messages, transaction.producer)
-        except Aborted:
-            with transaction:  # the round counts as lost, and its messages come again
-                raise
-        else:
-            transaction.events = prepared.events
-            with transaction:
-                _produce(transaction, prepared.records)
-                pipeline.commit(transaction)
+        # Before it begins: brokers wait for the commit, not for the app.
+        prepared = self._calls.records(transaction.messages, transaction.producer)
+        transaction.events = prepared.events
+        with transaction:
+            _produce(transaction, prepared.records)
+            pipeline.commit(transaction)
 
     def _wait_to_rejoin(self, why: MustRejoin) -> None:
         self._state = "rejoining"

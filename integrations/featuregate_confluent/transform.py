@@ -7,24 +7,20 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import AsyncIterable, Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from featuregate_confluent.client.clients import writer
 from featuregate_confluent.dead_letters import DeadLetter, DeadLetters
-from featuregate_confluent.errors import Aborted, RecordRefused, SwitchFatal, TransformFailed
+from featuregate_confluent.errors import RecordRefused, SwitchFatal, TransformFailed
 from featuregate_confluent.message_names import position_of
 from featuregate_confluent.records import RecordLike, check_record
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
-    from typing_extensions import TypeIs
 
     from featuregate_confluent.events import DeadLettered
     from featuregate_confluent.producing.output_topics import OutputTopics, TopicClient
-
-NO_POISON: Final = (Aborted, TransformFailed)
-"""Raised in the place of a transform that was cancelled: that says nothing about its messages."""
 
 
 class Transform(Protocol):
@@ -43,36 +39,15 @@ class Transform(Protocol):
         ...
 
 
-class AsyncTransform(Protocol):
-    """A :class:`Transform` for apps with an event loop: a coroutine function, or one that yields records.
-
-    It runs in the loop that awaits :meth:`ExactlyOnceProcessor.arun`. In the models with a producer for each partition
-    it is awaited for several partitions at the same time. It is cancelled when the round's limit,
-    ``max.poll.interval.ms``, is over, and when :meth:`ExactlyOnceProcessor.arun` is cancelled or closed; its messages
-    then come again.
-    """
-
-    def __call__(self, messages: Sequence[Message], /) -> Awaitable[Iterable[RecordLike]] | AsyncIterable[RecordLike]:
-        """Return the records for these messages."""
-        ...
-
-
+A_FUNCTION: Final = "a transform is a plain function: run what you await in it with asyncio.run()"
 ALONE_SECONDS: Final = 5.0
 """For which messages are tried one by one, only to name the one that fails."""
 
 
-def is_async(transform: Transform | AsyncTransform) -> TypeIs[AsyncTransform]:
+def is_async(transform: Transform) -> bool:
     """Return whether a transform, or its ``__call__``, is a coroutine function or an asynchronous generator."""
     kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
     return any(kind(function) for kind in kinds for function in (transform, transform.__call__))
-
-
-async def gathered(transform: AsyncTransform, messages: Sequence[Message]) -> list[RecordLike]:
-    """Return all the records that a coroutine function returns or yields for these messages."""
-    found = transform(messages)
-    if isinstance(found, Awaitable):
-        return list(await found)
-    return [record async for record in found]
 
 
 class Prepared(NamedTuple):
@@ -118,15 +93,13 @@ class TransformCalls:
         ------
         TransformFailed
             The transform raised, or gave a record that cannot be sent, and the app has no topic for dead letters.
-        Aborted
-            A transform that is awaited did not end in time.
         """
         letters = self._letters
         if letters is not None and letters.need(messages):
             return self._one_by_one(messages, client, letters)
         try:
             return Prepared(self._run(messages, client), [])
-        except NO_POISON:
+        except TransformFailed:
             raise
         except Exception as error:
             if letters is None:
@@ -178,7 +151,7 @@ class TransformCalls:
         for message in messages if len(messages) > 1 else ():
             try:
                 self._run([message], client)
-            except NO_POISON:
+            except TransformFailed:
                 break
             except Exception:  # noqa: BLE001 - the error of the batch is raised
                 return f", of which {position_of(message)} fails alone"
@@ -194,7 +167,7 @@ class TransformCalls:
                 if not letters.need([message]):
                     prepared.records.extend(self._run([message], client))
                     continue
-            except NO_POISON:
+            except TransformFailed:
                 raise
             except Exception as error:  # noqa: BLE001 - this is what the dead letter is for
                 words = f"{type(error).__name__}: {error}"
@@ -208,6 +181,4 @@ def _require_no_coroutine(found: object) -> None:
     """Raise if this is a coroutine, which would never be awaited: a lambda around a coroutine function returns one."""
     if inspect.iscoroutine(found):
         found.close()
-        raise TransformFailed(
-            "the transform returned a coroutine, but is not a coroutine function: write it `async def`"
-        )
+        raise TransformFailed(f"the transform returned a coroutine, but {A_FUNCTION}")

@@ -162,11 +162,10 @@ class Fleet:
         *,
         model: str = "auto",
         work_ms: float = 0.0,
-        event_loop: bool = False,
         consumer: Mapping[str, object] | None = None,
         producer: Mapping[str, object] | None = None,
     ) -> App:
-        """Start one more member, in a thread or an event loop; its client id begins with its name."""
+        """Start one more member; its client id begins with its name."""
         pipe = self.pipe
         name = f"{pipe.group}-{name}"
         options = {
@@ -183,7 +182,6 @@ class Fleet:
         }
         command = [sys.executable, "-X", "faulthandler", "-W", "error", str(self._script), "--verbose"]
         command += [str(word) for pair in options.items() for word in pair]
-        command += ["--event-loop"] * event_loop
         for key, value in {"client.id": name, **(consumer or {})}.items():
             command += ["--consumer", f"{key}={value}"]
         for key, value in (producer or {}).items():

@@ -1,12 +1,7 @@
-"""Members on the ready-made loop, each in a thread of its own, with or without an event loop.
-
-``EOS_MEMBERS=loops`` lets all of them await their transforms.
-"""
+"""Members on the ready-made loop, each in a thread of its own."""
 
 from __future__ import annotations
 
-import asyncio
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,14 +13,10 @@ from eos.ledger import Ledger
 from eos.pipes import BOUND, Pipe, provenance
 from featuregate_confluent import ExactlyOnceProcessor, Record
 from featuregate_confluent.events import SwitchEvent
-from featuregate_confluent.records import RecordLike
-from featuregate_confluent.transform import AsyncTransform, Transform
+from featuregate_confluent.transform import Transform
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
-
-EVENT_LOOPS = os.environ.get("EOS_MEMBERS") == "loops"
-
 
 WHOLE_BATCH = 500
 """The default of ``batch_size``."""
@@ -48,20 +39,11 @@ class Copier:
             yield Record(self.sink, message.value(), key=message.key(), headers=provenance(message))
 
 
-def awaited(transform: Transform) -> AsyncTransform:
-    """Make a coroutine function of a transform that may block."""
-
-    async def transform_awaited(messages: Sequence[Message], /) -> list[RecordLike]:
-        return await asyncio.to_thread(lambda: list(transform(messages)))
-
-    return transform_awaited
-
-
 def processor(
     pipe: Pipe,
     *,
     name: str | None = "one",
-    transform: Transform | AsyncTransform | None = None,
+    transform: Transform | None = None,
     consumer: Mapping[str, object] | None = None,
     producer: Mapping[str, object] | None = None,
     **options: Any,
@@ -91,13 +73,10 @@ def processor(
 
 
 class Running:
-    """A processor in a thread, which may have an event loop: what it told, and how it ended."""
+    """A processor in a thread: what it told, and how it ended."""
 
-    def __init__(self, pipe: Pipe, *, event_loop: bool = EVENT_LOOPS, **options: Any) -> None:
+    def __init__(self, pipe: Pipe, **options: Any) -> None:
         self.events: list[SwitchEvent] = []
-        self._event_loop = event_loop
-        if event_loop:
-            options["transform"] = awaited(options.get("transform") or Copier(pipe.sink))
         self.processor = processor(pipe, **{"metrics": self.events.append, **options})
         self.failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"running {options.get('name', 'one')}")
@@ -111,10 +90,7 @@ class Running:
 
     def _run(self) -> None:
         try:
-            if self._event_loop:
-                asyncio.run(self.processor.arun())
-            else:
-                self.processor.run()
+            self.processor.run()
         except Exception as failure:  # noqa: BLE001 - the test asks for it
             self.failure = failure
 

@@ -12,7 +12,7 @@ from featuregate.testing import StaticFeatures
 from featuregate_confluent.events import SwitchEvent, TransactionCommitted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from featuregate.errors import ConfigError
 
@@ -69,41 +69,12 @@ switching.ProducerSwitch(consumer=CLIENT, producer=CLIENT, topics=["orders"], ap
 switching.Record("bills", 1)  # type: ignore[arg-type]  # bytes or text
 
 
-# The same in an event loop: a coroutine function, one that yields, and a function for one message.
 async def awaited(messages: Sequence[Message], /) -> list[switching.Record]:
-    """Stand in for a transform that is awaited."""
+    """Stand in for a coroutine function."""
     return [switching.Record("bills", message.value()) for message in messages]
 
 
-async def yielding(messages: Sequence[Message], /) -> AsyncIterator[switching.Record]:
-    """Stand in for a transform that yields."""
-    for record in await awaited(messages):
-        yield record
-
-
-async def one(message: Message) -> tuple[switching.Record]:
-    """Stand in for a function for one message."""
-    return (switching.Record("bills", message.value()),)
-
-
-async def count_them(messages: Sequence[Message], /) -> int:
-    """Stand in for a coroutine function that gives no records."""
-    return len(messages)
-
-
-async def run(transform: switching.AsyncTransform) -> None:
-    """Await a processor."""
-    async with switching.ExactlyOnceProcessor(
-        consumer=CLIENT, producer=CLIENT, topics=["orders"], app_id="a", transform=transform
-    ) as running:
-        assert_type(running, switching.ExactlyOnceProcessor)
-        assert_type(await running.arun(), None)
-        await running.aclose()
-
-
-coroutines = [run(awaited), run(yielding), run(switching.each_message(one, at_once=4))]
-coroutines.append(run(count_them))  # type: ignore[arg-type]
-switching.each_message(awaited)  # type: ignore[arg-type]  # it is for all messages at once
+switching.ExactlyOnceProcessor(consumer=CLIENT, producer=CLIENT, topics=["orders"], app_id="a", transform=awaited)  # type: ignore[arg-type]
 
 # The loop of an app of its own.
 switch = switching.ProducerSwitch(consumer=CLIENT, producer=CLIENT, topics=["orders"], app_id="a", model="v2")

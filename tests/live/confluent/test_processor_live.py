@@ -1,6 +1,5 @@
 """The processor on a real broker: how it stops, what it does with poison, and what rebalances do to it."""
 
-import asyncio
 import gc
 import os
 import re
@@ -21,7 +20,7 @@ from waiting import eventually
 
 from featuregate.errors import ClosedError
 from featuregate.testing import LocalKafka
-from featuregate_confluent import DeadLetter, ExactlyOnceProcessor, Model, Record, SwitchFatal, TransformFailed
+from featuregate_confluent import DeadLetter, Model, Record, SwitchFatal, TransformFailed
 from featuregate_confluent.events import (
     DeadLettered,
     Fenced,
@@ -113,17 +112,9 @@ def test_nothing_is_left_of_a_processor_that_has_stopped(kafka: LocalKafka, tmp_
         assert (other.switch.process.name, other.switch.process.stable) == (process, True)
 
 
-IN_LOOPS = {"event_loop": True}
-"""The member awaits its transform in an event loop."""
-
-
-@pytest.mark.parametrize(
-    ("group", "kind"),
-    [(RANGE, {}), (RANGE, IN_LOOPS), (STICKY, {}), (KIP_848, {})],
-    ids=["range", "range in loops", "sticky", "kip-848"],
-)
+@pytest.mark.parametrize("group", [RANGE, STICKY, KIP_848], ids=["range", "sticky", "kip-848"])
 def test_a_processor_that_stops_finishes_its_transaction_and_hands_over_at_once(
-    kafka: LocalKafka, group: dict[str, Any], kind: dict[str, Any]
+    kafka: LocalKafka, group: dict[str, Any]
 ) -> None:
     """The member leaves the group: its session would have lasted for another minute."""
     pipe = Pipe.on(kafka, "stop", partitions=2)
@@ -131,8 +122,8 @@ def test_a_processor_that_stops_finishes_its_transaction_and_hands_over_at_once(
     consumer = group if "group.protocol" in group else {**group, **LONG}
     with (
         Ledger(pipe) as ledger,
-        Running(pipe, name="one", transform=halting, consumer=consumer, **kind) as one,
-        Running(pipe, name="two", consumer=consumer, **kind) as two,
+        Running(pipe, name="one", transform=halting, consumer=consumer) as one,
+        Running(pipe, name="two", consumer=consumer) as two,
     ):
         one.until(owns(1))
         two.until(owns(1))
@@ -215,35 +206,6 @@ def test_a_with_block_waits_until_the_thread_that_runs_has_closed_everything(kaf
             same.run()
         assert one.of(Stopped) == [Stopped(committed=1, aborted=0)]
         with Running(pipe):
-            ledger.balance().assert_exactly_once()
-
-
-def test_a_cancelled_member_hands_over_at_once(kafka: LocalKafka) -> None:
-    """Its transform never ends by itself. Another member takes over at once, and processes what the first one had."""
-    pipe = Pipe.on(kafka, "cancelled", partitions=2)
-    consumer = {**RANGE, **LONG}
-
-    async def cancel_in_a_transform(running: ExactlyOnceProcessor) -> None:
-        task = asyncio.create_task(running.arun())
-        await asyncio.wait_for(reached.wait(), BOUND)
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-
-    async def endless(_messages: Sequence[Message]) -> list[Record]:
-        reached.set()
-        await asyncio.Event().wait()
-        return []
-
-    reached = asyncio.Event()
-    with Ledger(pipe) as ledger:
-        ledger.feed_now(50)
-        one = processor(pipe, transform=endless, consumer=consumer)
-        asyncio.run(cancel_in_a_transform(one))
-        assert one.health()["status"] == "stopped"
-        assert not pipe.members()
-        with Running(pipe, consumer=consumer, event_loop=True) as two:
-            two.until(owns(2), AT_ONCE)
             ledger.balance().assert_exactly_once()
 
 
@@ -470,18 +432,12 @@ class _AndOneMore:
 # ---------------------------------------------------------------- rebalances
 
 
-@pytest.mark.parametrize(
-    ("group", "kind"),
-    [(RANGE, {}), (STICKY, IN_LOOPS), (KIP_848, {})],
-    ids=["range", "sticky in loops", "kip-848"],
-)
+@pytest.mark.parametrize("group", [RANGE, STICKY, KIP_848], ids=["range", "sticky", "kip-848"])
 @pytest.mark.proof("switch")
-def test_members_join_and_leave_while_the_feed_goes_on(
-    kafka: LocalKafka, group: dict[str, Any], kind: dict[str, Any]
-) -> None:
+def test_members_join_and_leave_while_the_feed_goes_on(kafka: LocalKafka, group: dict[str, Any]) -> None:
     """Transactions are open at each rebalance. In the end the group is in v2, and each input has one output."""
     pipe = Pipe.on(kafka, "rebalances", partitions=6)
-    options: dict[str, Any] = {"consumer": group, "transform": Copier(pipe.sink, seconds=0.03), **kind}
+    options: dict[str, Any] = {"consumer": group, "transform": Copier(pipe.sink, seconds=0.03)}
     with Ledger(pipe) as ledger:
         with ledger.load(300), Running(pipe, name="one", **options) as one:
             one.until(owns(6))

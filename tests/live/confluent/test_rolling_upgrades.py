@@ -1,9 +1,7 @@
 """Groups of app processes under load, while brokers are rolled and killed, and members killed, paused and restarted.
 
-One member of each group runs a plain transform, the other awaits a coroutine function; ``EOS_MEMBERS=loops`` lets all
-await one, ``EOS_MEMBERS=threads`` none. ``EOS_ROUNDS`` makes the runs longer, and ``EOS_RATE`` the load heavier. The
-seed of the faults is that of the test run, which its first lines tell; ``--log-cli-level=INFO`` shows what came in and
-out.
+``EOS_ROUNDS`` makes the runs longer, and ``EOS_RATE`` the load heavier. The seed of the faults is that of the test run,
+which its first lines tell; ``--log-cli-level=INFO`` shows what came in and out.
 """
 
 import logging
@@ -27,12 +25,7 @@ RATE = float(os.environ.get("EOS_RATE", "60"))
 """Inputs a second and group: the load is there from the first fault to the last."""
 INPUTS = 10_000
 """Inputs of each group in a run, at least: what the load has not brought comes at once, at its end."""
-MEMBERS = {
-    "both": {"one": False, "two": True},
-    "loops": {"one": True, "two": True},
-    "threads": {"one": False, "two": False},
-}[os.environ.get("EOS_MEMBERS", "both")]
-"""The members of each group, and whether each awaits its transform in an event loop."""
+MEMBERS = ("one", "two")
 A_ROUND: tuple[Kind, ...] = ("kill", "kill", "pause", "pause", "restart", "restart", "broker", "silence")
 
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(1800 + 300 * ROUNDS)]
@@ -69,8 +62,8 @@ def lines(
         for name, consumer in groups.items():
             pipe = Pipe.on(kafka, name, partitions=4)
             line = Line(running.enter_context(Ledger(pipe)), running.enter_context(Fleet(pipe)))
-            for member, event_loop in MEMBERS.items():
-                line.fleet.start(member, consumer=consumer, event_loop=event_loop)
+            for member in MEMBERS:
+                line.fleet.start(member, consumer=consumer)
             found.append(line)
         faults = Faults(kafka, found, seed, progress=round(RATE))
         running.enter_context(faults.told())

@@ -31,7 +31,7 @@ def at_work(kafka: LocalKafka) -> Iterator[tuple[Running, Ledger, Copier]]:
     """Run a member that has begun to copy, and has more to copy than it can for the whole test."""
     pipe = Pipe.on(kafka)
     slow = Copier(pipe.sink, seconds=0.3)
-    with Ledger(pipe) as ledger, Running(pipe, transform=slow, batch_size=20, event_loop=False) as member:
+    with Ledger(pipe) as ledger, Running(pipe, transform=slow, batch_size=20) as member:
         ledger.feed(INPUTS).join(BOUND)
         ledger.wait_for(100)
         assert member.health["status"] == "ok"

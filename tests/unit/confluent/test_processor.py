@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import threading
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from waiting import eventually
+from confluent_kafka import Message
+from waiting import eventually, in_loop
 
-from featuregate.testing import StaticFeatures
-from featuregate_confluent import ExactlyOnceProcessor, MustRejoin, SwitchFatal, processor_rounds
+from featuregate.errors import ConfigError
+from featuregate.testing import StaticFeatures, release_view
+from featuregate_confluent import (
+    DeadLetter,
+    ExactlyOnceProcessor,
+    MustRejoin,
+    Record,
+    SwitchFatal,
+    TransformFailed,
+    processor_rounds,
+)
 from featuregate_confluent.processor_rounds import ProcessorRounds
 
 if TYPE_CHECKING:
     from mock_kafka import MockKafka
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}
+
+
+def processor_of(bootstrap: str, transform: Any, cluster_id: str = "", **options: Any) -> ExactlyOnceProcessor:
+    """Return a processor of a topic, on brokers that do not change."""
+    base = {"bootstrap.servers": bootstrap, "log_level": 0}
+    return ExactlyOnceProcessor(
+        consumer={**base, "group.id": "billing", "auto.offset.reset": "earliest"},
+        producer=base,
+        topics=["orders"],
+        app_id="billing",
+        instance_id="billing-0",
+        transform=transform,
+        features=StaticFeatures(release_view("2.4", cluster_id=cluster_id)),
+        **options,
+    )
 
 
 def test_a_property_that_the_client_refuses_is_named() -> None:
@@ -38,6 +65,61 @@ def test_a_property_that_the_client_refuses_is_named() -> None:
     health = processor.health()
     assert health["status"] == "failed"
     assert "nonsense" in health["error"]
+
+
+async def awaited(_messages: Sequence[Message]) -> list[Record]:
+    """Stand in for a coroutine function."""
+    return []
+
+
+async def yielding(_messages: Sequence[Message]) -> AsyncIterator[Record]:
+    """Stand in for an asynchronous generator."""
+    yield Record("bills", b"")
+
+
+class Awaited:
+    """An object that is called so."""
+
+    async def __call__(self, _messages: Sequence[Message]) -> list[Record]:
+        return []
+
+
+@pytest.mark.parametrize("transform", [awaited, yielding, Awaited()])
+def test_a_coroutine_function_is_refused(transform: Any) -> None:
+    """The error says what to do instead."""
+    with pytest.raises(ConfigError, match=r"transform: is a coroutine function: .* asyncio.run\(\)"):
+        processor_of(NOWHERE["bootstrap.servers"], transform)
+
+
+def test_a_coroutine_that_would_never_be_awaited_ends_run(kafka: MockKafka) -> None:
+    """A lambda around a coroutine function is a plain function. It is no poison, either."""
+    kafka.feed("orders", 1, 1)
+    kafka.create_topic("dead")
+    mistaken = lambda messages: awaited(messages)  # noqa: E731, PLW0108 - the lambda is the mistake
+    processor = processor_of(kafka.bootstrap, mistaken, kafka.cluster_id, poison=DeadLetter("dead"))
+    with pytest.raises(TransformFailed, match="a transform is a plain function"):
+        processor.run()
+
+
+def test_a_transform_may_await_in_a_loop_of_its_own(kafka: MockKafka) -> None:
+    """asyncio.run() works in it, also where the processor runs beside another loop."""
+    kafka.create_topic("bills")
+    kafka.feed("orders", 3, 1)
+
+    async def bills(messages: Sequence[Message]) -> list[Record]:
+        await asyncio.sleep(0)
+        return [Record("bills", message.value()) for message in messages]
+
+    processor = processor_of(kafka.bootstrap, lambda messages: asyncio.run(bills(messages)), kafka.cluster_id)
+
+    async def app() -> None:
+        running = asyncio.create_task(asyncio.to_thread(processor.run))
+        await in_loop(lambda: processor.health()["committed"] >= 2)
+        processor.stop()
+        await running
+
+    asyncio.run(app())
+    assert kafka.values("bills", 3) == [b"0", b"1", b"2"]
 
 
 def test_a_member_that_is_replaced_again_and_again_is_not_ok(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from featuregate_confluent import DeadLetter, Record, RecordRefused, SwitchFatal, TransformFailed
-from featuregate_confluent.errors import Aborted
 from featuregate_confluent.events import DeadLettered
 from featuregate_confluent.producing.output_topics import OutputTopics
 from featuregate_confluent.records import RecordLike
@@ -65,7 +64,7 @@ def test_an_error_that_no_message_causes_alone_names_the_batch() -> None:
         if len(messages) > 1:
             raise ValueError("too many")
         if messages[0].offset() in ends:
-            raise Aborted("the loop has ended")
+            raise TransformFailed("a coroutine that nobody awaits")
         return []
 
     ends: list[int | None] = []
