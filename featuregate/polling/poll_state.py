@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -97,26 +97,6 @@ class PollState:
         other = before is None or before.cluster_id != after.cluster_id
         if other or self.levels_at is None or self.epoch_reported >= after.epoch:
             self.levels_at = now
-
-    def restore(self, view: View, *, answered_at: float, levels_at: float, unlisted_since: Mapping[int, float]) -> None:
-        """Continue from the view of an earlier process, whose times are those of this process's clock.
-
-        Parameters
-        ----------
-        answered_at
-            When brokers answered with the view.
-        levels_at
-            When a broker last reported its finalized levels, or newer ones.
-        unlisted_since
-            Node id to the time from which the cluster has not listed this known broker.
-        """
-        self.succeed(None, view, answered_at)
-        self.levels_at = levels_at
-        self.vanished_since = {(view.cluster_id, node_id): at for node_id, at in unlisted_since.items()}
-
-    def unlisted_since(self, cluster_id: str | None) -> dict[int, float]:
-        """Return the known brokers that this cluster does not list, by node id, and since when."""
-        return {node_id: at for (of, node_id), at in self.vanished_since.items() if of == cluster_id}
 
     def vanished(
         self,

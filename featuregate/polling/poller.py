@@ -5,7 +5,7 @@ Features for tests take in their views here, too, without a poll.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from random import SystemRandom
@@ -136,13 +136,6 @@ class Poller:
             if not within.expired():  # the source's own, which says what took too long
                 raise
             raise RefreshTimedOut(bound) from None
-
-    def restore(self, view: View, *, answered_at: float, levels_at: float, unlisted_since: Mapping[int, float]) -> None:
-        """Continue from the view of an earlier process; see :meth:`.PollState.restore`."""
-        with self._store.writing:
-            self.state.restore(view, answered_at=answered_at, levels_at=levels_at, unlisted_since=unlisted_since)
-            events = self._commit(view, answered_at)
-        self._store.notify(*events)
 
     def apply(self, fetched: BrokerAnswers | MergedView) -> View:
         """Take in what a source returned, and return the view that comes of it.

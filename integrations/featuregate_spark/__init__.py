@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from featuregate_spark.errors import (
     FeatureSparkError,
     NotReplayable,
-    OffsetCorrupt,
     PinCorrupt,
     PinError,
     ProgressLost,
@@ -46,7 +45,6 @@ __all__ = [
     "FeatureSparkError",
     "KafkaFeatures",
     "NotReplayable",
-    "OffsetCorrupt",
     "PinCorrupt",
     "PinError",
     "ProgressLost",

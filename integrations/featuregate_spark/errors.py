@@ -10,7 +10,6 @@
         ├── PinError               the pin of a micro-batch could not be read or written
         │   ├── PinCorrupt         the pin does not parse
         │   └── WrongCheckpoint    the folder is not the checkpoint of the query that runs
-        ├── OffsetCorrupt          the offset of a stream of features does not parse
         └── SinkError              the Kafka sink cannot write this batch
             ├── WrongColumns       the DataFrame lacks the columns of Spark's Kafka sink
             ├── NotReplayable      a replay of the batch might give other rows, which breaks exactly-once
@@ -27,7 +26,6 @@ from featuregate.errors import FeatureGateError
 __all__ = [
     "FeatureSparkError",
     "NotReplayable",
-    "OffsetCorrupt",
     "PinCorrupt",
     "PinError",
     "ProgressLost",
@@ -74,10 +72,6 @@ class PinCorrupt(PinError):
 
 class WrongCheckpoint(PinError):
     """The folder is not the checkpoint of the query that runs: pins there would not belong to its batches."""
-
-
-class OffsetCorrupt(FeatureSparkError):
-    """The offset of a stream of features, in Spark's offset log, does not parse, or a newer release wrote it."""
 
 
 class SinkError(FeatureSparkError):

@@ -1,1 +1,1 @@
-"""The data source ``kafka_features``: what every broker can do, as a table and as a stream of changes."""
+"""The data source ``kafka_features``: what every broker can do, as a table."""

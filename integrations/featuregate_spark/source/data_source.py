@@ -1,31 +1,26 @@
-"""The data source ``kafka_features``: what every broker of a cluster can do, as a table and as a stream of changes.
+"""The data source ``kafka_features``: what every broker of a cluster can do, as a table.
 
-Only the driver asks brokers: for a batch when its query is planned, for a stream when Spark asks for the latest offset.
-Executors get the answers as a value, so that a task that is retried gives the same rows.
+Only the driver asks brokers, when a query is planned. Executors get the view as a value, so that a task that is retried
+gives the same rows.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from featuregate import discover
-from featuregate.polling.discovery import broker_source
-from featuregate_spark.source.feature_poller import FeaturePoller
-from featuregate_spark.source.feature_state import FeatureState, document_of, next_state, state_from
-from featuregate_spark.source.reader_options import ReaderOptions
-from featuregate_spark.source.rows import SCHEMA, FeatureRow, pushed, rows_of
+from featuregate.errors import ConfigError
+from featuregate_spark.source.rows import KINDS, SCHEMA, FeatureRow, Only, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-
-_INITIAL_OFFSET: Final = {"n": 0}
-"""The offset of a stream before any broker has answered."""
+_KAFKA: Final = "kafka."
+_BOOTSTRAP: Final = ("kafka.bootstrap.servers", "kafka.bootstrap.controllers")
 
 
 class KafkaFeatures(DataSource):
@@ -41,34 +36,17 @@ class KafkaFeatures(DataSource):
         return "kafka_features"
 
     def schema(self) -> str:
-        """Check the options, and return the columns.
-
-        Raises
-        ------
-        ConfigError
-            An option is not known, is missing or has a value that cannot be used.
-        """
+        """Check the options, as :meth:`ReaderOptions.parse` does, and return the columns."""
         ReaderOptions.parse(self.options)
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the columns are always the same
         """Return the reader of a batch."""
-        options = ReaderOptions.parse(self.options)
-        return PushedReader(options) if options.pushdown else FeatureReader(options)
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - PySpark's name
-        """Return the reader of a stream."""
-        return FeatureStream(ReaderOptions.parse(self.options))
-
-
-def _rows(options: ReaderOptions, partition: InputPartition) -> Iterator[FeatureRow]:
-    """Return the rows of a document; tasks run this."""
-    state = state_from(partition.value)
-    return rows_of(state, options.levels(state), options.only)
+        return FeatureReader(ReaderOptions.parse(self.options))
 
 
 class FeatureReader(DataSourceReader):
-    """Reads the state of a cluster once."""
+    """Reads what a cluster can do, once."""
 
     def __init__(self, options: ReaderOptions) -> None:
         self._options = options
@@ -81,76 +59,78 @@ class FeatureReader(DataSourceReader):
         DiscoveryError
             No broker answered; the error names each. A single broker that does not answer is a row.
         """
-        kafka, options = self._options.kafka, self._options
-        view = discover(kafka, timeout=options.timeout, broker_list=options.broker_list)
-        return [InputPartition(document_of(next_state(None, view)))]
+        own = self._options
+        return [InputPartition(discover(own.kafka, timeout=own.timeout, broker_list=own.broker_list))]
 
     def read(self, partition: InputPartition) -> Iterator[FeatureRow]:
-        """Return the rows of the answers."""
-        return _rows(self._options, partition)
+        """Return the rows of the view; tasks run this."""
+        return rows_of(partition.value, self._options.only)
 
 
-class PushedReader(FeatureReader):
-    """Reads once, and applies the filters that Spark pushes down, as PySpark 4.1 and newer do.
+@dataclass(frozen=True, kw_only=True)
+class ReaderOptions:
+    """The checked options of a reader."""
 
-    A class of its own, because PySpark refuses to plan with such a reader while its push-down is switched off.
-    """
+    kafka: Mapping[str, str] = field(repr=False)
+    """Properties of the cluster, prefixed with ``kafka.``. Some are secret."""
+    broker_list: Any = "cluster"
+    timeout: float = 15.0
+    only: Only = field(default_factory=dict)
 
-    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - PySpark's name
-        """Keep the filters that this reader applies, and return the others to Spark."""
-        only, rest = pushed(self._options.only, filters)
-        self._options = replace(self._options, only=only)
-        return rest
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> ReaderOptions:
+        """Read the options of a reader, which are all text.
 
-
-class FeatureStream(DataSourceStreamReader):
-    """Reads the changes of a cluster, each as the rows of the whole state.
-
-    An offset holds the content of its rows and the levels that were latched by then. A replay and a restart read it
-    from Spark's own offset log.
-    """
-
-    def __init__(self, options: ReaderOptions, clock: Callable[[], float] = time.monotonic) -> None:
-        self._options = options
-        self._clock = clock
-        self._due = clock()
-        self._poller: FeaturePoller | None = None
-        self._offset: dict[str, Any] = _INITIAL_OFFSET
-
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
-        """Return the offset before the first rows."""
-        return _INITIAL_OFFSET
-
-    def latestOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
-        """Return the newest offset, which changes only with the content of the cluster."""
-        if self._clock() >= self._due:
-            self._poll()
-            self._due = self._clock() + self._options.interval
-        return self._offset
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Plan the rows between two offsets: the whole state at the second.
-
-        Spark passes the same offset twice to tell where a restarted query continues.
+        Raises
+        ------
+        ConfigError
+            An option is unknown, is missing or has a value that cannot be used.
         """
-        if self._poller is None and end != _INITIAL_OFFSET:
-            self._poller, self._offset = self._poller_from(state_from(end)), end
-        return [] if start == end else [InputPartition(end)]
+        kafka = {name: value for name, value in options.items() if name.startswith(_KAFKA)}
+        own = {name: value for name, value in options.items() if name not in kafka}
+        if unknown := own.keys() - _PARSERS.keys():
+            known = f"{', '.join(_PARSERS)}, and properties of Kafka clients prefixed with {_KAFKA}"
+            raise ConfigError(min(unknown), f"is not an option of kafka_features, which has {known}")
+        if not any(name in kafka for name in _BOOTSTRAP):
+            raise ConfigError(_BOOTSTRAP[0], "is missing: the bootstrap brokers, as host:port")
+        values = {name: _PARSERS[name](name, value) for name, value in own.items()}
+        only: Only = {name: values.pop(name) for name in ("broker", "kind", "feature") if name in values}
+        return cls(kafka=kafka, only=only, **values)
 
-    def read(self, partition: InputPartition) -> Iterator[FeatureRow]:
-        """Return the rows of an offset, without asking a broker."""
-        return _rows(self._options, partition)
 
-    def _poll(self) -> None:
-        if self._poller is None:
-            self._poller = self._poller_from(None)
-        before = self._poller.state
-        self._poller.poll()
-        state = self._poller.state
-        if state is not None and (before is None or before.number != state.number):
-            self._offset = document_of(state)
+def _seconds(name: str, value: str) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ConfigError(name, f"{value!r} is not a number of seconds above 0")
+    return seconds
 
-    def _poller_from(self, before: FeatureState | None) -> FeaturePoller:
-        options = self._options
-        source = broker_source(options.kafka, timeout=options.timeout, broker_list=options.broker_list)
-        return FeaturePoller(source, options, before, clock=self._clock)
+
+def _broker_list(name: str, value: str) -> str:
+    if (chosen := value.strip().lower()) not in {"cluster", "bootstrap"}:
+        raise ConfigError(name, f"{value!r} is none of: cluster, bootstrap")
+    return chosen
+
+
+def _list(convert: Callable[[str], object], wrong: str = "") -> Callable[[str, str], frozenset[Any]]:
+    def parse(name: str, value: str) -> frozenset[Any]:
+        try:
+            items = frozenset(convert(item.strip()) for item in value.split(",") if item.strip())
+        except ValueError:
+            raise ConfigError(name, f"{value!r} {wrong}") from None
+        if not items:
+            raise ConfigError(name, "is empty: omit it to get all")
+        return items
+
+    return parse
+
+
+_PARSERS: Final[dict[str, Callable[[str, str], Any]]] = {
+    "broker": _list(int, "is not a comma-separated list of broker ids"),
+    "feature": _list(str),
+    "kind": _list(lambda item: KINDS[KINDS.index(item)], f"has items that are none of: {', '.join(KINDS)}"),
+    "broker_list": _broker_list,
+    "timeout": _seconds,
+}

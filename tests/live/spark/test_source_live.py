@@ -1,11 +1,10 @@
-"""``kafka_features`` in real Spark: a table of real brokers, and a stream with latched levels and stable replays."""
+"""``kafka_features`` in real Spark: a table of real brokers."""
 
 from __future__ import annotations
 
 import importlib
 import json
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +17,6 @@ from featuregate_spark import KafkaFeatures
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
 
 pytestmark = [
     pytest.mark.live,
@@ -59,50 +57,6 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
 
 def features(spark: SparkSession, bootstrap: str, **options: str) -> DataFrame:
     return spark.read.format("kafka_features").option(BOOTSTRAP, bootstrap).options(**options).load()
-
-
-class Query:
-    """A stream of features, whose batches a function records."""
-
-    def __init__(self, spark: SparkSession, bootstrap: str, folder: Path) -> None:
-        self.spark = spark
-        self.bootstrap = bootstrap
-        self.checkpoint = folder / "checkpoint"
-        self.batches: dict[int, list[Row]] = {}
-        self.changed = threading.Condition()
-        self.crash_at = -1
-
-    def function(self, df: DataFrame, batch_id: int) -> None:
-        rows = df.collect()
-        with self.changed:
-            self.batches[batch_id] = rows
-            self.changed.notify_all()
-        if batch_id == self.crash_at:
-            raise RuntimeError("crash")
-
-    def start(self, *, once: bool = False, **options: str) -> StreamingQuery:
-        source = self.spark.readStream.format("kafka_features").option(BOOTSTRAP, self.bootstrap).options(**options)
-        writing = source.load().writeStream.foreachBatch(self.function)
-        writing = writing.option("checkpointLocation", str(self.checkpoint))
-        return (writing.trigger(availableNow=True) if once else writing).start()
-
-    def wait_for(self, running: StreamingQuery, wanted: list[tuple[int, int]]) -> None:
-        """Wait until the newest batch shows these levels."""
-        with self.changed:
-            there = self.changed.wait_for(
-                lambda: self.batches and levels(self.batches[max(self.batches)]) == wanted, BOUND
-            )
-        assert there, running.exception() or self.batches
-
-    def run(self, **options: str) -> dict[int, list[Row]]:
-        """Start or restart, and process what is new; return the batches of this run."""
-        self.batches = {}
-        query = self.start(once=True, **options)
-        try:
-            assert query.awaitTermination(BOUND)
-        finally:
-            query.stop()
-        return self.batches
 
 
 def levels(rows: list[Row]) -> list[tuple[int | None, int | None]]:
@@ -201,11 +155,10 @@ def test_brokers_are_asked_once_when_a_query_is_planned(spark: SparkSession) -> 
 def test_a_wrong_option_is_one_clear_line_when_the_table_is_loaded(
     spark: SparkSession, options: dict[str, str], says: str
 ) -> None:
-    """The error is raised before any query runs, for streams too."""
-    for read in (spark.read, spark.readStream):
-        with pytest.raises(Exception, match="PYTHON_DATA_SOURCE_ERROR") as raised:
-            read.format("kafka_features").options(**options).load()
-        assert says in str(raised.value)
+    """The error is raised before any query runs."""
+    with pytest.raises(Exception, match="PYTHON_DATA_SOURCE_ERROR") as raised:
+        spark.read.format("kafka_features").options(**options).load()
+    assert says in str(raised.value)
 
 
 def test_a_cluster_that_does_not_answer_is_an_error_that_names_each_broker(spark: SparkSession) -> None:
@@ -217,7 +170,7 @@ def test_a_cluster_that_does_not_answer_is_an_error_that_names_each_broker(spark
 
 
 @pytest.mark.proof("spark")
-def test_secrets_are_in_no_plan_no_row_and_no_error(spark: SparkSession, tmp_path: Path) -> None:
+def test_secrets_are_in_no_plan_no_row_and_no_error(spark: SparkSession) -> None:
     """The password is right, then wrong. The user has no rights but to log in."""
     authorizer = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -233,122 +186,12 @@ def test_secrets_are_in_no_plan_no_row_and_no_error(spark: SparkSession, tmp_pat
         table = features(spark, cluster.bootstrap, **right)
         said = [str(table.collect()), table._jdf.queryExecution().toString()]
         assert "transaction.version" in said[0]
-        query = Query(spark, cluster.bootstrap, tmp_path)
-        assert levels(query.run(**right)[0]) == [(2, 2)]
-        said += [file.read_text(errors="replace") for file in query.checkpoint.rglob("*") if file.is_file()]
-        running = query.start(**right)
-        try:
-            said += [str(running.lastProgress), running._jsq.explainInternal(True)]  # noqa: FBT003 - a method of the JVM
-        finally:
-            running.stop()
+        assert levels(table.collect()) == [(2, 2)]
         wrong = {**options, "kafka.sasl.jaas.config": jaas.format("wrong-hush"), "timeout": "10"}
         with pytest.raises(Exception, match="authentication with PLAIN failed") as raised:
             features(spark, cluster.bootstrap, **wrong).collect()
         said.append(str(raised.value))
     assert not [text for text in said if "hush" in text]
-
-
-# ---------------------------------------------------------------------- streams
-
-
-@pytest.mark.proof("spark")
-def test_a_real_downgrade_is_seen_and_levels_stay(
-    spark: SparkSession, kafka: LocalKafka, tmp_path: Path, example: Callable[[str], Any]
-) -> None:
-    """The stream runs, and then restarts; the audit trail of the example starts with the first state."""
-    query = Query(spark, kafka.bootstrap, tmp_path)
-    running = query.start(interval="0.5")
-    try:
-        query.wait_for(running, [(2, 2)])
-        kafka.downgrade({TV: 1})
-        query.wait_for(running, [(2, 1)])
-    finally:
-        running.stop()
-    table, checkpoint = tmp_path / "table", tmp_path / "trail"
-    trail = example("features_stream").trail(spark, kafka.bootstrap, str(table), str(checkpoint))
-    try:
-        trail.processAllAvailable()
-    finally:
-        trail.stop()
-    assert levels_of_trail(spark, table) == [(1, 1)]
-    kafka.finalize({TV: 2})
-    assert {level for rows in query.run().values() for level, _ in levels(rows)} <= {2}
-
-
-def levels_of_trail(spark: SparkSession, table: Path) -> list[tuple[int, int]]:
-    found = spark.read.parquet(str(table)).where(f"feature = '{TV}'").collect()
-    return [(row.level, row.reported_level) for row in found]
-
-
-def test_a_restart_gives_no_row_and_keeps_the_latch(spark: SparkSession, tmp_path: Path) -> None:
-    """The stream continues from Spark's own offset log."""
-    with FakeCluster(finalized={TV: 2}) as cluster:
-        query = Query(spark, cluster.bootstrap, tmp_path)
-        assert [levels(rows) for rows in query.run().values()] == [[(2, 2)]]
-        cluster.advance_epoch()
-        assert query.run() == {}
-        cluster.finalize({TV: 1})
-        assert {number: levels(rows) for number, rows in query.run().items()} == {1: [(2, 1)]}
-        assert query.run() == {}
-        cluster.finalize({"group.version": 1})
-        assert {number: levels(rows) for number, rows in query.run().items()} == {2: [(2, 1)]}
-
-
-def test_a_replay_after_a_crash_gives_exactly_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
-    """The cluster has changed meanwhile, and the change is the next batch."""
-    with FakeCluster(finalized={TV: 2}) as cluster:
-        query = Query(spark, cluster.bootstrap, tmp_path)
-        query.run()
-        cluster.finalize({TV: 1})
-        query.crash_at = 1
-        with pytest.raises(Exception, match="crash"):
-            query.run()
-        before = query.batches[1]
-        cluster.finalize({TV: 3})
-        cluster.broker(2).stop()
-        query.crash_at = -1
-        assert query.run(timeout="10") == {1: before}
-        assert levels(before) == [(2, 1)]
-        after = query.run(timeout="10")
-    assert {number: levels(rows) for number, rows in after.items()} == {2: [(3, 3)]}
-    assert [row.broker for row in after[2] if row.kind == "error"] == [2]
-
-
-def test_a_stream_outlives_an_outage(spark: SparkSession, tmp_path: Path) -> None:
-    """The rows say that the view is stale while no broker answers, and then what has changed."""
-    with FakeCluster(finalized={TV: 2}) as cluster:
-        query = Query(spark, cluster.bootstrap, tmp_path)
-        running = query.start(interval="0.1", timeout="1")
-        try:
-            query.wait_for(running, [(2, 2)])
-            for broker in cluster.brokers:
-                broker.pause()
-            query.wait_for(running, [(2, None)])
-            assert running.isActive
-            cluster.finalize({TV: 3})
-            for broker in cluster.brokers:
-                broker.resume()
-            query.wait_for(running, [(3, 3)])
-        finally:
-            running.stop()
-
-
-def test_invariant_9_levels_that_no_broker_reports_become_stale_over_restarts(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """Each run of the query polls once, and Spark's offset log keeps the time from which the levels age."""
-    with FakeCluster(finalized={TV: 2}) as cluster:
-        query = Query(spark, cluster.bootstrap, tmp_path)
-        query.run()
-        for broker in cluster.brokers:
-            broker.set(epoch=-1)
-        shown = [query.run(stale_after="0.5") for _ in range(3)]  # each run takes longer than that
-        (newest,) = [rows for batches in shown for rows in batches.values()][-1:]
-        assert levels(newest) == [(2, None)]
-        assert {row.error for row in newest if row.feature == TV and row.scope == "cluster"} == {"StaleLevels"}
-        assert not [row for row in newest if row.kind == "error"]
-        cluster.advance_epoch()
-        assert [levels(rows) for rows in query.run(stale_after="0.5").values()] == [[(2, 2)]]
 
 
 @pytest.mark.proof("spark")

@@ -235,7 +235,7 @@ def test_invariant_3_a_broker_that_is_no_longer_listed_stays_known_and_deaf() ->
     assert [missing.node_id for missing in after.missing] == [2]
     (still,) = polls.vanished(after, "c", {1}, now=99, registered=False)
     assert still == unlisted(broker(2), seconds=99)
-    assert polls.unlisted_since("c") == {2: 0}
+    assert polls.vanished_since == {("c", 2): 0}
 
 
 def test_those_that_vanished_last_are_kept_where_there_are_too_many() -> None:
@@ -350,15 +350,3 @@ def test_levels_of_another_cluster_begin_to_age_when_it_is_first_seen() -> None:
     assert polls.staleness(1000) == FRESH
     succeed(polls, other, 1031, other)
     assert polls.staleness(1031).levels
-
-
-def test_a_restored_state_ages_from_the_times_of_the_process_before() -> None:
-    """A restart proves neither a view nor its levels anew, and forgets a broker when it was to be forgotten."""
-    polls, seen = make(), view(broker(1), broker(2))
-    polls.restore(seen, answered_at=-10, levels_at=-60, unlisted_since={2: -95})
-    assert polls.age(0) == 10
-    assert polls.staleness(0).levels
-    assert (polls.unlisted_since("c"), polls.unlisted_since("d")) == ({2: -95}, {})
-    assert polls.epoch_reported == polls.epoch == 10
-    assert [gone.node_id for gone in polls.vanished(seen, "c", {1}, 0, registered=False)] == [2]
-    assert polls.vanished(seen, "c", {1}, 6, registered=False) == ()

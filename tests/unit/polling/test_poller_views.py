@@ -57,16 +57,13 @@ class Polling:
         return self.store.add_gate(name, lambda: Gate(name, wanted, policy="sticky", owner=StaticFeatures()))
 
 
-def test_a_view_of_an_earlier_process_goes_on_with_its_age() -> None:
-    """It and its levels are as old as they were there; hooks learn of it."""
-    polling = Polling()
+async def test_a_view_has_no_age_where_there_is_none_or_the_clock_jumps_back() -> None:
+    """Hooks learn of the first view."""
+    polling = Polling(Asked(lambda: MergedView(NEW)))
     assert polling.poller.view_and_age() == (None, 0.0)
-    polling.poller.restore(NEW, answered_at=90.0, levels_at=40.0, unlisted_since={2: 5.0})
-    assert polling.poller.view_and_age() == (NEW, 10.0)
-    assert (polling.store.view, polling.state.succeeded_at, polling.state.levels_at) == (NEW, 90.0, 40.0)
-    assert polling.state.unlisted_since("c") == {2: 5.0}
-    assert polling.events == [Changed(before=None, after=NEW, differences=())]
-    polling.now = 80.0  # a clock that jumps back
+    await polling.poller.poll()
+    assert polling.events[0] == Changed(before=None, after=NEW, differences=())
+    polling.now = 80.0
     assert polling.poller.view_and_age() == (NEW, 0.0)
 
 
@@ -117,7 +114,7 @@ def test_answers_are_merged_with_what_was_known() -> None:
     late = polling.poller.apply(answers(broker(1, epoch=9)))
     assert (late.epoch, late.level("group.version"), late.seen_at) == (10, 1, 5.0)
     assert [each.node_id for each in late.missing] == [2]
-    assert polling.state.unlisted_since("c") == {2: 100.0}
+    assert polling.state.vanished_since == {("c", 2): 100.0}
     polling.now = 108.0
     assert "8 s" in str(polling.poller.apply(answers(broker(1))).missing[0].failure)
     polling.now = 109.0

@@ -22,8 +22,6 @@ PURE = (
     "sink.progress",
     "sink.shards",
     "snapshot",
-    "source.feature_state",
-    "source.reader_options",
     "source.rows",
 )
 FRAMEWORKS = {"pyspark", "py4j", "pandas", "pyarrow", "confluent_kafka"}

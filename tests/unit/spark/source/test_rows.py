@@ -1,27 +1,21 @@
 """A view as rows: what is known, missing or unknown, and the filters."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
-import pytest
 from builders import DEAF, broker, deaf, view
 from hypothesis import given
 from strategies import views
 
-from featuregate.gating.decisions import FRESH, Staleness
 from featuregate.testing import release_view
 from featuregate.view.answers import ApiRange, SupportedRange
-from featuregate_spark.source.feature_state import next_state, seen_levels
-from featuregate_spark.source.rows import SCHEMA, FeatureRow, pushed, rows_of
+from featuregate_spark.source.rows import SCHEMA, FeatureRow, rows_of
 
 TV = "transaction.version"
 
 
-def rows(of, levels=None, stale=FRESH, **only) -> list[FeatureRow]:
-    state = next_state(None, of, stale=stale)
-    levels = seen_levels(state) if levels is None else levels
-    return list(rows_of(state, levels, {column: frozenset(values) for column, values in only.items()}))
+def rows(of, **only) -> list[FeatureRow]:
+    return list(rows_of(of, {column: frozenset(values) for column, values in only.items()}))
 
 
 def test_the_columns_are_those_of_the_schema():
@@ -89,31 +83,6 @@ def test_a_broker_that_lags_shows_its_own_level_beside_that_of_the_cluster():
     ]
 
 
-def test_the_level_is_the_one_that_is_passed():
-    """A stream passes latched levels; the reported level is in another column."""
-    found = rows(view(broker(1, transaction_version=1)), {TV: 2}, feature={TV})
-    assert [(row.level, row.reported_level) for row in found] == [(2, 1), (2, 1)]
-
-
-def test_stale_levels_are_unknown_in_the_cluster_and_say_why():
-    """APIs are not affected: brokers answer, so that there is no row of kind error."""
-    found = rows(view(broker(1, transaction_version=2)), stale=Staleness(levels="no broker reports them"))
-    assert [(row.scope, row.level, row.reported_level, row.error, row.text) for row in found if row.feature == TV] == [
-        ("cluster", None, None, "StaleLevels", "no broker reports them"),
-        ("broker", None, 2, None, None),
-    ]
-    assert "error" not in {row.kind for row in found}
-
-
-def test_a_stale_view_is_an_error_of_the_cluster():
-    """A query that counts errors finds this row beside those of brokers."""
-    found = rows(view(broker(1, transaction_version=2)), stale=Staleness(view="no broker has answered"))
-    assert [(row.scope, row.error, row.text) for row in found if row.kind == "error"] == [
-        ("cluster", "StaleView", "no broker has answered")
-    ]
-    assert [(row.level, row.reported_level) for row in found if row.feature == TV] == [(None, None), (None, 2)]
-
-
 def test_every_row_has_the_cluster_and_the_time():
     """One table can hold the rows of several clusters and times."""
     found = rows(view(broker(1), deaf(2)))
@@ -143,59 +112,3 @@ def test_filtered_rows_are_a_part_of_all(seen):
     """Filtering early gives the same rows as filtering late."""
     late = [row for row in rows(seen) if row.kind == "feature" and row.broker in {1, 2}]
     assert rows(seen, kind={"feature"}, broker={1, 2}) == late
-
-
-# ---------------------------------------------------------------------- what Spark hands down: classes as PySpark 4.1's
-
-
-@dataclass(frozen=True)
-class EqualTo:
-    attribute: tuple[str, ...]
-    value: Any
-
-
-@dataclass(frozen=True)
-class In:
-    attribute: tuple[str, ...]
-    value: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class IsNotNull:
-    attribute: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Not:
-    child: Any
-
-
-def test_filters_narrow_what_the_options_left():
-    """All filters apply together."""
-    filters = [EqualTo(("kind",), "api"), In(("broker",), (2, 3, None))]
-    only, rest = pushed({"broker": frozenset({1, 2})}, filters)
-    assert only == {"kind": {"api"}, "broker": {2}}
-    assert rest == []
-
-
-@pytest.mark.parametrize(
-    "each",
-    [
-        IsNotNull(("kind",)),
-        Not(EqualTo(("kind",), "api")),
-        EqualTo(("max",), 3),
-        EqualTo(("kind", "inner"), "api"),
-    ],
-    ids=repr,
-)
-def test_a_filter_that_is_not_handled_is_left_to_spark(each):
-    """The filter is returned unchanged."""
-    only, rest = pushed({"kind": frozenset({"api"})}, [each])
-    assert only == {"kind": {"api"}}
-    assert rest[0] is each
-
-
-def test_nothing_equals_null():
-    """``broker = NULL`` gives no row, as in SQL, and not those of the cluster."""
-    only, _ = pushed({}, [EqualTo(("broker",), None)])
-    assert rows(view(broker(1)), **only) == []
