@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from latch_model.rebalance import rebalances
 from latch_model.scenario import Move, Scenario
-from latch_model.takeover import decides, looks_again, reads, takes
+from latch_model.takeover import decides, looks_again, reads, renews, takes
 from latch_model.transactions import ids_of, markers, sends, transacts
 from latch_model.world import (
     AGAIN,
@@ -69,6 +69,8 @@ def _all_moves(world: World, scenario: Scenario) -> Iterator[Move]:
         elif slot.step == RUNNING:
             yield from looks_again(world, index, scenario)
             for number in ids_of(slot, index):
+                renewed = renews(world, index, number, scenario)
+                yield from _then(reads, renewed, index, scenario) if at_once else renewed
                 found = transacts(world, index, number, scenario)
                 if at_once and world.ids[number].phase == IDLE and world.ids[number].owner == index:
                     found = _then(sends, found, index, scenario, number)

@@ -139,6 +139,19 @@ def takes(world: World, index: int, scenario: Scenario) -> Iterator[Move]:
     yield f"{scenario.name(index)} takes the ids {said}", _gives_back(after, index)
 
 
+def renews(world: World, index: int, number: int, scenario: Scenario) -> Iterator[Move]:
+    """Take an id again after a lost connection, between transactions; a partition's offset is read again (R8).
+
+    The process may be a zombie by now, and another member may have the id.
+    """
+    txn = world.ids[number]
+    if scenario.is_foreign(index) or txn.phase == ENDING or (txn.owner == index and txn.phase != IDLE):
+        return
+    fresh = (number,) if number in PARTITIONS and scenario.has("R8 after a loss") else ()
+    after = with_slot(with_id(world, number, **ended(index)), index, step=TAKEN, fresh=fresh)
+    yield f"{scenario.name(index)} has lost a connection, and takes id {id_name(number, scenario)} again", after
+
+
 def _gives_back(world: World, index: int) -> World:
     """In v2, keep no id of a partition."""
     if world.slots[index].model != Model.V2:

@@ -49,12 +49,13 @@ BROKEN = {
     "R6 fence the old id": ("S1", Scenario(ours=1, foreign=1, tidy=True, without=frozenset({"R6"}))),
     "R7 carry": ("S3", Scenario(ours=1, inputs=2, without=frozenset({"R7"}))),
     "R8 id before offset": ("S1", Scenario(ours=2, brokers=OLD, tidy=True, without=frozenset({"R8"}))),
+    "R8 after a loss": ("S1", Scenario(ours=2, brokers=OLD, without=frozenset({"R8 after a loss"}))),
     "R9 whole rounds": ("S1", Scenario(ours=2, tidy=True, without=frozenset({"R9"}))),
     "R10 fenced means rejoin": ("S1", Scenario(ours=2, brokers=OLD, without=frozenset({"R10"}))),
     "R11 latch topic": ("S3", Scenario(ours=1, resets=True, without=frozenset({"R11"}))),
     "R12 a switch is a takeover": ("S1", Scenario(ours=2, brokers=OLD, without=frozenset({"R12"}))),
 }
-LONG = {"R2 fenced", "R9 whole rounds", "R10 fenced means rejoin", "R12 a switch is a takeover"}
+LONG = {"R2 fenced", "R8 after a loss", "R9 whole rounds", "R10 fenced means rejoin", "R12 a switch is a takeover"}
 
 ASSUMED = {
     "A1: a foreign member joins after v2": Scenario(ours=1, foreign=1, tidy=True, without=frozenset({"A1"})),
