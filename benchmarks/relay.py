@@ -46,7 +46,7 @@ def run(rounds: int) -> Section:
 NOTES = (
     (
         "The bare stack is Starlette on uvicorn with uvloop and httptools, as the relay has them, with constant "
-        "answers and without the relay's limits of a connection. Rates are requests by the processor time of the "
+        "answers. Rates are requests by the processor time of the "
         "server, which one core has at the most in a second; clients are in another process. Meanwhile the relay polls "
         "once a second, and each poll finds another epoch: its processor time counts, and that of the fake brokers."
     ),

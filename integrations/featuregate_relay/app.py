@@ -28,7 +28,7 @@ from featuregate_relay.views.cluster_events import ClusterEvents
 from featuregate_relay.views.event_stream import OpenStreams, open_stream
 from featuregate_relay.views.floors import FLOOR_SECONDS, Floors
 from featuregate_relay.views.view_answers import UnchangedViews, ViewPath
-from featuregate_relay.waiting import ClientGone, ends_with_connection
+from featuregate_relay.waiting import ClientGone, unless_gone
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -194,8 +194,7 @@ class _Relay:
         text = request.query_params.get("require", "")
         await self.floors.reached(request, cluster)
         try:
-            with ends_with_connection(request.scope):
-                content = await cluster.worker.run(lambda: _decided(cluster, text))
+            content = await unless_gone(request.receive, cluster.worker.run(lambda: _decided(cluster, text)))
         except ClientGone:
             return Response(status_code=503)  # not read by any client
         view, age = cluster.features.view_and_age()  # not before: the client must not have seen more than this says

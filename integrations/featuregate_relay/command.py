@@ -49,16 +49,22 @@ _EXPOSED: Final = (
     " listen on 127.0.0.1 behind a proxy that authenticates clients, or give --allow-anonymous"
 )
 
+_UNBOUNDED: Final = (
+    "{!r} is not a loopback address, and serve bounds neither slow clients nor many: listen on 127.0.0.1 behind nginx"
+    " or Envoy, or give --behind-proxy where only such a proxy reaches the relay"
+)
+
 HELP: Final = CommandHelp(
     "serve the views of clusters by HTTP, to processes that do not ask the brokers themselves",
     """\
 Poll the brokers of a cluster and serve the merged view by HTTP: Discoverer(source=HttpSource(URL)) opens gates from it.
 Other languages evaluate OpenFeature flags (OFREP): each --gate is a flag, and so is the level of each feature, as
-level.FEATURE. A browser shows at / how far a roll is, and the gates. /readyz answers 200 as soon as
-there is a view. Ctrl-C or SIGTERM ends it. Needs the extra 'relay'.
+level.FEATURE. A browser shows at / how far a roll is, and the gates. /readyz answers 200 as soon as there is a view.
+Ctrl-C or SIGTERM ends it. Needs the extra 'relay'.
 
-A TOML file (--config) names several clusters, and clients with their API keys or certificates. A relay that
-does not authenticate clients listens on loopback addresses only, unless --allow-anonymous is given.""",
+A TOML file (--config) names several clusters, and clients with their API keys or certificates. serve bounds neither
+slow clients nor many: it listens on loopback addresses only, unless --behind-proxy says that nginx or Envoy is before
+it. A relay that does not authenticate clients also needs --allow-anonymous then.""",
     (
         "serve --bootstrap-server localhost:9092",
         "serve --bootstrap-server localhost:9092 --name orders --listen 127.0.0.1:9080 --interval 15",
@@ -81,6 +87,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-anonymous", action="store_true", help="serve clients without credentials, on any address"
     )
+    parser.add_argument(
+        "--behind-proxy", action="store_true", help="listen on any address: a proxy bounds slow clients and many"
+    )
     parser.add_argument("--name", metavar="NAME", help="the cluster's name in paths (default)")
     parser.add_argument("--listen", type=_address, metavar="HOST:PORT", help="an address (127.0.0.1:8080)")
     add_gates(parser, "serve the flag NAME (bool), true once the cluster meets this requirement or preset; repeatable")
@@ -99,6 +108,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         relay = config.read_config(_only_file(args)) if args.config else _from_options(args, gates)
         listen = args.listen or relay.listen
+        if not (listen.loopback or args.behind_proxy):
+            raise CommandError(_UNBOUNDED.format(listen.host))
         if not (listen.loopback or relay.authenticates or args.allow_anonymous):
             raise CommandError(_EXPOSED.format(listen.host))
         tls = relay.certificates()

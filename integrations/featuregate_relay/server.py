@@ -1,23 +1,27 @@
-"""Run the relay's app on a socket until a signal stops the process."""
+"""Run the relay's app on a socket until a signal stops the process.
+
+uvicorn has no deadline for a request or for a reader, and no limit on connections: a proxy before the relay has these.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import logging
 import resource
 import signal
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
 from featuregate_relay.app import PolledCluster, make_app
-from featuregate_relay.connections import Connections, most_connections
-from featuregate_relay.limits import LimitedProtocol
 
 if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
     from featuregate_relay.access.authentication import Access
     from featuregate_relay.access.certificates import Certificates
 
@@ -46,6 +50,11 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def _is_error(record: logging.LogRecord) -> bool:
+    """Say whether something went wrong. A request that the end of draining cancels is counted in a line of its own."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+
+
 class _Stopped(BaseException):
     """A signal has asked the process to stop."""
 
@@ -54,14 +63,27 @@ def _stop(*_: object) -> None:
     raise _Stopped
 
 
-class _Server(uvicorn.Server):
+class RelayServer(uvicorn.Server):
     """A server that lets waiting requests go before it drains: else each would take the whole time of draining."""
 
-    def __init__(
-        self, config: uvicorn.Config, stop_waiting: Callable[[], None], certificates: Certificates | None
-    ) -> None:
-        super().__init__(config)
-        self._stop_waiting = stop_waiting
+    def __init__(self, app: Starlette, certificates: Certificates | None = None) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="httptools",
+                loop="uvloop",
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                log_level="error",  # a line for each malformed request would let any client fill the disk
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,  # any client can send X-Forwarded-For
+                ssl_context_factory=None if certificates is None else lambda _config, _default: certificates.context,
+                timeout_graceful_shutdown=DRAIN_SECONDS,
+            )
+        )
+        self._stop_waiting = app.state.stop_waiting
         self._certificates = certificates
 
     async def on_tick(self, counter: int) -> bool:
@@ -91,20 +113,9 @@ def serve(
     at the end; the listener is, too.
     """
     gc.set_threshold(_ALLOCATIONS)
+    logging.getLogger("uvicorn.error").addFilter(_is_error)
     _raise_file_limit()
     app = make_app(clusters, access=access, origins=origins, local_only=local_only)
-    config = uvicorn.Config(
-        app,
-        http=partial(LimitedProtocol, connections=Connections(most_connections())),  # type: ignore[arg-type]
-        loop="featuregate_relay.limits:make_loop",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # any client can send X-Forwarded-For
-        ssl_context_factory=None if tls is None else lambda _config, _default: tls.context,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
-    )
     # uvicorn drains at a signal, and raises the signal again when that is done.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
@@ -112,4 +123,4 @@ def serve(
         running.enter_context(listener)
         for cluster in clusters.values():
             running.enter_context(cluster.features)
-        _Server(config, app.state.stop_waiting, tls).run(sockets=[listener])
+        RelayServer(app, tls).run(sockets=[listener])

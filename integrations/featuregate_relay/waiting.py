@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from starlette.types import Scope
+    from starlette.types import Receive
 
 T = TypeVar("T")
-
-_TASK: Final = "featuregate.task"
-_GONE: Final = "featuregate.gone"
 
 _MOST: Final = 10_000
 """Requests that wait at a time. Further ones are answered at once."""
@@ -97,34 +94,28 @@ class ClientGone(Exception):
     """The client has closed the connection, and does not wait for the response any more."""
 
 
-@contextmanager
-def ends_with_connection(scope: Scope) -> Iterator[None]:
-    """End what waits in this block when the connection does: clients that come back would leave their waits behind.
+async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """Return what the work returns, and end it with the connection: clients that come back would leave it behind.
 
-    uvicorn reports the end to an app only where the app has a second task that waits for it.
+    The body of the request is read, and left.
 
     Raises
     ------
     ClientGone
         The connection has ended.
     """
-    state = scope.setdefault("state", {})
-    state[_TASK] = task = asyncio.current_task()
+    working, gone = asyncio.ensure_future(work), asyncio.ensure_future(_end_of(receive))
     try:
-        yield
-    except asyncio.CancelledError:
-        if task is None or _GONE not in state:
-            raise
-        task.uncancel()
-        raise ClientGone from None
+        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise ClientGone
     finally:
-        del state[_TASK]
+        working.cancel()
+        gone.cancel()
+        await asyncio.gather(working, gone, return_exceptions=True)
 
 
-def end_waits(scope: Mapping[str, object]) -> None:
-    """End what waits in a request, because its connection has ended."""
-    state: Any = scope.get("state", {})
-    task: asyncio.Task[None] | None = state.get(_TASK)
-    if task is not None:
-        state[_GONE] = True
-        task.cancel()
+async def _end_of(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 from builders import broker, deaf, view
-from relay_connection import MOST_HELD, Connection, cut
+from starlette.applications import Starlette
 
 from featuregate import View, parse
 from featuregate.config.jaas import parse_jaas
@@ -29,6 +29,7 @@ from featuregate.gating.latches import BurnIn, LatchedGate, LatchKey, LatchState
 from featuregate.polling.hold_sources import HoldSources
 from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from featuregate.sources.latched_json import holds_from_json, latched_from_json, with_latched
+from featuregate.testing import StaticFeatures, release_view
 from featuregate.usage.report import ReportedGate, Reporter, UsageReport
 from featuregate.wire.api_versions import ApiVersionsRequest
 from featuregate.wire.cluster import DescribeClusterRequest
@@ -55,6 +56,7 @@ from featuregate_fleet.evidence.paths import LogFile
 from featuregate_fleet.evidence.reasons import CUT
 from featuregate_fleet.files.parsing import parse_pieces
 from featuregate_fleet.files.pieces import pieces_of
+from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.config.relay import ConfigMistakes, read_config
 from fuzzing.door import Door
 from fuzzing.mutants import of_bytes, of_json, of_words
@@ -177,42 +179,60 @@ def records() -> list[bytes]:
 LOOP = cache(asyncio.new_event_loop)
 
 
-def serve_requests(data: bytes) -> None:
-    """Let the protocol of a relay read what a client sends, cut into segments; the first byte says how."""
-    LOOP().run_until_complete(_serve(data[1:], size=(1400, 7, 65536, 100)[data[0] % 4] if data else 1))
+@cache
+def relay() -> Starlette:
+    """Return a relay of one cluster with a gate."""
+    features = StaticFeatures(release_view("4.2"))
+    gates = (features.gate("groups", "group.version>=1"),)
+    return make_app({"a": PolledCluster(features, gates)}, floor_seconds=0)
 
 
-async def _serve(data: bytes, size: int) -> None:
-    problems: list[dict[str, Any]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, problem: problems.append(problem))
-    connection = Connection()
-    try:
-        for segment in cut(data, max(size, len(data) // 200)):
-            await connection.send(segment)
-            assert connection.held <= MOST_HELD, f"the connection holds {connection.held} bytes"
-    finally:
-        connection.end()
-    await asyncio.sleep(0)
-    assert not problems, problems
+def serve_request(data: bytes) -> None:
+    """Let a relay answer a request, as its server hands it over. Whoever sent it has gone."""
+    head, _, body = data.partition(b"\n\n")
+    first, *lines = head.split(b"\n")
+    method, _, target = first.partition(b" ")
+    path, _, query = target.partition(b"?")
+    fields = [line.partition(b":") for line in lines]
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+    statuses: list[int] = []
+
+    async def receive() -> dict[str, Any]:
+        return messages.pop() if messages else {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        statuses.extend([message["status"]] if "status" in message else [])
+
+    scope = {
+        "type": "http",
+        "method": method.decode("latin-1"),
+        "path": path.decode("utf-8", "replace"),
+        "root_path": "",
+        "query_string": query,
+        "headers": [(name.strip().lower(), value.strip()) for name, _, value in fields],
+    }
+    LOOP().run_until_complete(relay()(scope, receive, send))
+    assert len(statuses) == 1, statuses
+    assert statuses[0] in {200, 304, 400, 404, 405, 413, 503}, statuses
 
 
 REQUESTS = (
-    b'GET /v1/view?cluster=a HTTP/1.1\r\nHost: relay\r\nIf-None-Match: "a"\r\nAccept-Encoding: gzip\r\n\r\n',
-    b"POST /v1/reports HTTP/1.1\r\nHost: relay\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
-    b"POST /x HTTP/1.1\r\nHost: relay\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nabcde\r\n0\r\nA: b\r\n\r\n",
-    b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\nHEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
-    b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 70000\r\n\r\n" + b"a" * 1000,
+    b'GET /v1/clusters/a/view?epoch=1&notOlderThan=0.5&clusterId=x\nIf-None-Match: "a"\nAccept-Encoding: gzip',
+    b"GET /v1/clusters/a/view?wait=1&revision=a\nIf-None-Match: *",
+    b"GET /v1/clusters/a/check?require=kip848\nAccept: text/html",
+    b"GET /v1/clusters/a/events\nLast-Event-ID: 1f0c.5613",
+    b'POST /v1/clusters/a/ofrep/v1/evaluate/flags\nIf-None-Match: "a.b.1.2.c"\n\n{"context": {"targetingKey": "a"}}',
+    b"GET /clusters/a?latched=a&epoch=2&notOlderThan=1\nAccept: text/html",
+    b"GET /readyz?max-age=300",
 )
 HTTP_WORDS = (
-    *(b"\r\n", b"\n", b"\r", b": ", b"\x00", b"\xff", b"GET", b"CONNECT", b"HTTP/1.1", b"HTTP/2.0", b"HTTP/0.9"),
-    *(b"Content-Length", b"Transfer-Encoding", b"chunked", b"gzip, chunked", b"Upgrade: h2c\r\n", b"Connection"),
-    *(b"99999999999999999999", b"-1", b"ffffffffffffffff\r\n", b"0\r\n", b"1\r\na\r\n", b";", b"*", b"http://a:b@c"),
+    *(b"\n", b"\r", b": ", b"\x00", b"\xff", b"HEAD", b"POST", b"OPTIONS", b"Upgrade: h2c\n", b"If-None-Match: "),
+    *(b"99999999999999999999", b"-1", b"nan", b"inf", b"1e309", b"%00", b"&", b"=", b"/", b";", b"*", b"../", b"W/"),
 )
 
 
 def requests() -> list[bytes]:
-    """Return requests with the byte that says how they are cut."""
-    return [bytes([size]) + request for size in range(4) for request in REQUESTS]
+    return list(REQUESTS)
 
 
 def read_view(data: bytes) -> None:
@@ -372,7 +392,7 @@ TOML = (
 DOORS = (
     Door(name="message", enter=read_message, examples=frames, change=of_bytes, documents=(RemoteWireError,)),
     Door(name="record", enter=read_record, examples=records, change=of_bytes, documents=(RemoteWireError,)),
-    Door(name="relay request", enter=serve_requests, examples=requests, change=of_words(*HTTP_WORDS)),
+    Door(name="relay request", enter=serve_request, examples=requests, change=of_words(*HTTP_WORDS)),
     Door(name="latch topic", enter=read_latches, examples=latch_topics, change=of_bytes),
     Door(name="hold file", enter=read_holds, examples=hold_files, change=of_bytes),
     Door(name="view", enter=read_view, examples=views, change=of_json, documents=(ViewJsonError,)),

@@ -23,7 +23,7 @@ from featuregate_relay.views.event_stream import ClientEvents, OpenStreams, even
 from featuregate_relay.views.floors import problem_after
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from featuregate_relay.clusters import ServedCluster
     from featuregate_relay.states import ServedState
@@ -86,10 +86,15 @@ class FlagPaths:
 
     async def evaluate(self, cluster: ServedCluster, key: str | None, scope: Scope, receive: Receive) -> ASGIApp:
         """Return the response with the flag of this key, or with all flags; raises `RequestRefused`."""
+        if _asks_for_another_protocol(scope):  # as Java's client does with each request: uvicorn skips the body then
+            return _last_of_connection(await self._answer(cluster, key, scope))
         try:
             _check_context(await _body(receive))
         except _BadRequest as bad:
             return JSONResponse(bad.body if key is None else {"key": key, **bad.body}, status_code=bad.status)
+        return await self._answer(cluster, key, scope)
+
+    async def _answer(self, cluster: ServedCluster, key: str | None, scope: Scope) -> ASGIApp:
         flags = self._flags[cluster.name]
         return await self._all(flags, scope) if key is None else _one(flags, key)
 
@@ -202,6 +207,24 @@ def _problem(flags: ClusterFlags, seen: tuple[FlagTag, ...]) -> str | None:
     asked_at = datetime.now(UTC).timestamp() - age
     below = any(found.tag.is_below(tag, asked_at) for tag in seen)
     return "this relay is behind: the client has seen flags of a higher epoch" if below else None
+
+
+def _asks_for_another_protocol(scope: Scope) -> bool:
+    return any(name == b"upgrade" for name, _ in scope["headers"])
+
+
+def _last_of_connection(response: ASGIApp) -> ASGIApp:
+    """End the connection with this response: the bytes of the body that was skipped may still come."""
+
+    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+        async def closing(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"connection", b"close")]
+            await send(message)
+
+        await response(scope, receive, closing)
+
+    return respond
 
 
 def _if_none_match(scope: Scope) -> str:

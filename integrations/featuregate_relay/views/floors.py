@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.sources.floor import Floor
 from featuregate_relay.refusals import RequestRefused
-from featuregate_relay.waiting import ClientGone, ends_with_connection
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -57,11 +56,7 @@ class Floors:
             raise RequestRefused(400, str(error)) from None
         if floor is None:
             return
-        try:
-            with ends_with_connection(request.scope):
-                problem = await problem_after(self.seconds, cluster, lambda: self.newest(cluster, floor)[2])
-        except ClientGone:
-            problem = "the client has gone"  # not read by any client
+        problem = await problem_after(self.seconds, cluster, lambda: self.newest(cluster, floor)[2])
         if problem is not None:
             raise RequestRefused(503, f"{cluster.name}: {problem}", retry_after=1)
 

@@ -18,7 +18,7 @@ from featuregate_relay.entity_tags import matches
 from featuregate_relay.refusals import RequestRefused
 from featuregate_relay.views.floors import Floors, problem_after
 from featuregate_relay.views.view_body import RawHeaders, ViewBody, accepts_gzip
-from featuregate_relay.waiting import ClientGone, ends_with_connection
+from featuregate_relay.waiting import ClientGone, unless_gone
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -89,14 +89,14 @@ class ViewPath:
             wanted = _ViewRequest.of(request)
         except ValueError as error:
             raise RequestRefused(400, str(error)) from None
+        finding = self._body(cluster, wanted)
         try:
-            with ends_with_connection(request.scope):
-                body, age, problem = await self._body(cluster, wanted)
-                if body is None or problem is not None:
-                    raise RequestRefused(503, f"{cluster.name}: {problem}", retry_after=1)
-                return await _view(cluster, body, age, wanted)
+            body, age, problem = await (unless_gone(request.receive, finding) if wanted.wait else finding)
         except ClientGone:
             return Response(status_code=503)  # not read by any client
+        if body is None or problem is not None:
+            raise RequestRefused(503, f"{cluster.name}: {problem}", retry_after=1)
+        return await _view(cluster, body, age, wanted)
 
     def unchanged(self, cluster: ServedCluster, floor: Floor | None, if_none_match: str) -> RawHeaders | None:
         """Return the headers of 304 for a client that has the newest view; None: it has not, or it is not made yet."""

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from apps_in_process import call
+from starlette.types import Message
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.app import PolledCluster, make_app
@@ -174,3 +175,25 @@ def test_a_client_that_has_the_view_gets_an_empty_answer(query: str, status: int
         assert {name: headers[name] for name in kept} == {name: full[name] for name in kept}
         assert float(headers["featuregate-age"]) >= 0
         assert body == b""
+
+
+def test_a_long_poll_ends_with_its_connection() -> None:
+    """Clients that come back would leave one behind each time; the next change wakes those that wait."""
+    features = StaticFeatures(VIEW)
+    app = make_app({"default": PolledCluster(features)})
+    messages = [{"type": "http.request", "body": b"", "more_body": False}, {"type": "http.disconnect"}]
+
+    async def receive() -> Message:
+        return messages.pop(0) if messages else await asyncio.get_running_loop().create_future()
+
+    async def send(message: Message) -> None:
+        assert message.get("status", 503) == 503
+
+    async def poll() -> int:
+        async with asyncio.timeout(BOUND):
+            tag = (await call(app, PATH))[1]["etag"]
+            scope = {"type": "http", "method": "GET", "path": PATH, "query_string": b"wait=30", "root_path": ""}
+            await app(scope | {"headers": [(b"if-none-match", tag.encode())]}, receive, send)
+            return len([task for task in asyncio.all_tasks() if task is not asyncio.current_task()])
+
+    assert asyncio.run(poll()) <= 1  # the one that looks for changes ends by itself

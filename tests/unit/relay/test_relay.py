@@ -1,7 +1,9 @@
 """A relay on a socket, its discoverer on fake brokers, and a discoverer of an app behind it."""
 
 import re
+import socket
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -340,3 +342,21 @@ def test_a_client_that_others_wrote_evaluates_gates_and_levels() -> None:
         finally:
             api.shutdown()
             api.clear_providers()
+
+
+@pytest.mark.parametrize("first", [None, -15, -3], ids=["at once", "the head alone", "amid the body"])
+def test_a_request_for_another_protocol_is_answered_in_this_one(first: int | None) -> None:
+    """As Java's client asks with each request; uvicorn skips the body then, and nothing of it is a second request."""
+    request = b"POST /ofrep/v1/evaluate/flags/level.group.version HTTP/1.1\r\nHost: relay\r\nConnection: Upgrade\r\n"
+    request += b'Upgrade: h2c\r\nContent-Length: 15\r\n\r\n{"context": {}}'
+    with (
+        serving({"default": StaticFeatures(release_view("4.2"))}) as url,
+        socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=BOUND) as client,
+    ):
+        client.sendall(request[:first])
+        answer = client.recv(4096)
+        with suppress(OSError):  # the relay may have closed
+            client.sendall(request[len(request[:first]) :])
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert b"connection: close" in answer
+        assert answer.count(b"HTTP/1.1") == 1
