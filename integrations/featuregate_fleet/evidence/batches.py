@@ -185,7 +185,7 @@ class _Waiting:
     def _read(self, *, is_fast: bool) -> FastLines:
         """Read the lines, and return what the fast path has read."""
         texts = self._without_runs()
-        fast = read_lines(texts) if is_fast and len(texts) else nothing_read(len(texts))
+        fast = _read_fast(texts) if is_fast and len(texts) else nothing_read(len(texts))
         others = pc.indices_nonzero(pc.invert(fast.read)).to_pylist()
         rows = None if self.kept is KeptLines.NONE else fast.rows()
         at = 0
@@ -210,6 +210,14 @@ class _Waiting:
             return texts
         self.lines = [(parser, parser.without_runs(lines)) for parser, lines in self.lines]
         return _texts(self.lines)
+
+
+def _read_fast(texts: pa.StringArray) -> FastLines:
+    """Read lines by the fast path; of a batch at which it fails, each line is for the full parser."""
+    try:
+        return read_lines(texts)
+    except Exception:  # noqa: BLE001 - one line may not end the reading of all others
+        return nothing_read(len(texts))
 
 
 def _texts(lines: Sequence[tuple[FileParser, pa.RecordBatch]]) -> pa.StringArray:

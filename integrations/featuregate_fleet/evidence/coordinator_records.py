@@ -112,9 +112,27 @@ def _last(held: list[pa.Table]) -> pa.Table:
 
 def _decoded(last: pa.Table) -> pa.RecordBatch:
     texts = zip(*(last[name].to_pylist() for name in ("topic", "key", "value")), strict=True)
-    said = pa.RecordBatch.from_pylist([_fields(topic, key, value) for topic, key, value in texts], _SAID)
+    fields = [_kept(topic, key, value) for topic, key, value in texts]
+    said = _batch(fields) or _batch([each if _batch([each]) else {"reason": UNREADABLE} for each in fields])
+    assert said is not None
     columns = [(said if name in _SAID.names else last).column(name) for name in COORDINATOR_RECORDS.names]
     return pa.Table.from_arrays(columns, schema=COORDINATOR_RECORDS).combine_chunks().to_batches()[0]
+
+
+def _batch(fields: list[dict[str, Any]]) -> pa.RecordBatch | None:
+    """Return rows; None where a table cannot keep one of them."""
+    try:
+        return pa.RecordBatch.from_pylist(fields, _SAID)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _kept(topic: str, key: bytes | None, value: bytes | None) -> dict[str, Any]:
+    """Return what a record says, or that it is not known: one record may not end the reading of all others."""
+    try:
+        return _fields(topic, key, value)
+    except Exception:  # noqa: BLE001 - also what nobody foresaw
+        return {"reason": UNREADABLE}
 
 
 def _fields(topic: str, key: bytes | None, value: bytes | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -27,9 +28,18 @@ from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.evidence.lines.text_format import is_of_text_log
 from featuregate_fleet.evidence.lines.unwrapped import Unwrapped
 from featuregate_fleet.evidence.quarantined_lines import QuarantinedLines
-from featuregate_fleet.evidence.reasons import CUT, NO_REQUEST, PARSER, PART, RAW_LENGTH, TOO_LONG, UNKNOWN_BROKER
+from featuregate_fleet.evidence.reasons import (
+    CUT,
+    FAILED,
+    NO_REQUEST,
+    PARSER,
+    PART,
+    RAW_LENGTH,
+    TOO_LONG,
+    UNKNOWN_BROKER,
+)
 from featuregate_fleet.evidence.text import LONGEST, Unreadable
-from featuregate_fleet.evidence.usage import COMPLETED, REFUSED
+from featuregate_fleet.evidence.usage import COMPLETED, REFUSED, SEEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,8 +91,9 @@ class FileParser:
     def follow(self, lines: pa.RecordBatch) -> None:
         """Keep what the next line may belong together with: the last one of some lines, and those that have begun."""
         for row in lines.to_pylist():
-            for event in events_in(row["value"], self.layout):
-                self.partial.add(event, Part(row["at"], row["length"], row["value"]))
+            with suppress(Exception):  # the piece before has put this line into quarantine
+                for event in events_in(row["value"], self.layout):
+                    self.partial.add(event, Part(row["at"], row["length"], row["value"]))
         self.previous = lines["value"][-1].as_py()
         self.after_empty = not self.previous.strip()
 
@@ -102,7 +113,7 @@ class FileParser:
     def end(self, found: Found, *, goes_on: bool) -> None:
         """Give up the lines of which the end did not come, and add what is left to say of the file, and its counts."""
         for begun in () if goes_on else self.partial.without_end():
-            self._lost(begun, CUT, found)
+            self._put_aside(self._lost(begun, CUT), found)
         found.quarantined += self.quarantine.end()
         counts = {
             "path": self.file.path,
@@ -123,39 +134,52 @@ class FileParser:
         for number in numbers:
             line, at, length = (column[number].as_py() for column in lines.columns)  # one at a time: they may be long
             if length > LONGEST:
-                event = unwrap(line[:_HEAD], self.layout)
+                event = _first_of(line[:_HEAD], self.layout)
                 self.text_log = self.text_log or is_of_text_log(event.text)
-                self._lost(Joined(event, (Part(at, length, line),)), TOO_LONG, found)
+                self._put_aside(self._lost(Joined(event, (Part(at, length, line),)), TOO_LONG), found)
                 continue
-            events, previous = events_in(line, self.layout), partial(self._before, values, number)
-            self.count += len(events) - 1
-            for event in events:
-                part = Part(at, length, line if len(events) == 1 else event.text, whole=len(events) == 1)
-                self._read_event(event, part, previous, number, found)
-                previous = partial(Unwrapped, *event)
+            self._read_line(line, Part(at, length, line), partial(self._before, values, number), number, found)
         return found.seen[before:]
 
-    def _read_event(
-        self, event: Unwrapped, part: Part, previous: Callable[[], Unwrapped], number: int, found: Found
-    ) -> None:
+    def _read_line(self, line: str, part: Part, previous: Callable[[], Unwrapped], number: int, found: Found) -> None:
+        try:
+            events = events_in(line, self.layout)
+        except Exception:  # noqa: BLE001 - one line may not end the reading of all others
+            self._put_aside([self._quarantined(part, FAILED)], found)
+            return
+        self.count += len(events) - 1
+        for event in events:
+            of_event = part if len(events) == 1 else part._replace(raw=event.text, whole=False)
+            try:
+                seen, rows = self._of_event(event, of_event, previous, number)
+            except Exception:  # noqa: BLE001 - likewise
+                seen, rows = [], [self._quarantined(of_event, FAILED)]
+            found.seen += seen
+            self._put_aside(rows, found)
+            previous = partial(Unwrapped, *event)
+
+    def _of_event(
+        self, event: Unwrapped, part: Part, previous: Callable[[], Unwrapped], number: int
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return the request or refusal of an event, and rows for the quarantine."""
         self.text_log = self.text_log or is_of_text_log(event.text)
         whole, lost = self.partial.add(event, part) if self.file.broker else (Joined(event), None)
-        if lost:
-            self._lost(lost, CUT, found)
+        rows = self._lost(lost, CUT) if lost else []
+        seen: dict[str, Any] = {}
         match _understand(whole.line, previous) if whole else None:
             case LoggedRequest() | Refusal() | None if self.file.broker is None:
-                self._put_aside([self._quarantined(part, UNKNOWN_BROKER)], found)
+                rows.append(self._quarantined(part, UNKNOWN_BROKER))
             case LoggedRequest() as request:
                 in_text = whole.line.text if whole and self.kept is not KeptLines.NONE else ""
-                of_line = {"outcome": COMPLETED, "connection": connection_in(in_text)}
-                found.seen.append(asdict(request) | of_line | self._place(number))
+                seen = asdict(request) | {"outcome": COMPLETED, "connection": connection_in(in_text)}
             case Refusal() as refusal:
-                found.seen.append(refusal._asdict() | {"outcome": REFUSED} | self._place(number))
+                seen = refusal._asdict() | {"outcome": REFUSED}
             case str() as reason if whole:
-                self._lost(Joined(whole.line, (*whole.parts, part)), reason, found)
-
-    def _place(self, number: int) -> dict[str, Any]:
-        return {"broker": self.file.broker, "line": number}
+                rows += self._lost(Joined(whole.line, (*whole.parts, part)), reason)
+        if not seen:
+            return [], rows
+        pa.array([seen], SEEN)  # raises for what no table can keep
+        return [seen | {"broker": self.file.broker, "line": number}], rows
 
     def _before(self, values: pa.StringArray, number: int) -> Unwrapped:
         return unwrap(str(values[number - 1].as_py()) if number else self.previous, self.layout)
@@ -164,12 +188,12 @@ class FileParser:
         """Put lines into quarantine one after the other: one line may hold a million events."""
         found.quarantined += self.quarantine.add(rows)
 
-    def _lost(self, line: Joined, reason: str, found: Found) -> None:
-        """Put a line into quarantine, with its parts, and keep what its head says."""
+    def _lost(self, line: Joined, reason: str) -> list[dict[str, Any]]:
+        """Return rows for a line with its parts, with what its head says."""
         first, *others = line.parts
         head = read_head(line.line) if reason in {CUT, TOO_LONG} else None
         row = self._quarantined(first, reason, whole=not others) | (head._asdict() if head else {})
-        self._put_aside([row, *(self._quarantined(part, PART, whole=False) for part in others)], found)
+        return [row, *(self._quarantined(part, PART, whole=False) for part in others)]
 
     def _quarantined(self, part: Part, reason: str, *, whole: bool = True) -> dict[str, Any]:
         kept = part.whole and len(part.raw) <= RAW_LENGTH and part.length <= LONGEST
@@ -189,6 +213,14 @@ class FileParser:
             "whole": whole,
             "parser": PARSER,
         }
+
+
+def _first_of(line: str, layout: Layout | None) -> Unwrapped:
+    """Return the beginning of a line without its envelopes."""
+    try:
+        return events_in(line, layout)[0]
+    except Exception:  # noqa: BLE001 - it is in quarantine anyway
+        return Unwrapped(line, layout=layout)
 
 
 def _understand(line: Unwrapped, previous: Callable[[], Unwrapped]) -> LoggedRequest | Refusal | str | None:

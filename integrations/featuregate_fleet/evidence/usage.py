@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 COMPLETED: Final = "completed"
 REFUSED: Final = "refused"
-_SEEN: Final = pa.struct([("broker", pa.string()), *FIELDS, ("outcome", pa.string()), ("in_utc", pa.bool_())])
+SEEN: Final = pa.struct([("broker", pa.string()), *FIELDS, ("outcome", pa.string()), ("in_utc", pa.bool_())])
 _OF_LINE: Final = ("client_id", "client_host")
 
 
@@ -36,7 +36,7 @@ def usage_of(
     if pc.any(fast.read).as_py():
         yield parsed_rows("api_usage", _counted(fast, brokers, time_zone))
     if others:
-        table = pa.Table.from_struct_array(pa.array(others, _SEEN))
+        table = pa.Table.from_struct_array(pa.array(others, SEEN))
         times = placed(table["time"], table["in_utc"], time_zone)
         columns = {
             "hour": pc.floor_temporal(times, unit="hour"),

@@ -36,8 +36,18 @@ PARSED_REPORTS: Final = pa.schema(
 def parse_records(batches: Iterable[pa.RecordBatch], *, cluster_id: str | None) -> Iterator[pa.RecordBatch]:
     """Parse batches of `RECORDS`, the reports of apps that use the cluster with this id; yield `PARSED_REPORTS`."""
     for batch in batches:
-        rows = [row for record in batch.to_pylist() for row in _parse(record, cluster_id)]
+        rows = [row for record in batch.to_pylist() for row in _rows_of(record, cluster_id)]
         yield pa.RecordBatch.from_pylist(rows, PARSED_REPORTS)
+
+
+def _rows_of(record: Mapping[str, Any], cluster_id: str | None) -> list[dict[str, Any]]:
+    """Return the rows of a record. One at which the reader or the table fails is in quarantine."""
+    try:
+        rows = list(_parse(record, cluster_id))
+        pa.RecordBatch.from_pylist(rows, PARSED_REPORTS)
+    except Exception:  # noqa: BLE001 - one record may not end the reading of all others
+        return [{"quarantine": _quarantined(record, MALFORMED_REPORT)}]
+    return rows
 
 
 def _parse(record: Mapping[str, Any], cluster_id: str | None) -> Iterator[dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from featuregate_fleet.errors import StorageFailed
 from featuregate_fleet.evidence.aggregates import BEGINNING, as_text, from_text
 from featuregate_fleet.evidence.batches import FileText, parse_file, parse_files
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
@@ -94,8 +95,10 @@ def read_aggregate(file: LogFile) -> Iterator[pa.RecordBatch]:
     """Yield the counts of a file, or one line in quarantine if it is not whole: half of it would hide clients."""
     try:
         parsed = [] if file.broker is None else list(from_text(file, _lines(file)))
-    except ValueError as error:
-        yield from parse_file(file, [Unreadable(0, UNREADABLE, str(error))])
+    except StorageFailed:
+        raise
+    except Exception as error:  # noqa: BLE001 - one file may not end the reading of others
+        yield from parse_file(file, [Unreadable(0, UNREADABLE, str(error) or type(error).__name__)])
         return
     if not parsed:
         parsed = list(parse_file(file, [Unreadable(0, UNKNOWN_BROKER, "counts outside of the brokers' folders")]))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import zlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from featuregate_fleet.errors import StorageFailed
 from featuregate_fleet.evidence.reasons import UNREADABLE, VANISHED
 from featuregate_fleet.evidence.text import LINES, LONGEST, Unreadable, lines_before
 from featuregate_fleet.files.contents import COMPRESSED, open_text
@@ -88,8 +88,10 @@ def read_piece(piece: Piece) -> Iterator[pa.RecordBatch | Unreadable]:
     except FileNotFoundError as error:
         why = "there is no such file any more" if error.errno else str(error)
         yield Unreadable(max(piece.start, cutter.at), VANISHED, why)
-    except (OSError, EOFError, zlib.error) as error:
-        yield Unreadable(max(piece.start, cutter.at), UNREADABLE, str(error))
+    except StorageFailed:
+        raise
+    except Exception as error:  # noqa: BLE001 - also one that nobody foresaw: one file may not end the reading of others
+        yield Unreadable(max(piece.start, cutter.at), UNREADABLE, str(error) or type(error).__name__)
 
 
 def lines_of(text: bytes) -> Iterator[pa.RecordBatch]:

@@ -41,7 +41,14 @@ class CutRequest(NamedTuple):
 
 
 def read_head(line: Unwrapped) -> CutRequest | None:
-    """Return what the head of a line says; None if that was cut, too."""
+    """Return what the head of a line says; None if that was cut, too, or an error that nobody foresaw is raised."""
+    try:
+        return _read_head(line)
+    except Exception:  # noqa: BLE001 - one line may not end the reading of all others
+        return None
+
+
+def _read_head(line: Unwrapped) -> CutRequest | None:
     before, _, text = line.text.partition(MARKER)
     time = time_in(before.rpartition("\n")[2], line.layout) or line.time
     if time is None or time.time is None:

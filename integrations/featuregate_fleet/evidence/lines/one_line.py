@@ -24,7 +24,7 @@ from featuregate_fleet.evidence.lines.request import (
 )
 from featuregate_fleet.evidence.lines.text_format import TEXT_HEADERS, has_tail, read_text
 from featuregate_fleet.evidence.lines.unwrapped import Unwrapped, last_level
-from featuregate_fleet.evidence.reasons import CUT, EMPTY, ENCODED, NO_REQUEST, UNKNOWN_LAYOUT, WRONG_FIELDS
+from featuregate_fleet.evidence.reasons import CUT, EMPTY, ENCODED, FAILED, NO_REQUEST, UNKNOWN_LAYOUT, WRONG_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +48,17 @@ def read_line(line: str, layout: Layout | None = None) -> LoggedRequest | str:
 
 
 def read_unwrapped(line: Unwrapped) -> LoggedRequest | str:
-    """Return the request of a log event, or why it has none (`featuregate_fleet.evidence.reasons`)."""
+    """Return the request of a log event, or why it has none (`featuregate_fleet.evidence.reasons`).
+
+    Any client may write what is read here: an error that nobody foresaw is a reason, too.
+    """
+    try:
+        return _read(line)
+    except Exception:  # noqa: BLE001 - one line may not end the reading of all others
+        return FAILED
+
+
+def _read(line: Unwrapped) -> LoggedRequest | str:
     before, marker, text = line.text.partition(MARKER)
     if line.lost or not marker:
         return CUT if line.lost else _without_request(line)

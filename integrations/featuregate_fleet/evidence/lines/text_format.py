@@ -77,7 +77,7 @@ def read_text(time: datetime, level: str | None, text: str, *, in_utc: bool = Fa
     version = int(head["version"])
     try:
         key = api_key(head["api"]) if head["api"].isidentifier() else int(head["api"])
-    except UnknownApi:
+    except (UnknownApi, ValueError):  # not a name, and not a number either
         return WRONG_FIELDS
     if key not in ANSWERED or version not in ANSWERED:
         return WRONG_FIELDS

@@ -1,0 +1,221 @@
+"""A net under all parsers: an error that nobody foresaw ends the reading of one line, record or file alone."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pa = pytest.importorskip("pyarrow")
+
+from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
+
+from featuregate.cli import main  # noqa: E402 - likewise
+from featuregate.records import CONSUMER_OFFSETS  # noqa: E402 - likewise
+from featuregate_fleet.evidence import coordinator_records, file_parser, usage_reports  # noqa: E402 - likewise
+from featuregate_fleet.evidence.batches import parse_file  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines import cut_lines, documents, envelopes, one_line, refusals  # noqa: E402 - likewise
+from featuregate_fleet.evidence.paths import LogFile  # noqa: E402 - likewise
+from featuregate_fleet.evidence.text import LINES  # noqa: E402 - likewise
+from featuregate_fleet.files import formats  # noqa: E402 - likewise
+from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
+from featuregate_fleet.files.pieces import lines_of, pieces_of  # noqa: E402 - likewise
+
+BEGIN = "[2026-11-22 21:08:02,254] DEBUG Completed request:"
+TEXT = (
+    f"{BEGIN}RequestHeader(apiKey=0FETCH, apiVersion=4, clientId=x, correlationId=1) -- {{}} from connection a:1-b:2-0;"
+)
+TAIL = "totalTime:1,requestQueueTime:1,securityProtocol:PLAINTEXT,principal:User:ANONYMOUS,listener:PLAINTEXT"
+REASON = (
+    "org.apache.kafka.common.errors.InvalidRequestException: Received request api key FETCH with version 99 which is"
+)
+LINES_OF_EACH_KIND = {
+    "JSON in JSON": json.dumps({"message": line_of(document())}),
+    "text": TEXT + TAIL,
+    "cut": line_of(document())[:300],
+    "a refusal": "[2026-11-22 21:08:02,254] ERROR Closing socket for a:1-b:2-0 because of error",
+    "its reason": f"{REASON} not enabled",
+    "a part": json.dumps({"log": line_of(document())[:200], "stream": "stdout"}),
+    "two": json.dumps([{"log": line_of(document())}, {"log": TEXT}]),
+}
+PARSERS = [
+    (envelopes, "documents_in"),
+    (documents, "_time"),
+    (documents, "_level"),
+    (one_line, "read_text"),
+    (one_line, "_request"),
+    (one_line, "last_level"),
+    (cut_lines, "_head"),
+    (refusals, "_reason"),
+    (file_parser, "events_in"),
+    (file_parser, "is_of_text_log"),
+    (file_parser, "_understand"),
+]
+
+
+def failing(*_: object, **__: object) -> NoReturn:
+    """Raise what nobody foresaw."""
+    raise ZeroDivisionError
+
+
+def counted(text: str) -> tuple[int, int, int]:
+    """Parse a file of broker 1, and return the counts of its lines, which add up."""
+    tables = pa.Table.from_batches(parse_file(LogFile("file:/l/1/a", "1/a", "1", 9), lines_of(text.encode())))
+    rows = {name: tables[name].drop_null().to_pylist() for name in tables.column_names}
+    (counts,) = rows["evidence_files"]
+    assert counts["read"] == counts["rows"] + counts["quarantined"]
+    assert counts["quarantined"] == sum(row["lines"] for row in rows["quarantine"])
+    return counts["read"], counts["rows"], counts["quarantined"]
+
+
+@pytest.mark.parametrize(("module", "name"), PARSERS, ids=[name for _, name in PARSERS])
+def test_no_line_ends_the_reading_of_the_others(module: Any, name: str, monkeypatch: pytest.MonkeyPatch):
+    """Whichever step of the parser fails: the lines of the fast path are rows, and the others are counted."""
+    monkeypatch.setattr(module, name, failing)
+    around = [line_of(document())] * 3
+    read, rows, quarantined = counted("\n".join([*around, *LINES_OF_EACH_KIND.values(), *around]) + "\n")
+    assert rows >= 6
+    assert read >= 6 + len(LINES_OF_EACH_KIND)
+    assert quarantined
+
+
+def test_the_lines_of_a_batch_at_which_the_fast_path_fails_are_read_by_the_full_parser(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """It is slower, and the same."""
+    monkeypatch.setattr("featuregate_fleet.evidence.batches.read_lines", failing)
+    assert counted(f"{line_of(document())}\n") == (1, 1, 0)
+
+
+def test_what_no_table_can_keep_is_in_quarantine(monkeypatch: pytest.MonkeyPatch):
+    """A number that is too large for its column, whoever let it pass."""
+    monkeypatch.setattr(one_line, "ANSWERED", range(2**70))
+    line = json.dumps({"message": line_of(document(requestApiVersion=2**65))})
+    assert counted("\n".join([line_of(document()), line])) == (2, 1, 1)
+
+
+def test_a_line_that_any_client_can_write_ends_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """An API with digits before its name, in the log of a broker before 2.8."""
+    log = tmp_path / "log"
+    log.write_text(f"{TEXT}{TAIL}\n{line_of(document())}\n")
+    assert main(["fleet", "peek", str(log), "--to", "4.2"]) == 3  # of two lines one is not read
+    assert "1 wrong-fields" in capsys.readouterr().out
+
+
+WORDS = st.lists(
+    st.sampled_from(
+        [
+            BEGIN,
+            "Completed request:",
+            '{"',
+            '"',
+            "}",
+            "{",
+            "[",
+            "]",
+            ":",
+            ",",
+            "\\",
+            "\\n",
+            "\n",
+            "\x1e",
+            "RequestHeader(apiKey=",
+            "{api_key=",
+            "Name: ",
+            "Request; Version: ",
+            ", apiVersion=4, clientId=",
+            ", correlationId=1) -- ",
+            "0FETCH",
+            "\u0661",
+            "9" * 30,
+            " from connection a:1-b:2-0;totalTime:1,securityProtocol:A,principal:",
+            ",listener:P",
+            "H4sIAAAAAAAAA6tWSs5JLS1S",
+            "2026-13-45 99:99:99",
+            "\ud800",
+            *LINES_OF_EACH_KIND.values(),
+        ]
+    ),
+    max_size=12,
+).map("".join)
+
+
+@given(texts=st.lists(WORDS, max_size=4))
+def test_whatever_the_text_is_its_lines_are_counted(texts: list[str]):
+    """Half of each kind, joined in any way: at least one line of the file for each, between two that are read."""
+    text = "\n".join([line_of(document()), *texts, line_of(document())])
+    read, rows, _ = counted(text.encode(errors="replace").decode())
+    assert rows >= 2
+    assert read >= 2
+
+
+# ---------------------------------------------------------------- files and records
+
+
+def test_a_file_that_fails_in_a_way_that_nobody_foresaw_is_one_line_in_quarantine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The other files of its task are read."""
+    (tmp_path / "1").mkdir()
+    pieces = []
+    for name in ("a", "b.gz", "c"):
+        path = tmp_path / "1" / name
+        path.write_text(f"{line_of(document())}\n")
+        pieces += pieces_of(LogFile(path.as_uri(), f"1/{name}", "1", path.stat().st_size))
+    monkeypatch.setattr(formats, "_members", failing)
+    numbers = pa.RecordBatch.from_pydict({"number": [0, 1, 2]})
+    tables = pa.Table.from_batches(parse_pieces([numbers], pieces=pieces))
+    assert [row["reason"] for row in tables["quarantine"].drop_null().to_pylist()] == ["unreadable"]
+    assert sum(row["count"] for row in tables["api_usage"].drop_null().to_pylist()) == 2
+
+
+def of_reports(monkeypatch: pytest.MonkeyPatch, *, at_table: bool) -> list[Any]:
+    """Return the reasons of three reports, of which the second one fails."""
+    read = usage_reports._parse
+
+    def parse(record: Any, cluster_id: str | None) -> Any:
+        if record["offset"] == 1:
+            return [{"feature_usage": {"epoch": 2**70}}] if at_table else failing()
+        return read(record, cluster_id)
+
+    monkeypatch.setattr(usage_reports, "_parse", parse)
+    records = [{"topic": "t", "partition": 0, "offset": offset, "value": b"{}"} for offset in range(3)]
+    (batch,) = usage_reports.parse_records(
+        [pa.RecordBatch.from_pylist(records, usage_reports.RECORDS)], cluster_id=None
+    )
+    return [row["quarantine"]["reason"] for row in batch.to_pylist()]
+
+
+def of_coordinators(monkeypatch: pytest.MonkeyPatch, *, at_table: bool) -> list[Any]:
+    """Return the same of three records of coordinators."""
+    read = coordinator_records._fields
+
+    def fields(topic: str, key: bytes, value: bytes) -> Any:
+        if key == b"1":
+            return {"reason": 2**70} if at_table else failing()
+        return read(topic, key, value)
+
+    monkeypatch.setattr(coordinator_records, "_fields", fields)
+    records = [{"topic": CONSUMER_OFFSETS.topic, "key": b"%d" % number, "value": b""} for number in range(3)]
+    batch = pa.RecordBatch.from_pylist(records, coordinator_records.RAW)
+    return [row["reason"] for found in coordinator_records.decode_batches([batch]) for row in found.to_pylist()]
+
+
+@pytest.mark.parametrize("at_table", [False, True])
+@pytest.mark.parametrize("read", [of_reports, of_coordinators])
+def test_no_record_ends_the_reading_of_the_others(
+    read: Callable[..., list[Any]], *, at_table: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """Whether its reader fails or the table into which it goes."""
+    assert len(read(monkeypatch, at_table=at_table)) == 3
+
+
+def test_a_line_before_a_piece_that_fails_hides_nothing(monkeypatch: pytest.MonkeyPatch):
+    """It belongs to the piece before, which has it in quarantine."""
+    parser = file_parser.FileParser(LogFile("file:/l/1/a", "1/a", "1", 9))
+    monkeypatch.setattr(file_parser, "events_in", failing)
+    parser.follow(pa.RecordBatch.from_pydict({"value": ["x"], "at": [0], "length": [1]}, LINES))
+    assert parser.previous == "x"
