@@ -14,7 +14,7 @@ WEEK = timedelta(days=7)
 TARGET = captured()["4.2"]
 APIS = (0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 18, 22, 32, 60, 68)
 """Those of clients without transactions."""
-SOFTWARE = (("apache-kafka-java", "3.7.0"), ("librdkafka", "2.6.1"), ("sarama", "1.20"), (None, None))
+SOFTWARE = (("apache-kafka-java", "3.7.0"), ("librdkafka", "2.6.1"), ("sarama", "1.61.1"), (None, None))
 
 
 WORDS = str.maketrans("0123456789", "aeiouAEIOU")

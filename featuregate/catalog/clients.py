@@ -16,6 +16,8 @@ from typing import Any, Final, NamedTuple
 from featuregate.catalog.load import load
 
 LIBRDKAFKA: Final = "librdkafka"
+_OF_ITS_VERSION: Final = frozenset({LIBRDKAFKA, "confluent-kafka-dotnet"})
+"""The names of software that reports the version of librdkafka as its own. A wrapper without a name is librdkafka."""
 _BUNDLED: Final = re.compile(r"(?:^|-)(?:lib)?rdkafka-v?(\d[\w.]*)")
 """As confluent-kafka reports it: ``2.16.1-rdkafka-2.16.0`` in Python, ``1.4.2-librdkafka-1.4.2`` in Go."""
 
@@ -102,7 +104,7 @@ def client_of_software(name: str, version: str) -> tuple[str, str] | None:
     """
     if found := _BUNDLED.search(version):
         return LIBRDKAFKA, found.group(1)
-    if name == LIBRDKAFKA:
+    if name in _OF_ITS_VERSION:
         return LIBRDKAFKA, version
     for client, rows in _table().items():
         if name == client or any(name == known for row in rows for known, _ in row.software):

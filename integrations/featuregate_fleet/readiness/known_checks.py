@@ -71,7 +71,8 @@ CHECKS: Final = (
         ),
         otherwise=(
             "warning: it depends on the SASL mechanism of a client that logs in, or on optional calls that "
-            "the client makes. Unknown: the measured releases around it differ"
+            "the client makes. Unknown: the measured releases around it differ; or the software was not measured, and "
+            "the client logs in, or the log lacks the calls with which it starts"
         ),
         of_requests=True,
     ),

@@ -303,6 +303,10 @@ warn client-software, client 'audit' of User:ANONYMOUS: librdkafka 1.5.0 does no
     assert (
         told(client_software(seen(sasl, java, replace(sasl, outcome="cut")), OF_4_2))
         == """
+unknown client-software, client 'j' of User:audit: apache-kafka-java 99.0.0: this was not measured: measured
+    are 0.10.0.1 to 4.4.0 on Kafka 2.8.2 to 4.4.0. The log does not show the mechanism with which it logs in
+    and the calls with which it starts. -> Try client 'j' of User:audit with Kafka 4.2. [client_id=j,
+    principal=User:audit, software=apache-kafka-java 99.0.0, count=5, first_seen=22.10:00, last_seen=22.12:00]
 warn client-software, client 'audit' of User:me: confluent-kafka 2.6.0 does not do this on Kafka 4.2: SASL
     SCRAM-SHA-256: sasl_plaintext://BROKER: SASL authentication error: Authentication failed during
     authentication due…; SASL SCRAM-SHA-512: sasl_plaintext://BROKER: SASL authentication error:

@@ -12,14 +12,23 @@ from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, M
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
 
-PRODUCE, FETCH, HEARTBEAT, COMMIT, METADATA, API_VERSIONS, CREATE_TOPICS = 0, 1, 12, 8, 3, 18, 19
+PRODUCE, FETCH, HEARTBEAT, COMMIT, METADATA, API_VERSIONS, CREATE_TOPICS, LIST_OFFSETS = 0, 1, 12, 8, 3, 18, 19, 2
 TO_4_2 = ToRelease(captured()["4.2"])
 LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
 
 
 def steady(version: str, *keys: int, name: str = "confluent-kafka-python", **changed: Any) -> list[Usage]:
     """Return steady requests of a client, each of a version that every broker serves."""
-    versions = {PRODUCE: 7, FETCH: 11, HEARTBEAT: 3, COMMIT: 7, METADATA: 4, API_VERSIONS: 3, CREATE_TOPICS: 4}
+    versions = {
+        PRODUCE: 7,
+        FETCH: 11,
+        HEARTBEAT: 3,
+        COMMIT: 7,
+        METADATA: 4,
+        API_VERSIONS: 3,
+        CREATE_TOPICS: 4,
+        LIST_OFFSETS: 5,
+    }
     said = {"software_name": name, "software_version": version, "principal": "User:ANONYMOUS", **changed}
     return [usage(key, versions[key], **said) for key in keys or (FETCH, HEARTBEAT, COMMIT, METADATA)]
 
@@ -59,6 +68,9 @@ def test_a_release_that_was_not_measured_is_what_its_neighbours_are_and_says_so(
         ("confluent-kafka-go", "1.4.2-librdkafka-1.4.2"),
         ("confluent-kafka-go", "1.4.2-dirty"),
         ("librdkafka", "1.3.0"),
+        ("confluent-kafka-dotnet", "1.4.4"),
+        ("karafka", "v2.0.0-rdkafka-ruby-v0.12.0-librdkafka-v1.5.0"),
+        ("confluent-kafka-javascript", "1.0.0-librdkafka-1.5.0"),
         ("anything", "7-rdkafka-1.5.0"),
     ],
 )
@@ -132,10 +144,39 @@ def test_nothing_is_said_of_present_brokers_where_it_works_or_one_is_silent(now:
     assert row.do.endswith(", before the brokers move to 4.0.")
 
 
-@pytest.mark.parametrize(("name", "version"), [("kgo", "v9"), ("confluent-kafka-python", "99-rdkafka-99.0"), ("x", "")])
-def test_software_that_was_not_measured_is_judged_by_its_requests_alone(name: str, version: str):
-    """Nothing is known of it beyond them."""
-    assert not [row for row in report(*steady(version, name=name)).rows if row.check == "client-software"]
+ALL = (PRODUCE, FETCH, HEARTBEAT, COMMIT, METADATA, API_VERSIONS, LIST_OFFSETS)
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "keys", "principal", "why"),
+    [
+        ("ClickHouse", "v24.8.1.1", (FETCH, METADATA), "ANONYMOUS", "the calls with which it starts."),
+        ("brod", "3.16.3", (PRODUCE, METADATA), "ANONYMOUS", "the calls with which it starts."),
+        ("brod", "3.16.3", ALL, "app", "the mechanism with which it logs in."),
+        ("x", "1", (FETCH,), "app", "the mechanism with which it logs in and the calls with which it starts."),
+        ("confluent-kafka-python", "99-rdkafka-99.0", (FETCH, METADATA), "ANONYMOUS", "measured are 0.11.6 to "),
+        ("apache-kafka-java", "7.6.0-ccs", (FETCH, METADATA), "ANONYMOUS", "this was not measured: measured are "),
+        ("brod", "3.16.3", ALL, "ANONYMOUS", None),
+        ("brod", "3.16.3", (PRODUCE, METADATA, API_VERSIONS), "CN=app", None),
+        ("featuregate", "0.1.0", (METADATA, API_VERSIONS), "app", None),
+    ],
+)
+def test_software_that_was_not_measured_is_unknown_unless_its_requests_show_all_that_it_does(
+    name: str, version: str, keys: tuple[int, ...], principal: str, why: str | None
+):
+    """That the table does not have it says nothing: a client whose log is steady may stop at its next start."""
+    found = report(*steady(version, *keys, name=name, principal=f"User:{principal}"))
+    rows = [row for row in found.rows if row.check == "client-software"]
+    assert found.verdict is (Verdict.UNKNOWN if why else Verdict.OK)
+    assert [row.verdict for row in rows] == ([Verdict.UNKNOWN] if why else [])
+    assert all(why and why in row.why and row.subject and row.do.startswith("Try client 'audit'") for row in rows)
+
+
+def test_software_that_was_not_measured_works_on_what_the_brokers_run_already():
+    """It is there."""
+    used = steady("3.16.3", FETCH, name="brod")
+    assert not [row for row in report(*used, now=view("4.2")).rows if row.check == "client-software"]
+    assert [row for row in report(*used, now=view("4.2", missing=True)).rows if row.check == "client-software"]
 
 
 def test_apps_that_share_a_client_id_are_told_apart_by_their_software():

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 _CONSUMING: Final = frozenset({1, 2, 8, 9, 11, 12, 13, 14})
 """Fetch, ListOffsets, OffsetCommit, OffsetFetch, and the classic protocol of groups."""
+_OURS: Final = "featuregate"
+"""Its own tests run it on each release."""
+_LOOKS_UP: Final = frozenset({2})
+"""ListOffsets, which a consumer calls where no offset is committed."""
+_STARTS: Final = frozenset({18, 22})
+"""ApiVersions and InitProducerId, with which a producer begins."""
 _SEEN_BY: Final = {
     "produce": frozenset({0}),
     **dict.fromkeys(("consume", "commit", "offsets", "rebalance"), _CONSUMING),
@@ -42,8 +48,9 @@ def client_software(evidence: Evidence, apis: ReleaseApis) -> Iterator[Row]:
     """Check the software that clients report (KIP-511) against what was measured of it.
 
     It blocks where the software cannot do what the client is seen to do, be it with other calls; it warns where it
-    depends on a setting: on the SASL mechanism of a client that logs in. Software that was not measured has no row.
-    What it cannot do on the present brokers either has a row of its own, because the move does not bring that about.
+    depends on a setting: on the SASL mechanism of a client that logs in. Software that was not measured is unknown
+    where its requests do not show all that it does: that the table does not have it says nothing. What it cannot do on
+    the present brokers either has a row of its own, because the move does not bring that about.
     """
     present = _present_releases(evidence.view)
     completed = [usage for usage in evidence.usage if usage.outcome == "completed" and usage.software_name]
@@ -51,9 +58,12 @@ def client_software(evidence: Evidence, apis: ReleaseApis) -> Iterator[Row]:
         completed, lambda usage: (usage.principal or "", usage.client_id or "", usage.software)
     ):
         name, version = of_client[0].software_name or "", of_client[0].software_version or ""
-        if known := client_of_software(name, version):
-            fit = fit_of(client(*known), apis.release.release)
+        known = client_of_software(name, version)
+        fit = fit_of(client(*known), apis.release.release) if known else None
+        if fit is not None and fit.basis:
             yield from _rows(fit, of_client, apis, present)
+        elif name != _OURS and set(present) != {apis.release.release}:
+            yield from _not_measured(fit, of_client, apis)
 
 
 def _rows(fit: Fit, of_client: list[Usage], apis: ReleaseApis, present: tuple[str, ...]) -> Iterator[Row]:
@@ -69,6 +79,27 @@ def _rows(fit: Fit, of_client: list[Usage], apis: ReleaseApis, present: tuple[st
             yield _row(verdict, fit, by_move, of_client, apis)
         if as_before := [each for each in found if each.step in failing_now]:
             yield _of_now(_row(verdict, fit, as_before, of_client, apis), as_before, of_client, present)
+
+
+def _not_measured(fit: Fit | None, of_client: list[Usage], apis: ReleaseApis) -> Iterator[Row]:
+    """Yield a row for software of which no measured release is known, unless its requests show all that it does."""
+    seen = frozenset(usage.api_key for usage in of_client)
+    hidden = []
+    if logs_in(of_client[0].principal):
+        hidden.append("the mechanism with which it logs in")
+    if not seen & (_LOOKS_UP if seen & _CONSUMING else _STARTS):
+        hidden.append("the calls with which it starts")
+    if hidden:
+        who, measured = client_name(of_client[0]), fit.findings[0].why if fit else "this software was not measured"
+        yield Row(
+            check="client-software",
+            verdict=Verdict.UNKNOWN,
+            subject=who,
+            why=f"{of_client[0].software}: {measured}. The log does not show {' and '.join(hidden)}.",
+            do=f"Try {who} with {apis.brokers}.",
+            software=of_client[0].software,
+            **who_and_when(of_client),
+        )
 
 
 def _present_releases(view: View | None) -> tuple[str, ...]:
