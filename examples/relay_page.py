@@ -59,11 +59,9 @@ def roll(cluster: LocalKafka | FakeCluster, seconds: float, stop: threading.Even
         if isinstance(cluster, LocalKafka):
             cluster.roll(node_id, "4.2.0")
             continue
-        broker = cluster.broker(node_id)
-        broker.stop()
+        cluster.stop(node_id)
         stop.wait(seconds / 2)
-        broker.upgrade(AFTER)
-        broker.start()
+        cluster.roll(node_id, AFTER)
     if not stop.wait(seconds):
         cluster.finalize(LEVELS)
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.catalog import captured_releases, release_of
-from featuregate.cli.exit_codes import OK, UNKNOWN, USAGE, CommandError
+from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.level_names import name_and_level
 from featuregate.cli.output import print_message
 
@@ -131,10 +131,9 @@ def _fake(args: argparse.Namespace, levels: Mapping[str, int]) -> Iterator[_Sand
             cluster.finalize({**cluster.finalized, **levels})
 
         def roll(node_id: int, version: str) -> None:
-            broker = cluster.broker(node_id)
-            broker.stop()
-            broker.upgrade(release_of(version))
-            broker.start()
+            cluster.roll(node_id, release_of(version))
+            if problem := cluster.broker(node_id).problem:
+                raise CommandError(f"broker {node_id} does not start: {problem}", FAILED)
 
         yield _Sandbox(cluster.bootstrap, tuple(broker.node_id for broker in cluster.brokers), roll, {})
 

@@ -10,11 +10,10 @@ from featuregate.config import Address
 from featuregate.errors import ConnectFailed, FeatureGateError, TimedOut
 from featuregate.net.probe import ProbeResult
 from featuregate.testing.fakes.answers import APIS, NodeState, api_versions, configs_of
-from featuregate.testing.fakes.controllers import start_problem
 from featuregate.testing.fakes.faults import Fault
 from featuregate.testing.fakes.listener import HOST, Listener, Transmission
 from featuregate.testing.fakes.owner import NodeOwner, ReceivedRequest
-from featuregate.testing.fakes.releases import ReleaseFacts, release_facts
+from featuregate.testing.fakes.releases import ReleaseFacts, release_facts, start_problem
 from featuregate.wire.api_versions import ApiVersionsRequest
 from featuregate.wire.cluster import Node
 
@@ -148,12 +147,6 @@ class FakeBroker:
             self._change(cluster_id=cluster_id, configs=configs, **given)
             if fenced is not None:
                 self.node = replace(self.node, is_fenced=fenced)
-
-    def upgrade(self, release: str) -> None:
-        """Stop, and start with another release, newer or older. See :meth:`start`."""
-        release_facts(release).ranges(self._state.role)
-        self.stop()
-        self.start(release)
 
     def lag(self) -> None:
         """Read no news of the cluster: keep reporting these levels and this epoch until :meth:`catch_up`."""

@@ -195,7 +195,10 @@ class FakeCluster(FakeNodes):
 
     def roll(self, node_id: int, release: str) -> None:
         """Stop a node, and start it with another release, newer or older. It stays down if it cannot run the levels."""
-        self.broker(node_id).upgrade(release)
+        node = self.broker(node_id)
+        release_facts(release).ranges(node.state.role)  # before it stops: there is such a release, with such nodes
+        node.stop()
+        node.start(release)
 
     def stop(self, node_id: int) -> None:
         """Stop a node: it refuses connections. A broker is fenced; controllers elect another one if a majority runs."""

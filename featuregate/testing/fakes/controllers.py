@@ -9,7 +9,7 @@ The rules are those of :mod:`featuregate.admin.kraft_rules`, by which a plan pre
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.admin.kraft_rules import (
     ALL_OR_NOTHING_FROM,
@@ -21,7 +21,7 @@ from featuregate.admin.kraft_rules import (
     counts_kraft_version_as_0,
     rule_problems,
 )
-from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION
+from featuregate.catalog import KRAFT_VERSION
 from featuregate.kafka_errors import NOT_CONTROLLER
 from featuregate.wire.update_features import (
     FeatureResult,
@@ -32,39 +32,12 @@ from featuregate.wire.update_features import (
 )
 
 if TYPE_CHECKING:
-    from featuregate.roles import Role
+    from featuregate.testing.fakes.broker import FakeBroker
 
 INVALID_UPDATE_VERSION: Final = 95
 _WITH_RESULTS: Final = 1
 _DISABLED: Final = (0, 0)
-_NOT_SERVED: Final = (0, -1)
 _FOR_ALL: Final = "The update failed for all features since the following feature had an error: "
-_FORWARDED: Final = frozenset({19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 64, 80, 81})
-"""The APIs that ApiKeys.java of Apache Kafka 3.9 marks as forwardable, by key."""
-
-
-class Voter(Protocol):
-    """A node, as far as controllers go by it."""
-
-    @property
-    def node_id(self) -> int:
-        """The id of the node."""
-        ...
-
-    @property
-    def release(self) -> tuple[int, ...]:
-        """The release that it runs, such as ``(4, 2)``."""
-        ...
-
-    @property
-    def supported(self) -> Mapping[str, tuple[int, int]]:
-        """The levels that it supports, and has registered when it started."""
-        ...
-
-    @property
-    def alive(self) -> bool:
-        """Whether it runs, and is not paused."""
-        ...
 
 
 class UpdateAnswer(NamedTuple):
@@ -74,7 +47,7 @@ class UpdateAnswer(NamedTuple):
     levels: Mapping[str, int]
 
 
-def elected(voters: Collection[Voter], active: int | None, *, combined: bool) -> int | None:
+def elected(voters: Collection[FakeBroker], active: int | None, *, combined: bool) -> int | None:
     """Return the active controller; ``None`` without a quorum. One that is active stays so while it is alive.
 
     Brokers of a cluster that shows no controllers (``combined``) stand for controllers that cannot be reached, and need
@@ -87,7 +60,7 @@ def elected(voters: Collection[Voter], active: int | None, *, combined: bool) ->
 
 
 def rules_controller(
-    active: Voter, brokers: Iterable[Voter], controllers: Collection[Voter], levels: Mapping[str, int]
+    active: FakeBroker, brokers: Iterable[FakeBroker], controllers: Collection[FakeBroker], levels: Mapping[str, int]
 ) -> Controller:
     """Return the active controller in the form that the rules read. Before 3.7 it counts running controllers only."""
     others = [node for node in controllers if node.node_id != active.node_id]
@@ -113,7 +86,7 @@ def not_controller(active: int | None) -> UpdateFeaturesResponse:
 
 
 def answer_update(
-    controller: Controller, voters: Iterable[Voter], request: UpdateFeaturesRequest, version: int
+    controller: Controller, voters: Iterable[FakeBroker], request: UpdateFeaturesRequest, version: int
 ) -> UpdateAnswer:
     """Answer a request of this version at the active controller. The last update of a feature counts."""
     updates = {update.feature: update for update in request.updates}
@@ -169,42 +142,6 @@ def _results(errors: Mapping[str, str | None]) -> UpdateFeaturesResponse:
         for feature, problem in sorted(errors.items())
     )
     return UpdateFeaturesResponse(error_message="", results=results)
-
-
-def start_problem(role: Role, supported: Mapping[str, tuple[int, int]], levels: Mapping[str, int]) -> str:
-    """Return why a node cannot start in a cluster with these levels, in Kafka's words; empty if it can.
-
-    A controller ends when it reads a record that it does not support, a broker when its registration is refused.
-    """
-    if METADATA_VERSION not in supported:
-        return ""  # a node from before KRaft goes by no level
-    for name in dict.fromkeys((METADATA_VERSION, *supported, *levels)):
-        lowest, highest = supported.get(name, _DISABLED)
-        level = levels.get(name, 1 if name == METADATA_VERSION else 0)
-        if lowest <= level <= highest or (role == "controller" and name not in levels):
-            continue
-        if role == "controller":
-            return f"it cannot replay level {level} of {name}: it supports {lowest}-{highest}"
-        if name == METADATA_VERSION:
-            return f"No MetadataVersion with feature level {level}"
-        return (
-            f"Unable to register because the broker does not support finalized version {level} of {name}. The broker "
-            f"wants a version between {lowest} and {highest}, inclusive."
-        )
-    return ""
-
-
-def forwarded(
-    broker: Mapping[int, tuple[int, int]], controller: Mapping[int, tuple[int, int]]
-) -> Mapping[int, tuple[int, int]]:
-    """Return the ranges of a broker, whose forwarded APIs are those that the active controller serves, too."""
-    ranges = {}
-    for key, own in broker.items():
-        other = controller.get(key, _NOT_SERVED) if key in _FORWARDED else own
-        common = max(own[0], other[0]), min(own[1], other[1])
-        if common[0] <= common[1]:
-            ranges[key] = common
-    return ranges
 
 
 _BUCKETS: Final = 16

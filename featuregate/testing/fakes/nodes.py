@@ -13,7 +13,8 @@ from featuregate.admin import update_messages
 from featuregate.catalog import METADATA_VERSION
 from featuregate.sources.brokers import broker_answer
 from featuregate.testing.fakes.answers import NO_CONTROLLER, ClusterMembers, NodeState
-from featuregate.testing.fakes.controllers import answer_update, elected, forwarded, not_controller, rules_controller
+from featuregate.testing.fakes.controllers import answer_update, elected, not_controller, rules_controller
+from featuregate.testing.fakes.releases import forwarded
 from featuregate.view.merging import merge
 
 if TYPE_CHECKING:

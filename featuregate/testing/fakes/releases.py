@@ -1,4 +1,4 @@
-"""What new nodes of each release report, as captured from real nodes."""
+"""What new nodes of each release report, as captured from real nodes, and when they start."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 _KRAFT_VERSION: Final = "kraft.version"
 _FIRST_WITH_FEATURES: Final = (2, 7)
+_NOT_SERVED: Final = (0, -1)
+_DISABLED: Final = (0, 0)
+_FORWARDED: Final = frozenset({19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 64, 80, 81})
+"""The APIs that ApiKeys.java of Apache Kafka 3.9 marks as forwardable, by key."""
 _FIRST_EPOCH: Final = 100
 """An arbitrary offset of the metadata log of a KRaft cluster."""
 
@@ -71,3 +75,39 @@ def _first_epoch(known: CapturedRelease) -> int:
     if known.features:
         return _FIRST_EPOCH
     return 0 if tuple(map(int, known.release.split("."))) >= _FIRST_WITH_FEATURES else -1
+
+
+def start_problem(role: Role, supported: Mapping[str, tuple[int, int]], levels: Mapping[str, int]) -> str:
+    """Return why a node cannot start in a cluster with these levels, in Kafka's words; empty if it can.
+
+    A controller ends when it reads a record that it does not support, a broker when its registration is refused.
+    """
+    if METADATA_VERSION not in supported:
+        return ""  # a node from before KRaft goes by no level
+    for name in dict.fromkeys((METADATA_VERSION, *supported, *levels)):
+        lowest, highest = supported.get(name, _DISABLED)
+        level = levels.get(name, 0)
+        if lowest <= level <= highest or (name not in levels and (role == "controller" or name == METADATA_VERSION)):
+            continue
+        if role == "controller":
+            return f"it cannot replay level {level} of {name}: it supports {lowest}-{highest}"
+        if name == METADATA_VERSION:
+            return f"No MetadataVersion with feature level {level}"
+        return (
+            f"Unable to register because the broker does not support finalized version {level} of {name}. The broker "
+            f"wants a version between {lowest} and {highest}, inclusive."
+        )
+    return ""
+
+
+def forwarded(
+    broker: Mapping[int, tuple[int, int]], controller: Mapping[int, tuple[int, int]]
+) -> Mapping[int, tuple[int, int]]:
+    """Return the ranges of a broker, whose forwarded APIs are those that the active controller serves, too."""
+    ranges = {}
+    for key, own in broker.items():
+        other = controller.get(key, _NOT_SERVED) if key in _FORWARDED else own
+        common = max(own[0], other[0]), min(own[1], other[1])
+        if common[0] <= common[1]:
+            ranges[key] = common
+    return ranges

@@ -12,6 +12,7 @@ import featuregate as fg
 from featuregate.config import Settings
 from featuregate.sources.brokers import BrokerSource
 from featuregate.testing import FakeCluster
+from featuregate.testing.fakes.releases import release_facts
 
 BOUND = 30.0
 HOUR = 3600.0
@@ -71,7 +72,7 @@ class Changes(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.cluster = FakeCluster(brokers=3, release="4.2").start()
+        self.cluster = FakeCluster(brokers=3, release="4.2", finalized={"metadata.version": 21}).start()
         self.down: set[int] = set()
         settings = {"interval": HOUR, "clock": lambda: 0.0}
         self.both = [fg.Discoverer(self.cluster.bootstrap, keep_connections=keep, **settings) for keep in (True, False)]
@@ -85,12 +86,12 @@ class Changes(RuleBasedStateMachine):
     @rule(broker=st.integers(1, 3), release=st.sampled_from(["3.9", "4.0", "4.2"]), restart=st.booleans())
     def upgrade(self, broker: int, release: str, *, restart: bool) -> None:
         """Give a broker another release, between a stop and a start, or behind a connection that lives."""
-        if restart and broker not in self.down:
-            self.cluster.broker(broker).stop()
-        self.cluster.broker(broker).upgrade(release)
         if restart or broker in self.down:
-            self.cluster.broker(broker).start()
+            self.cluster.roll(broker, release)
             self.down.discard(broker)
+        else:
+            facts = release_facts(release)
+            self.cluster.broker(broker).set(api_ranges=facts.ranges("broker"), supported=facts.supported)
         self.look()
 
     @precondition(lambda self: len(self.down) < 2)
@@ -105,7 +106,7 @@ class Changes(RuleBasedStateMachine):
     @rule(level=st.integers(0, 2))
     def finalize(self, level: int) -> None:
         """Finalize a level, or another one."""
-        self.cluster.finalize({"transaction.version": level})
+        self.cluster.finalize({"metadata.version": 19 + level})
         self.look()
 
     @rule()

@@ -42,7 +42,7 @@ def test_upgrade_brings_another_release_on_new_connections() -> None:
     """A restart ends connections, and changes the supported but not the finalized levels."""
     with FakeCluster(brokers=2, release="3.9") as cluster, RawClient(cluster.broker(2)) as client:
         before = client.ask(API_VERSIONS, 4)
-        cluster.broker(2).upgrade("4.2")
+        cluster.roll(2, "4.2")
         with pytest.raises(ConnectionError):
             client.ask(API_VERSIONS, 4)
         after = tell(cluster.broker(2))
