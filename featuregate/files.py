@@ -31,6 +31,12 @@ def load_modules() -> None:
         import_module(name)
 
 
+def require_text(key: str, place: object) -> None:
+    """Raise `ConfigError` for an empty text: a variable that is not set. As a path it is the current folder."""
+    if isinstance(place, str) and not place.strip():
+        raise ConfigError(key, "is empty: give a path, or leave it out")
+
+
 def local_path(key: str, place: str | os.PathLike[str]) -> Path:
     """Return the path of a file or folder of this machine, of a path or of a URI such as ``file:///var/lib``.
 
@@ -38,6 +44,7 @@ def local_path(key: str, place: str | os.PathLike[str]) -> Path:
     and a colon, or a colon without a slash behind it, are a name. Raises `ConfigError` for ``key`` without the text,
     since a URI may hold a key.
     """
+    require_text(key, place)
     from pathlib import Path  # noqa: PLC0415 - most apps keep no files
     from urllib.parse import unquote  # noqa: PLC0415 - likewise
 

@@ -51,7 +51,7 @@ def configuration(args: argparse.Namespace) -> dict[str, str]:
     ConfigError
         The file cannot be read.
     """
-    properties = read_properties(args.command_config) if args.command_config else {}
+    properties = {} if args.command_config is None else read_properties(args.command_config)
     # In Spark's spelling only prefixed names count, so the option takes the spelling of the file.
     prefix = _SPARK_PREFIX if any(name.startswith(_SPARK_PREFIX) for name in properties) else ""
     options = {"bootstrap.servers": args.bootstrap_server, "bootstrap.controllers": args.bootstrap_controller}
@@ -64,7 +64,7 @@ def configuration(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _bootstrap_of_environment(command: str) -> str:
-    if servers := os.environ.get(BOOTSTRAP_VARIABLE, ""):
+    if (servers := os.environ.get(BOOTSTRAP_VARIABLE, "")).strip():
         return servers
     problem = "You must specify either --bootstrap-controller or --bootstrap-server"
     raise usage_error(f"{problem} (or set {BOOTSTRAP_VARIABLE})", command)

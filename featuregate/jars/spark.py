@@ -39,7 +39,7 @@ def class_path(
     LocalKafkaError
         The folder lacks a jar, the jars cannot be downloaded, or nobody has published any for this Spark.
     """
-    if folder is None and (named := environment.get(FOLDER)):
+    if folder is None and (named := environment.get(FOLDER, "")).strip():
         folder = local_path(FOLDER, named).expanduser()
     if folder is not None:
         _check(folder, spark, topics=topics, s3=s3)

@@ -25,12 +25,13 @@ class HoldSources:
         self, environment: Mapping[str, str], hold: Mapping[str, str] | str | os.PathLike[str] | None = None
     ) -> None:
         self._named = named_holds(environment.get(HOLD, ""), f"{HOLD} in the environment")
-        files: list[str | os.PathLike[str] | None] = [environment.get(HOLD_FILE)]
+        named = environment.get(HOLD_FILE, "")
+        files: list[str | os.PathLike[str]] = [named] if named.strip() else []
         if isinstance(hold, Mapping):
             self._named += explained_holds(hold, "the configuration")
-        else:
+        elif hold is not None:
             files.append(hold)
-        self._files = tuple(dict.fromkeys(local_path("hold", file) for file in files if file))
+        self._files = tuple(dict.fromkeys(local_path("hold", file) for file in files))
 
     def read(self) -> Holds:
         """Return the holds that count now. A file that cannot be read holds every gate: it might name each of them."""

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 from featuregate.blocking import in_daemon_thread
 from featuregate.config.secrets import Secret
 from featuregate.errors import ConfigError, RelayError
+from featuregate.files import require_text
 from featuregate.forks import load
 from featuregate.sources.floor import Floor
 from featuregate.sources.relay_connection import Identity, KnownView, RelayConnection
@@ -110,6 +111,9 @@ class HttpSource:
         urls = [_checked(each) for each in ([url] if isinstance(url, str) or url is None else url)]
         if not urls:
             raise ConfigError("url", "must name at least one relay, like http://relay:8080")
+        require_text("verify", verify)  # requests would verify nothing
+        for file in (cert,) if isinstance(cert, str) else cert or ():
+            require_text("cert", file)
         self.urls = tuple(urls)
         self.cluster = cluster
         self._timeout = timeout

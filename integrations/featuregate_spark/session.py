@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
 
 from featuregate.errors import NotPicklable
+from featuregate.files import require_text
 from featuregate.requirements import presets
 from featuregate_spark.environment import SparkEnvironment, environment_of, require_driver, require_fitting_connector
 from featuregate_spark.errors import WrongSession
@@ -190,8 +191,10 @@ class FeatureSession:
         Raises
         ------
         ConfigError
-            Brokers of a bootstrap list need ``cluster_id``: without it latches would hold for any cluster.
+            ``checkpoint`` is empty. Brokers of a bootstrap list need ``cluster_id``: without it latches would hold for
+            any cluster.
         """
+        require_text("checkpoint", checkpoint)
         self._watch.require_cluster_id()
         return PinnedBatches(function, checkpoint=checkpoint, watch=self._watch, open_files=open_files, emit=self._emit)
 

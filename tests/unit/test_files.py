@@ -53,7 +53,6 @@ def test_a_uri_is_no_path_of_this_machine(text: str) -> None:
         ("a:/b", "a:/b"),
         ("./s3a:/b", "./s3a:/b"),
         ("/s3a:/b", "/s3a:/b"),
-        ("", "."),
         ("file:///var/lib/a%20b", "/var/lib/a b"),
         ("file:/var/lib", "/var/lib"),
         ("FILE://localhost/var/lib", "/var/lib"),

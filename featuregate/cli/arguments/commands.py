@@ -183,6 +183,7 @@ def _plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--latches",
         metavar="PATH",
+        type=local_path_argument,
         action="append",
         default=[],
         help="the folder, or a file of it, where an app keeps its latches: show whether the app would be affected",

@@ -15,7 +15,6 @@ from featuregate.cli.prediction import predict
 from featuregate.cli.updates.report import left_out_to_json
 from featuregate.cli.updates.requested import updates_of
 from featuregate.errors import LatchStoreError
-from featuregate.files import local_path
 from featuregate.gating.checkpoint_latches import latches_in, newest_pin
 from featuregate.gating.latch_store import FileLatchStore, read_latch_file
 from featuregate.printable import printable
@@ -58,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     return UNKNOWN if made.judgement == "unknown" or evidence in {"unknown", "stale"} else OK
 
 
-def _latched(places: list[str], cluster_id: str | None) -> dict[str, Requirement | UnreadLatch]:
+def _latched(places: list[Path], cluster_id: str | None) -> dict[str, Requirement | UnreadLatch]:
     """Read the latches of apps: a place is the folder of a FileLatchStore, one of its files, or a Spark checkpoint.
 
     A file that cannot be read becomes an `UnreadLatch`; the other files count.
@@ -67,10 +66,10 @@ def _latched(places: list[str], cluster_id: str | None) -> dict[str, Requirement
     for place in places:
         if cluster_id is None:
             why = "the cluster has no id, so it is not known which of these latches belong to it"
-            found[place] = UnreadLatch(place, "", why)
+            found[str(place)] = UnreadLatch(str(place), "", why)
             continue
         try:
-            state = _latch_state(local_path("--latches", place), cluster_id)
+            state = _latch_state(place, cluster_id)
         except LatchStoreError as error:
             found[error.place] = UnreadLatch(error.place, "", error.problem)
             continue

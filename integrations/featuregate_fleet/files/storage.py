@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from urllib.parse import quote, unquote, urlsplit
 
 from featuregate.errors import ConfigError
-from featuregate.files import local_path
+from featuregate.files import local_path, require_text
 from featuregate_fleet.errors import StorageFailed
 from featuregate_librdkafka.calls import NotReturned, call_within
 
@@ -267,6 +267,7 @@ def failure_of(path: Path, error: OSError) -> StorageFailed:
 
 
 def _local(key: str, place: str | os.PathLike[str]) -> Path:
+    require_text(key, place)
     try:
         return local_path(key, place)
     except ConfigError:

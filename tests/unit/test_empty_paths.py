@@ -1,0 +1,97 @@
+"""An empty text is no path: it is a variable that is not set, and would be the current folder."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import featuregate as fg
+from featuregate.cli import main
+from featuregate.config.properties_file import read_properties
+from featuregate.errors import ConfigError
+from featuregate.health.file import read_health, write_health
+from featuregate.jars.maven import cache_folder
+from featuregate.polling.hold_sources import HoldSources
+from featuregate.testing import StaticFeatures
+from featuregate_confluent.member.process_name import claim_process_name
+from featuregate_fleet.files.storage import storage_path
+from featuregate_relay.config.relay import ConfigMistakes, read_config
+
+RELAY = "http://relay"
+BLANKS = ("", " ", "\t\n")
+DOORS: dict[str, Callable[[str], object]] = {
+    "latch_store": lambda text: fg.Discoverer("localhost:9092", latch_store=text),
+    "the latch store": fg.FileLatchStore,
+    "hold": lambda text: fg.Discoverer("localhost:9092", hold=text),
+    "config": fg.Discoverer,
+    "a file of properties": read_properties,
+    "verify": lambda text: fg.HttpSource(RELAY, verify=text),
+    "cert": lambda text: fg.HttpSource(RELAY, cert=text),
+    "the key of a cert": lambda text: fg.HttpSource(RELAY, cert=("cert.pem", text)),
+    "fallback": lambda text: fg.HttpSource(RELAY, fallback=text),
+    "health that is written": lambda text: write_health(StaticFeatures(), text),
+    "health that is read": read_health,
+    "state_dir": lambda text: claim_process_name("app", state_dir=text),
+    "storage_path": lambda text: storage_path("storage_path", text),
+}
+OPTIONS = (
+    ("describe", "--bootstrap-server", "localhost:1", "--command-config"),
+    ("hold", "list", "--file"),
+    ("hold", "list", "--latches"),
+    ("fit", "--requirements"),
+    ("fit", "--python"),
+    ("plan", "disable", "--feature", "group.version", "--bootstrap-server", "localhost:1", "--latches"),
+    ("serve", "--config"),
+    ("fleet", "peek", "--to", "4.2"),
+    ("health",),
+)
+
+
+@pytest.mark.parametrize("text", BLANKS)
+@pytest.mark.parametrize("door", DOORS)
+def test_an_empty_text_is_refused_as_a_path(
+    door: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing is written into the folder where the process runs."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError):
+        DOORS[door](text)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", OPTIONS, ids=" ".join)
+def test_an_empty_option_is_refused_as_a_path(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As where a script's variable is not set. Without --command-config there would be no TLS."""
+    monkeypatch.chdir(tmp_path)
+    for text in BLANKS:
+        try:
+            code = main([*words, text])
+        except SystemExit as ended:  # what argparse refuses
+            code = int(str(ended.code))
+        assert code != 0
+        assert "is empty: give a path" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_path_in_the_file_of_a_relay_is_refused(tmp_path: Path) -> None:
+    """Each key of it that names a file."""
+    file = tmp_path / "relay.toml"
+    file.write_text('[clusters.a]\nbootstrap = "localhost:9092"\nlatches = " "\n')
+    with pytest.raises(ConfigMistakes, match="is empty"):
+        read_config(file)
+
+
+@pytest.mark.parametrize("text", BLANKS)
+def test_an_empty_variable_counts_as_unset(
+    text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Manifests and env files have such lines for what is not wanted."""
+    assert HoldSources({"FEATUREGATE_HOLD": text, "FEATUREGATE_HOLD_FILE": text}).read().found == ()
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("FEATUREGATE_CACHE", text)
+    assert cache_folder() == Path.home() / ".cache" / "featuregate"
+    monkeypatch.setenv("FEATUREGATE_BOOTSTRAP_SERVER", text)
+    assert main(["describe"]) != 0
+    assert "You must specify either" in capsys.readouterr().err
