@@ -23,7 +23,7 @@ _CONTROLS: Final = frozenset(range(0x20)) - frozenset(b"\t\n\v\f\r")
 _LINE_END: Final = re.compile(r"\r\n?|\n")
 _BLANKS: Final = " \t\f"
 _PATH_WITH_ESCAPES: Final = re.compile(
-    r"^([\w.]+\.(?:location|keytab))[ \t\f]*+[=:]?+(?:\\[\\:=#! u]|[^\\\n])*+\\", re.MULTILINE
+    r"^([\w.]{1,80}\.(?:location|keytab))[ \t\f]*+[=:]?+(?:\\[\\:=#! u]|[^\\\n])*+\\", re.MULTILINE
 )
 """A path with a single backslash, as people of Windows write it: an escape, which leaves the backslash out."""
 
