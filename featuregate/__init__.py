@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from featuregate.gating.decisions import Decision, evaluate
     from featuregate.gating.gates import Gate, Pin
     from featuregate.gating.latch_store import FileLatchStore, LatchStore
-    from featuregate.gating.uri_latch_store import UriLatchStore
     from featuregate.polling.discoverer import Discoverer
     from featuregate.polling.discovery import adiscover, discover
     from featuregate.requirements import Api, Capability, Config, Feature, Release, Requirement, parse, presets
@@ -44,7 +43,6 @@ __all__ = [
     "Pin",
     "Release",
     "Requirement",
-    "UriLatchStore",
     "UsageReporter",
     "View",
     "__version__",
@@ -64,7 +62,6 @@ _ROOMS = {
     "gating.decisions": ("Decision", "evaluate"),
     "gating.gates": ("Gate", "Pin"),
     "gating.latch_store": ("FileLatchStore", "LatchStore"),
-    "gating.uri_latch_store": ("UriLatchStore",),
     "polling.discoverer": ("Discoverer",),
     "polling.discovery": ("adiscover", "discover"),
     "requirements": ("Api", "Capability", "Config", "Feature", "Release", "Requirement", "parse"),

@@ -336,10 +336,7 @@ def _opened(latch_store: LatchStore | str | os.PathLike[str] | None, start_from:
     if start_from not in ("answers", "latch"):
         raise ConfigError("start_from", f'must be "answers" or "latch", not {start_from!r:.80}')
     if isinstance(latch_store, str | os.PathLike):
-        try:
-            return FileLatchStore(latch_store)
-        except ConfigError as error:
-            raise ConfigError(error.key, f"{error.problem}; for an object store give UriLatchStore(...)") from None
+        return FileLatchStore(latch_store)
     if latch_store is not None and not callable(getattr(latch_store, "load", None)):
         raise ConfigError("latch_store", f"must be a folder, or have load() and save(), not {latch_store!r:.80}")
     if start_from == "latch" and not isinstance(latch_store, StartingLatchStore):

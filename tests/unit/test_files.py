@@ -88,12 +88,6 @@ def test_every_path_of_the_api_refuses_a_uri(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_latch_store_for_a_uri_is_named() -> None:
-    """An app that gives the URI of a bucket wants that one."""
-    with pytest.raises(ConfigError, match=r"latch_store: is a URI.*; for an object store give UriLatchStore\(...\)"):
-        fg.Discoverer("localhost:9092", latch_store="s3://bucket/latches")
-
-
 def test_health_is_not_written_to_a_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file would be on the disk of the pod."""
     monkeypatch.chdir(tmp_path)

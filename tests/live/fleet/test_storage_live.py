@@ -22,8 +22,6 @@ from waiting import eventually
 
 pytest.importorskip("upath")
 
-from featuregate.gating.uri_latch_store import UriLatchStore
-from featuregate.testing import check_latch_store
 from featuregate_fleet.errors import TablesBusy
 from featuregate_fleet.files.storage import storage_path
 from featuregate_fleet.tables.leases import lease
@@ -130,14 +128,13 @@ def test_a_storage_has_what_a_disk_has(
 
 
 @pytest.mark.parametrize("on_storage", [on_cloud_storage, on_azure])
-def test_an_object_store_keeps_latches_and_leases(
+def test_an_object_store_keeps_leases(
     monkeypatch: pytest.MonkeyPatch, on_storage: Callable[[], AbstractContextManager[Store]]
 ) -> None:
     """The backend makes an object on the condition that there is none, so that of two writers one goes on."""
     with on_storage() as store:
         for name, text in store.environment.items():
             monkeypatch.setenv(name, text)
-        check_latch_store(lambda: UriLatchStore(f"{store.root}/latches", timeout=60))
         lock = storage_path("tables", f"{store.root}/tables") / ".c.lock"
         refused = pytest.raises(TablesBusy, match="another run")
         with lease(lock, "another run", seconds=3), refused, lease(lock, "another run", seconds=3):

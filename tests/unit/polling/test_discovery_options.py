@@ -123,14 +123,6 @@ def test_a_latch_store_that_cannot_be_used_is_refused(options: dict[str, Any], p
     assert str(raised.value) == problem
 
 
-def test_an_object_store_that_is_given_as_a_folder_is_named() -> None:
-    """The error says what to give for one."""
-    with pytest.raises(
-        ConfigError, match=r"^latch_store: is a URI, .*; for an object store give UriLatchStore\(\.\.\.\)$"
-    ):
-        fg.Discoverer("h:1", latch_store="s3://bucket/x")
-
-
 def test_an_app_reports_what_its_discoverer_knows() -> None:
     """The gates, their age by its clock, the release that it emulates, and the time of the report."""
     now, sent, chances = [5.0], list[bytes](), list[float]()
