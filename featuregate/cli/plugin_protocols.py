@@ -58,8 +58,6 @@ class GateOpens(NamedTuple):
     """After the burn-in."""
     held: int
     """Once the operator releases the gate."""
-    emulating: int
-    """Once the app does not emulate an older release any more."""
     text: str
     """The same in a sentence."""
 

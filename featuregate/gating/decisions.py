@@ -37,7 +37,6 @@ from featuregate.view.cluster_view import View
 
 __all__ = [
     "BURN_IN",
-    "EMULATION",
     "FRESH",
     "HOLD",
     "Decision",
@@ -53,8 +52,6 @@ __all__ = [
 HOLD: Final = "hold"
 BURN_IN: Final = "burn-in"
 """Conditions that are no part of a requirement, and keep a gate closed that has not latched."""
-EMULATION: Final = "emulation"
-"""As well: the gate would open if the app did not emulate an older release."""
 _LINES: Final = 20
 
 
@@ -114,9 +111,9 @@ class Decision:
 
     @property
     def waits(self) -> Reason | None:
-        """The hold, the burn-in or the emulation that keeps it closed; None where none does."""
+        """The hold or the burn-in that keeps it closed; None where none does."""
         first = self.reasons[0] if self.reasons and not self.open else None
-        return first if first is not None and first.condition in (HOLD, BURN_IN, EMULATION) else None
+        return first if first is not None and first.condition in (HOLD, BURN_IN) else None
 
     @property
     def sorted_reasons(self) -> tuple[Reason, ...]:

@@ -11,7 +11,6 @@ from featuregate.gating.holds import NO_HOLDS, Holds
 from featuregate.gating.latches import BurnIn, LatchedGate, LatchKey, LatchState, Waits
 
 if TYPE_CHECKING:
-    from featuregate.gating.evaluator import Verdicts
     from featuregate.gating.gates import Gate
     from featuregate.gating.verdicts import GateVerdict
     from featuregate.view.cluster_view import View
@@ -67,14 +66,14 @@ class Openings:
         self,
         seen: View,
         gates: Iterable[Gate],
-        verdicts: Callable[[Gate], Verdicts],
+        verdict_of: Callable[[Gate], GateVerdict],
         state: LatchState,
         *,
         polled: bool,
     ) -> LatchState:
         """Return what a view adds to the state of its cluster; only a view that was just polled counts for burn-ins.
 
-        Holds and emulation keep a gate from opening. They do not stop the burn-in, which counts what the cluster does.
+        A hold keeps a gate from opening. It does not stop the burn-in, which counts what the cluster does.
         """
         if seen.cluster_id != self._cluster_id:
             self._counts, self._cluster_id = {}, seen.cluster_id
@@ -83,14 +82,14 @@ class Openings:
             key = LatchKey(gate.name, str(gate.requirement))
             if gate.policy != "sticky" or key in state.gates:
                 continue
-            found = verdicts(gate)
+            verdict = verdict_of(gate)
             kept = state.burn_ins.get(key)
-            if gate.open_after and polled and (counted := self._count(key, kept, found.of_cluster)) is not None:
+            if gate.open_after and polled and (counted := self._count(key, kept, verdict)) is not None:
                 if _is_worth_writing(kept, counted, gate.open_after):
                     burn_ins.append(counted)
                 kept = counted
             waits = why_waiting(kept, gate.open_after, 0.0) is not None or self._widened.why(gate.name) is not None
-            if found.of_app == "open" and not waits:
+            if verdict == "open" and not waits:
                 opened.append(self.opening(key, seen.epoch))
         return LatchState(
             cluster_id=seen.cluster_id,

@@ -12,13 +12,12 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis
 from featuregate.gating.decisions import FRESH, Decision, Staleness
 from featuregate.gating.durable_latches import FROM_ANSWERS, DurableLatches, LatchStart
-from featuregate.gating.evaluator import Evaluator, Verdicts
+from featuregate.gating.evaluator import Evaluator
 from featuregate.gating.events import Changed, Event, GateMoved, MetricsHook
 from featuregate.gating.holds import NO_HOLDS, Holds
 from featuregate.gating.hooks import Hooks
@@ -31,9 +30,9 @@ from featuregate.requirements import Requirement, configs_in
 from featuregate.view.changes import differences
 
 if TYPE_CHECKING:
-    from featuregate.catalog import CapturedRelease
     from featuregate.gating.gates import Gate, Pin
     from featuregate.gating.latch_store import LatchStore
+    from featuregate.gating.verdicts import GateVerdict
     from featuregate.view.cluster_view import View
 
 logger = get_logger("featuregate")
@@ -57,7 +56,7 @@ class Store:
         Seconds since the Unix epoch, for the times that people read.
     metrics
         Called with each event.
-    staleness, exclude_apis, emulates
+    staleness, exclude_apis
         How views are evaluated: see :class:`~featuregate.gating.evaluator.Evaluator`.
     start
         Of which cluster the durable latches count before the first answer.
@@ -77,7 +76,6 @@ class Store:
         clock: Callable[[], float] = lambda: 0.0,
         longest_gap: float = 0.0,
         read_holds: Callable[[], Holds] = lambda: NO_HOLDS,
-        emulates: CapturedRelease | None = None,
     ) -> None:
         self.view: View | None = None
         self.latch_state = LatchState()
@@ -88,7 +86,7 @@ class Store:
         self._openings = Openings(
             wall=wall, clock=clock, longest_gap=longest_gap, read_holds=read_holds, gates=self._gates.keys
         )
-        self._evaluator = Evaluator(staleness=staleness, exclude_apis=exclude_apis, emulates=emulates)
+        self._evaluator = Evaluator(staleness=staleness, exclude_apis=exclude_apis)
         self._latch_states: dict[str | None, LatchState] = {}
         self._last: dict[str | None, View] = {}
         hooks = Hooks(metrics)
@@ -144,12 +142,6 @@ class Store:
         listed = listed_features(self.view) if unknown else frozenset()
         troubles += [text for name, text in unknown if name not in listed]
         return troubles + list(self._openings.troubles(self.gates()))
-
-    @property
-    def emulated(self) -> View | None:
-        """The view that gates see, where the app emulates a release; else None."""
-        view = None if self._evaluator.emulates is None else self.view
-        return view and self._evaluator.seen_by_app(view)
 
     @property
     def holds(self) -> Holds:
@@ -320,9 +312,11 @@ class Store:
         if new := [self._openings.opening(key, seen.epoch) for key in elsewhere if key not in state.gates]:
             state = advance(state, seen, new)
 
+        def verdict_of(gate: Gate) -> GateVerdict:
+            return self._evaluator.evaluate(seen, gate.requirement).verdict
+
         def added(state: LatchState) -> LatchState:
-            verdicts = partial(self._verdicts, seen)
-            return self._openings.find(seen, self.gates(), verdicts, state, polled=polled)
+            return self._openings.find(seen, self.gates(), verdict_of, state, polled=polled)
 
         if self._durable is None:
             moved = join(advance(state, seen), added(state))
@@ -330,9 +324,6 @@ class Store:
             moved = self._durable.advance(state, seen, added)
         self._latch_states[seen.cluster_id] = moved
         return moved
-
-    def _verdicts(self, seen: View, gate: Gate) -> Verdicts:
-        return self._evaluator.verdicts(seen, gate.requirement)
 
     def _update_gates(self, view: View | None, gates: Iterable[Gate], closing: int = logging.WARNING) -> list[Event]:
         """Decide these gates. The caller is within ``changing()``."""

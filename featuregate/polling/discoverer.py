@@ -27,7 +27,6 @@ from featuregate.polling.poller import Poller
 from featuregate.polling.worker import Lifecycle, Worker
 from featuregate.printable import harmless
 from featuregate.sources.source import ConfigSource, Source
-from featuregate.view.emulation import release_to_emulate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,9 +40,6 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
 _RANDOM = SystemRandom()
-
-EMULATE: Final = "FEATUREGATE_EMULATE"
-"""The environment variable with the release that an app emulates, where the app names none."""
 
 _FOR_A_SOURCE: Final = ("cluster", None, None, None, None, None)
 _HAS_ITS_OWN: Final = "has its own config, timeout, broker_list, cluster_id, trust_shared_addresses and allowed_hosts"
@@ -104,10 +100,6 @@ class Discoverer(Features):
         API versions that this client must not use (KIP-35), such as ``"Produce=9-11,Fetch"``, or the property
         ``featuregate.exclude.apis``: see :func:`featuregate.excluded_apis.excluded_apis`. Gates do not count them as
         served; :attr:`view` shows what brokers say.
-    emulate
-        A release of Kafka, such as ``"3.9"``, or the environment variable ``FEATUREGATE_EMULATE``: gates and
-        :meth:`evaluate` see no API version and no level that this release does not have. :attr:`view` shows what
-        brokers say, and :attr:`emulated` what gates see. What has latched stays open.
     trust_shared_addresses
         True, as the property ``featuregate.trust.shared.addresses``: an answer counts for each node that the cluster
         lists at its address, as behind a proxy that answers for all brokers. By default it proves none of them, unless
@@ -146,7 +138,6 @@ class Discoverer(Features):
         broker_list: BrokerListSource = "cluster",
         cluster_id: str | None = None,
         exclude_apis: ExcludedApis | str | None = None,
-        emulate: str | None = None,
         trust_shared_addresses: bool | None = None,
         allowed_hosts: str | Collection[str] | None = None,
         usage: UsageReporter | None = None,
@@ -154,7 +145,6 @@ class Discoverer(Features):
         chance: Callable[[], float] = _RANDOM.random,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        emulate = emulate or os.environ.get(EMULATE)
         state = PollState.checked(interval=interval, stale_after=stale_after, forget_after=forget_after)
         opened = _opened(latch_store, start_from)
         if source is None:
@@ -186,18 +176,14 @@ class Discoverer(Features):
             exclude_apis=excluded_apis(exclude_apis),
             clock=clock,
             longest_gap=state.stale_after,
-            emulates=release_to_emulate(emulate) if emulate else None,
             read_holds=HoldSources(os.environ, hold).read,
         )
-        self._emulates = emulate or None
         self._poller = Poller(source, self._store, state, clock, chance=chance)
         self._reporting: Reporting | None = None
         if usage is not None:
             from featuregate.usage.reporting import Reporting  # noqa: PLC0415 - apps that do not report do not pay
 
-            self._reporting = Reporting(
-                usage, self._store, age=lambda: state.age(clock()), wall=_wall, clock=clock, emulates=self._emulates
-            )
+            self._reporting = Reporting(usage, self._store, age=lambda: state.age(clock()), wall=_wall, clock=clock)
         self._life = Lifecycle(self._poller, self._reporting)
         follow_forks(self)
 
@@ -319,15 +305,13 @@ class Discoverer(Features):
         """Return the state of discovery for a periodic health check, as plain JSON-able values.
 
         ``status`` is ``starting``, ``ok``, ``degraded``, ``stale``, ``failing`` or ``closed``; ``reasons`` says why, in
-        sentences. ``gates`` maps each gate to whether it is open. ``waits`` has the gates that a hold, their burn-in or
-        the emulation of a release (``emulates``) keeps closed: for which of them, and why. ``usage`` counts reports,
-        where there are some.
+        sentences. ``gates`` maps each gate to whether it is open. ``waits`` has the gates that a hold or their burn-in
+        keeps closed: for which of them, and why. ``usage`` counts reports, where there are some.
         """
         found = self._poller.health() | {"polling": self._life.polling}
         found["gates"] = {gate.name: gate.open for gate in self._store.gates()}
         waiting = {gate.name: waits for gate in self._store.gates() if (waits := gate.decision.waits) is not None}
         found["waits"] = {name: {"for": waits.condition, "why": waits.text} for name, waits in waiting.items()}
-        found["emulates"] = self._emulates
         found["usage"] = None if self._reporting is None else self._reporting.health()
         return harmless(found)
 

@@ -54,11 +54,6 @@ class Features(ABC):
         return self._poller.view_and_age()
 
     @property
-    def emulated(self) -> View | None:
-        """What gates see of :attr:`view` where the app emulates a release; ``None`` where it emulates none."""
-        return self._store.emulated
-
-    @property
     def latched(self) -> Mapping[str, int]:
         """The highest finalized level ever seen of each feature of this cluster. Never falls."""
         return self._store.latch_state.levels

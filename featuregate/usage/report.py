@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.errors import UsageReportError
-from featuregate.gating.decisions import BURN_IN, EMULATION, HOLD
+from featuregate.gating.decisions import BURN_IN, HOLD
 from featuregate.gating.latches import LatchKey, LatchState, Policy
 from featuregate.json_values import JsonError, JsonValue, check_schema, parse_json
 from featuregate.requirements import features_in
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 GateState = Literal["open", "closed", "unknown", "held"]
 """``held``: open, but only because of the latch; the view does not prove the requirement any more."""
 
-WaitsFor = Literal["hold", "burn-in", "emulation"]
+WaitsFor = Literal["hold", "burn-in"]
 """What keeps a gate closed beside its requirement: see :attr:`featuregate.Decision.waits`."""
 
-_WAITS: Final[Mapping[str, WaitsFor]] = {HOLD: "hold", BURN_IN: "burn-in", EMULATION: "emulation"}
+_WAITS: Final[Mapping[str, WaitsFor]] = {HOLD: "hold", BURN_IN: "burn-in"}
 SCHEMA_VERSION: Final = 1
 MOST_GATES: Final = 1000
 """In one report. An app with more makes their names at run time, and no operator reads them."""
@@ -87,8 +87,6 @@ class UsageReport:
     """How many gates the report has no room for."""
     closing: bool = False
     """Whether the discoverer is being closed, so that this is the last report of the process."""
-    emulates: str | None = None
-    """The release that the app emulates."""
 
     def to_json(self) -> str:
         """Return the report as one line of JSON."""
@@ -104,7 +102,6 @@ class UsageReport:
             "epoch": self.epoch,
             "age_seconds": self.age_seconds,
             "closing": self.closing,
-            "emulates": self.emulates,
             "gates": [
                 {
                     "name": gate.name,
@@ -149,7 +146,6 @@ def make_report(
     age_seconds: float,
     reported_at: float,
     closing: bool = False,
-    emulates: str | None = None,
 ) -> UsageReport:
     """Return the report of some gates, sorted by name, which were decided by this view."""
     latched = latch_state.gates if latch_state.cluster_id == view.cluster_id else {}
@@ -163,7 +159,6 @@ def make_report(
         gates=tuple(reported[:MOST_GATES]),
         gates_left_out=max(len(reported) - MOST_GATES, 0),
         closing=closing,
-        emulates=emulates,
     )
 
 
@@ -202,9 +197,6 @@ def _read(report: JsonValue) -> UsageReport:
         closing=report.field("closing").of_type(bool, "true or false"),
         gates=tuple(_read_gate(gate) for gate in report.field("gates").items()),
         gates_left_out=_number(report.field("gates_left_out"), lowest=0),
-        emulates=report.field("emulates").optional(lambda at: _text(at, LONGEST_NAME))
-        if "emulates" in report.fields()
-        else None,
     )
 
 

@@ -49,8 +49,6 @@ class Reporting:
         Seconds since the Unix epoch, for the times that people read.
     clock
         Seconds of a monotonic clock.
-    emulates
-        The release that the app emulates.
     """
 
     def __init__(
@@ -61,10 +59,8 @@ class Reporting:
         age: Callable[[], float | None],
         wall: Callable[[], float],
         clock: Callable[[], float],
-        emulates: str | None = None,
     ) -> None:
         self._reporter: UsageReporter | None = reporter
-        self._emulates = emulates
         self._interval = reporter.interval
         self._store = store
         self._age = age
@@ -144,7 +140,6 @@ class Reporting:
                 age_seconds=self._age() or 0.0,
                 reported_at=self._wall(),
                 closing=closing,
-                emulates=self._emulates,
             )
             reporter.send(made.to_json().encode())
         except Exception as error:  # noqa: BLE001 - the code of the app may raise anything

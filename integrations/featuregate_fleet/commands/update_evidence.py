@@ -100,7 +100,6 @@ def _opens(opening: GateOpening) -> GateOpens:
         opening.at_once,
         opening.burn_in,
         opening.held,
-        opening.emulating,
         f"{opening}: {use.requirement}.",
     )
 

@@ -204,9 +204,8 @@ FEATURE_USAGE: Final = pa.schema(
         ("state", pa.string()),  # open, closed, unknown, or held: open because of its latch alone
         ("latched", pa.bool_()),
         ("levels", pa.string()),  # a JSON object: the finalized level of each feature in the requirement
-        ("waits", pa.string()),  # hold, burn-in or emulation: what keeps the gate closed beside its requirement
+        ("waits", pa.string()),  # hold or burn-in: what keeps the gate closed beside its requirement
         ("open_after", pa.float64()),  # the seconds of its burn-in
-        ("emulates", pa.string()),  # the release that the process emulates
         ("epoch", pa.int64()),  # the highest one of these reports
         ("count", pa.int64()),  # reports
         ("first_seen", _TIME),  # the timestamp of the first record

@@ -71,7 +71,6 @@ def _rows(report: UsageReport, seen_at: datetime) -> Iterator[dict[str, Any]]:
         **report.reporter._asdict(),
         "cluster_id": report.cluster_id,
         "closing": report.closing,
-        "emulates": report.emulates,
         "epoch": report.epoch,
         "count": 1,
         "first_seen": seen_at,

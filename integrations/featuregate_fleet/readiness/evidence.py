@@ -154,8 +154,6 @@ class GateUse:
     """Likewise."""
     held: int = 0
     """The instances in which an operator holds the gate closed."""
-    emulating: Mapping[str, int] = field(default_factory=dict)
-    """The instances that emulate a release, by release; without those in which the gate is held."""
     open_after: float = 0.0
     """The seconds of the burn-in; 0 without one."""
 

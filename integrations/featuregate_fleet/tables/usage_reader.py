@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Window
@@ -41,11 +40,11 @@ def read_app_usage(tables: Tables) -> AppUsage | None:
     timed = usage.withColumn("read_at", read_at).withColumn("newest", f.max("read_at").over(of_app))
     current = timed.where(f.col("read_at") >= f.col("newest") - f.expr(_SILENT))
     ended = f.max_by("closing", "last_seen").over(of_gate)  # by the clock of one instance
-    last_waits = f.max_by(f.struct("waits", "emulates"), "last_seen").over(of_gate)
-    is_held = f.col("last.waits") == "hold"
+    last_waits = f.max_by("waits", "last_seen").over(of_gate)
+    is_held = f.col("last_waits") == "hold"
     found = (
         current.withColumn("ended", ended)
-        .withColumn("last", last_waits)
+        .withColumn("last_waits", last_waits)
         .groupBy("app", "gate", "requirement", "policy")
         .agg(
             f.sort_array(f.collect_set(f.concat_ws(" ", "software_name", "software_version"))).alias("software"),
@@ -54,9 +53,6 @@ def read_app_usage(tables: Tables) -> AppUsage | None:
             f.max_by("levels", "epoch").alias("levels"),
             f.countDistinct("instance").alias("instances"),
             f.countDistinct(f.when(is_held, f.col("instance"))).alias("held"),
-            f.collect_set(f.when(~f.coalesce(is_held, f.expr("false")), f.struct("instance", "last.emulates"))).alias(
-                "emulating"
-            ),
             f.max("open_after").alias("open_after"),
             f.min("ended").alias("closed"),
             f.sum("count").alias("count"),
@@ -89,6 +85,5 @@ def _gate(row: Any) -> GateUse:
         first_seen=from_micros(row["first_seen"]),
         last_seen=from_micros(row["last_seen"]),
         held=row["held"],
-        emulating=Counter(each["emulates"] for each in row["emulating"] if each["emulates"]),
         open_after=row["open_after"] or 0.0,
     )

@@ -110,19 +110,18 @@ def test_what_was_said_in_that_time_counts_together(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("jvm")
 def test_instances_are_counted_by_what_delays_their_gate(tmp_path: Path) -> None:
-    """The last word of an instance counts; a gate that is held does not count among those that emulate."""
+    """The last word of an instance counts."""
     closed = {"state": "closed", "latched": False, "open_after": 60.0}
     found = counting(
         tmp_path,
         [
             said("orders", "eos", READ - MINUTE, **closed, waits="hold"),
             said("orders", "eos", **closed),
-            said("orders", "eos", **closed, instance="host-2", waits="hold", emulates="3.9"),
-            said("orders", "eos", **closed, instance="host-3", waits="emulation", emulates="3.9"),
-            said("orders", "eos", **closed, instance="host-4", emulates="3.9"),
+            said("orders", "eos", **closed, instance="host-2", waits="hold"),
+            said("orders", "eos", **closed, instance="host-3"),
             said("older", "eos"),
         ],
     )
     eos, older = found["orders", "eos"], found["older", "eos"]
-    assert (eos.instances, eos.held, dict(eos.emulating), eos.open_after) == (4, 1, {"3.9": 2}, 60.0)
-    assert (older.instances, older.held, dict(older.emulating), older.open_after) == (1, 0, {}, 0.0)
+    assert (eos.instances, eos.held, eos.open_after) == (3, 1, 60.0)
+    assert (older.instances, older.held, older.open_after) == (1, 0, 0.0)

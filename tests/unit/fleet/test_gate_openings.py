@@ -29,13 +29,10 @@ def evidence(*uses: GateUse, **levels: int) -> Evidence:
         ({"held": 1}, "4 instances at once; 1 instance not while an operator holds it"),
         ({"held": 5}, "5 instances not while an operator holds it"),
         ({"open_after": 604800.0}, "5 instances after a burn-in of 7 days, 0:00:00"),
-        ({"emulating": {"3.9": 2}}, "3 instances at once; 2 instances not while the app emulates 3.9"),
-        ({"emulating": {"4.1": 2}}, "5 instances at once"),
-        ({"emulating": {"9.9": 5}}, "5 instances not while the app emulates 9.9"),
     ],
 )
 def test_a_move_says_how_a_gate_opens(changed: dict[str, object], said: str) -> None:
-    """By the instances of the app: at once, after the burn-in, and not while it is held or emulates."""
+    """By the instances of the app: at once, after the burn-in, and not while it is held."""
     (opening,) = gate_openings(evidence(replace(CLOSED, **changed)), UP)
     assert str(opening) == f"It opens with the move: {said}"
 
@@ -56,13 +53,12 @@ def test_a_plan_has_the_gates_that_open() -> None:
     """Also where the evidence has no objection."""
     found = verdict_on(evidence(replace(CLOSED, held=2)), [Update("transaction.version", 2)], NOW)
     (opens,) = found.opens
-    assert (opens.app, opens.gate, opens.at_once, opens.burn_in, opens.held, opens.emulating) == (
+    assert (opens.app, opens.gate, opens.at_once, opens.burn_in, opens.held) == (
         "orders",
         "eos",
         3,
         0,
         2,
-        0,
     )
     assert found.order == ()
 

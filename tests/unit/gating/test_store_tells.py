@@ -37,7 +37,7 @@ def messages(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
 def test_before_the_first_gate_nothing_is_held_latched_or_wrong() -> None:
     """An app may look at any time."""
     store = Store(wall=lambda: 7.0)
-    assert (store.view, store.emulated, store.last("c"), store.gates(), store.pin()) == (None, None, None, [], {})
+    assert (store.view, store.last("c"), store.gates(), store.pin()) == (None, None, [], {})
     assert (store.holds, store.latch_state, store.troubles()) == (NO_HOLDS, LatchState(), [])
     assert (store.latches_last, store.latch_store_error) == (False, None)
     assert not store.wait_for(lambda: False, 0)

@@ -532,7 +532,6 @@ def test_health_is_plain_and_whole(new: FakeCluster) -> None:
         "polling": True,
         "gates": {"txn": True},
         "waits": {},
-        "emulates": None,
         "usage": None,
     }
 

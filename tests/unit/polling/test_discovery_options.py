@@ -124,13 +124,12 @@ def test_a_latch_store_that_cannot_be_used_is_refused(options: dict[str, Any], p
 
 
 def test_an_app_reports_what_its_discoverer_knows() -> None:
-    """The gates, their age by its clock, the release that it emulates, and the time of the report."""
+    """The gates, their age by its clock, and the time of the report."""
     now, sent, chances = [5.0], list[bytes](), list[float]()
     with FakeCluster(1) as cluster:
         features = fg.Discoverer(
             cluster.bootstrap,
             interval=HOUR,
-            emulate="3.9",
             usage=fg.UsageReporter(sent.append, app="orders"),
             clock=lambda: now[0],
             chance=lambda: chances.append(0.5) or 0.5,
@@ -143,7 +142,7 @@ def test_an_app_reports_what_its_discoverer_knows() -> None:
         assert features.health()["usage"]["sent"] == len(sent)
     report = UsageReport.from_json(sent[-1])
     assert report.closing
-    assert (report.emulates, report.cluster_id, report.age_seconds) == ("3.9", cluster.cluster_id, 4.0)
+    assert (report.cluster_id, report.age_seconds) == (cluster.cluster_id, 4.0)
     assert [(each.name, each.state) for each in report.gates] == [("txn", "open")]
     assert abs(report.reported_at - datetime.now(UTC).timestamp()) < HOUR
     assert chances

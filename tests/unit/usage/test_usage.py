@@ -45,7 +45,7 @@ REPORT = UsageReport(
 )
 
 
-@pytest.mark.parametrize("waits", ["hold", "burn-in", "emulation", None])
+@pytest.mark.parametrize("waits", ["hold", "burn-in", None])
 def test_a_report_says_what_keeps_a_gate_closed(waits: WaitsFor | None) -> None:
     """Beside its requirement; a report of an older release says nothing of it."""
     report = replace(REPORT, gates=(replace(REPORT.gates[0], waits=waits),))
@@ -57,10 +57,10 @@ def test_a_report_says_what_keeps_a_gate_closed(waits: WaitsFor | None) -> None:
 
 
 def test_a_report_says_what_will_delay_a_gate() -> None:
-    """Its burn-in and the release that the app emulates; a report of an older release says nothing of it."""
-    report = replace(REPORT, emulates="3.9", gates=(replace(REPORT.gates[0], open_after=60.0),))
+    """Its burn-in; a report of an older release says nothing of it."""
+    report = replace(REPORT, gates=(replace(REPORT.gates[0], open_after=60.0),))
     assert UsageReport.from_json(report.to_json()) == report
-    older = report.to_json().replace(', "open_after": 60.0', "").replace('"emulates": "3.9", ', "")
+    older = report.to_json().replace(', "open_after": 60.0', "")
     assert UsageReport.from_json(older) == REPORT
     features = StaticFeatures(release_view("4.2"))
     features.gate("eos", TV2, open_after=timedelta(seconds=60))
@@ -72,9 +72,8 @@ def test_a_report_says_what_will_delay_a_gate() -> None:
         features._store.latch_state,
         age_seconds=0.0,
         reported_at=1.0,
-        emulates="3.9",
     )
-    assert (made.emulates, made.gates[0].open_after, made.gates[0].waits) == ("3.9", 60.0, "burn-in")
+    assert (made.gates[0].open_after, made.gates[0].waits) == (60.0, "burn-in")
 
 
 def test_a_held_gate_is_reported_as_held(monkeypatch: pytest.MonkeyPatch) -> None:

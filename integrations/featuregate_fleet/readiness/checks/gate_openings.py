@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from featuregate.errors import ConfigError, RequirementError
+from featuregate.errors import RequirementError
 from featuregate.gating.decisions import evaluate
-from featuregate.requirements import Requirement, parse
-from featuregate.view.emulation import emulated, release_to_emulate
+from featuregate.requirements import parse
 from featuregate_fleet.readiness.checks.views import view_after, view_before
 
 if TYPE_CHECKING:
@@ -27,16 +26,13 @@ class GateOpening:
     at_once: int = 0
     burn_in: int = 0
     held: int = 0
-    emulating: int = 0
 
     def __str__(self) -> str:
         after = timedelta(seconds=round(self.use.open_after))
-        releases = ", ".join(sorted(self.use.emulating))
         parts = [
             (self.at_once, "at once"),
             (self.burn_in, f"after a burn-in of {after}"),
             (self.held, "not while an operator holds it"),
-            (self.emulating, f"not while the app emulates {releases}"),
         ]
         said = (f"{'1 instance' if count == 1 else f'{count} instances'} {how}" for count, how in parts if count)
         return f"It opens with the move: {'; '.join(said)}"
@@ -60,20 +56,11 @@ def opening_of(seen: View | None, use: GateUse, move: Move) -> GateOpening | Non
     after = view_after(view_before(seen, use), move)
     if not {"open", "held"}.isdisjoint(use.states) or evaluate(after, requirement).verdict != "open":
         return None
-    capped = sum(count for release, count in use.emulating.items() if not _opens(after, requirement, release))
-    others = max(use.instances - use.held - capped, 0)
+    others = max(use.instances - use.held, 0)
     waits = use.open_after > 0
     return GateOpening(
         use=use,
         at_once=0 if waits else others,
         burn_in=others if waits else 0,
         held=use.held,
-        emulating=capped,
     )
-
-
-def _opens(after: View, requirement: Requirement, release: str) -> bool:
-    try:
-        return evaluate(emulated(after, release_to_emulate(release)), requirement).verdict == "open"
-    except ConfigError:  # a newer featuregate knows this release, and the gate cannot be said to open
-        return False
