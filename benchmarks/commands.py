@@ -65,7 +65,7 @@ def run(rounds: int) -> Section:
         rows=rows,
         notes=(
             (
-                f"One real broker of Kafka {KAFKA}. `kafka-features-py` beside the tool with the options that its own "
+                f"One real broker of Kafka {KAFKA}. `featuregate` beside the tool with the options that its own "
                 "script gives the JVM, without the time that the shell script takes."
             ),
             "Other commands of `featuregate` stand beside `python -c pass`: what is beyond it is ours.",
@@ -80,7 +80,7 @@ def beside_the_tool(kafka: LocalKafka, command: str, logging: Path, rounds: int)
     name = command.partition(" ")[0]
     java: list[str | Path] = [find_java(), *AS_THE_SCRIPT, configured, "-cp", classpath, TOOL]
     contestants = {
-        f"kafka-features-py {name}": whole_process([sys.executable, "-c", START, *asks]),
+        f"featuregate {name}": whole_process([sys.executable, "-c", START, *asks]),
         f"kafka-features {name}": whole_process([*java, *asks]),
     }
     for contestant in contestants.values():
@@ -91,7 +91,7 @@ def beside_the_tool(kafka: LocalKafka, command: str, logging: Path, rounds: int)
 
 def beside_python(command: str, rounds: int) -> Row:
     contestants: dict[str, Callable[[], float]] = {
-        command: whole_process([sys.executable, "-c", START_OURS, *shlex.split(command)]),
+        command: whole_process([sys.executable, "-c", START, *shlex.split(command)]),
         "python -c pass": partial(process, "pass"),
     }
     for contestant in contestants.values():
@@ -110,7 +110,7 @@ def fit_of_clients(folder: Path, rounds: int) -> Row:
     requirements.write_text("\n".join(CLIENTS))
     named = ("--requirements", str(requirements), "--declared", "kafka-clients-3.9.0.jar", "--to", "4.2")
     contestants: dict[str, Callable[[], float]] = {
-        "fit": whole_process([sys.executable, "-c", START_OURS, "fit", *named]),
+        "fit": whole_process([sys.executable, "-c", START, "fit", *named]),
         "python -c pass": partial(process, "pass"),
     }
     for contestant in contestants.values():
@@ -119,6 +119,5 @@ def fit_of_clients(folder: Path, rounds: int) -> Row:
     return row("`featuregate fit` of 5 clients, beyond `python -c pass`", ours, python, BEYOND)
 
 
-START = "import sys; from featuregate.cli.script import kafka_features; sys.exit(kafka_features())"
-START_OURS = START.replace("kafka_features", "featuregate")
-"""What the installed scripts do."""
+START = "import sys; from featuregate.cli.script import featuregate; sys.exit(featuregate())"
+"""What the installed script does."""

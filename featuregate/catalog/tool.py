@@ -8,7 +8,7 @@ import functools
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from featuregate.catalog.levels import METADATA_VERSION, MetadataLevel, feature_levels, metadata_levels
+from featuregate.catalog.levels import MetadataLevel, feature_levels, metadata_levels
 from featuregate.catalog.load import load
 
 KAFKA_FEATURES: Final = "4.3.1"
@@ -32,17 +32,6 @@ class ToolTable(NamedTuple):
     def metadata_levels(self) -> tuple[MetadataLevel, ...]:
         """Every known ``metadata.version``, lowest first."""
         return tuple(metadata_levels()[level] for level in range(self.lowest, self.newest + 1))
-
-    def metadata_level(self, level: int) -> MetadataLevel | None:
-        """Return a known ``metadata.version``, else None."""
-        return metadata_levels()[level] if self.lowest <= level <= self.newest else None
-
-    def level_name(self, feature: str, level: int) -> str:
-        """Return a level as the tool prints it: ``UNKNOWN 99`` for an unknown ``metadata.version``."""
-        if feature != METADATA_VERSION:
-            return str(level)
-        known = self.metadata_level(level)
-        return known.name if known else f"UNKNOWN {level}"
 
     def named(self, version: str) -> MetadataLevel:
         """Return the ``metadata.version`` of a name: ``3.9-IV0``, or a release for its last in production.

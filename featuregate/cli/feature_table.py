@@ -1,12 +1,12 @@
-"""The table of features, in both layouts of kafka-features.
+"""The table of features, in the layout of kafka-features 4.3.
 
-Source: ``FeatureCommand.handleDescribe`` of Apache Kafka 4.3.1 and of 4.2.0
+Source: ``FeatureCommand.handleDescribe`` of Apache Kafka 4.3.1
 (``org.apache.kafka.tools.FeatureCommand``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import METADATA_VERSION, level_name
@@ -28,20 +28,18 @@ class DescribedFeature(NamedTuple):
     epoch: str
 
 
-def rows(view: View, name: Callable[[str, int], str] | None = None) -> list[DescribedFeature]:
+def rows(view: View) -> list[DescribedFeature]:
     """Return a row for each feature that every broker which answered supports, by name.
 
-    As in kafka-features, an unknown or absent finalized level is 0, and an unknown epoch is ``-``. ``name`` returns the
-    name of a level; the default is the catalog's table, which may hold newer levels than kafka-features.
+    As in kafka-features, an unknown or absent finalized level is 0, and an unknown epoch is ``-``.
     """
-    named = name or _level
     epoch = str(view.epoch) if view.epoch >= 0 else "-"
     return [
         DescribedFeature(
             feature,
-            named(feature, supported.min),
-            named(feature, supported.max),
-            named(feature, view.level(feature) or 0),
+            _level(feature, supported.min),
+            _level(feature, supported.max),
+            _level(feature, view.level(feature) or 0),
             epoch,
         )
         for feature in sorted(view.supported)
@@ -54,15 +52,6 @@ def columns(features: Iterable[DescribedFeature]) -> str:
     return "".join(
         f"Feature: {row.feature:<40}  SupportedMinVersion: {row.min:<15}  SupportedMaxVersion: {row.max:<15}  "
         f"FinalizedVersionLevel: {row.level:<15}  Epoch: {row.epoch}\n"
-        for row in features
-    )
-
-
-def legacy(features: Iterable[DescribedFeature]) -> str:
-    """Return the layout of kafka-features 3.3 to 4.2."""
-    return "".join(
-        f"Feature: {row.feature}\tSupportedMinVersion: {row.min}\tSupportedMaxVersion: {row.max}\t"
-        f"FinalizedVersionLevel: {row.level}\tEpoch: {row.epoch}\n"
         for row in features
     )
 

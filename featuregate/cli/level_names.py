@@ -18,32 +18,32 @@ _BLANK: Final = "".join(map(chr, range(ord(" ") + 1)))
 """The characters that Java's ``String.trim`` removes."""
 
 
-def levels_at(version: str, *, newer: bool) -> dict[str, int]:
+def levels_at(version: str) -> dict[str, int]:
     """Return the level of each feature at a release or a ``metadata.version``, with ``metadata.version`` first.
 
-    ``newer``: look up a version that is too new for kafka-features in featuregate's own table. Raises `CommandError`.
+    A version that is too new for kafka-features is looked up in featuregate's own table. Raises `CommandError`.
     """
     table = tool_table()
     try:
         level = table.named(version).level
     except LookupError as error:
-        named = level_named(version) if newer else None
+        named = level_named(version)
         if named is None or named.level <= table.latest_production:
             raise CommandError(str(error.args[0]), FAILED) from error
         return dict(release_levels(named.level))
     return {METADATA_VERSION: level, **table.defaults(level)}
 
 
-def name_and_level(text: str, *, newer: bool) -> tuple[str, int]:
+def name_and_level(text: str) -> tuple[str, int]:
     """Parse ``name=level``; the level follows the first equals sign. Raises `CommandError`.
 
-    ``newer``: accept the name of a ``metadata.version`` as its level, which kafka-features does not.
+    Unlike kafka-features it takes the name of a ``metadata.version`` as its level.
     """
     name, equals, number = text.partition("=")
     if not equals:
         raise CommandError(f"Can't parse feature=level string {text}: equals sign not found.", FAILED)
     name, number = name.strip(_BLANK), number.strip(_BLANK)
-    if newer and name == METADATA_VERSION and "." in number:
+    if name == METADATA_VERSION and "." in number:
         try:
             return name, metadata_level_named(number).level
         except LookupError as error:

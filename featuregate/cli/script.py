@@ -1,6 +1,6 @@
-"""The installed scripts: each runs its command in a process of its own, which starts and ends fast.
+"""The installed script: it runs its command in a process of its own, which starts and ends fast.
 
-Commands are imported inside the guard against Ctrl-C, and before it as little as possible.
+The command is imported inside the guard against Ctrl-C, and before it as little as possible.
 """
 
 from __future__ import annotations
@@ -15,18 +15,9 @@ the modules that it has just loaded, and again when the process ends. A command 
 
 def featuregate() -> int:
     """Run the command ``featuregate`` and return its exit code."""
-    return _run("featuregate.cli.app")
-
-
-def kafka_features() -> int:
-    """Run the drop-in for ``kafka-features`` and return its exit code."""
-    return _run("featuregate.cli.kafka_features.command")
-
-
-def _run(module: str) -> int:
     gc.set_threshold(_ALLOCATIONS)
     try:
-        exit_code: int = import_module(module).main()
+        exit_code: int = import_module("featuregate.cli.app").main()
     except KeyboardInterrupt:  # while modules are imported
         exit_code = import_module("featuregate.cli.exit_codes").INTERRUPTED
     finally:

@@ -36,14 +36,6 @@ def test_describe_is_kafka_features_byte_for_byte(kafka: LocalKafka) -> None:
     assert (mine.returncode, still(mine.stdout), mine.stderr) == (theirs.returncode, still(theirs.stdout), "")
 
 
-def test_legacy_describe_is_kafka_features_byte_for_byte(kafka: LocalKafka) -> None:
-    """The command prints the tabs of 4.2."""
-    theirs = kafka.kafka_features("describe", version=TABS)
-    mine = ours("describe", "--style", "legacy", "--bootstrap-server", kafka.bootstrap)
-    assert "\t" in theirs.stdout
-    assert still(mine.stdout) == still(theirs.stdout)
-
-
 def test_describe_of_one_node_is_kafka_features_byte_for_byte(kafka: LocalKafka) -> None:
     """With --node-id, which came with 4.2 (KIP-1160)."""
     theirs = kafka.kafka_features("describe", "--node-id", "1", version=COLUMNS)

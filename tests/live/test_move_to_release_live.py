@@ -52,7 +52,7 @@ def test_a_cluster_of_4_2_goes_down_to_4_1_and_up_again() -> None:
         assert "not sent: kraft.version stays as it is" in up.stderr
         view = discover(kafka.bootstrap)
         assert (view.level("metadata.version"), view.level("kraft.version")) == (29, 0)
-        alone = ours(kafka, "upgrade", "--feature", "kraft.version=1", "--wait", "60")
+        alone = ours(kafka, "upgrade", "--feature", "kraft.version=1", "--yes", *controllers, "--wait", "60")
         assert alone.returncode == 0
         assert "no return: kraft.version: 1 cannot be lowered again" in alone.stderr
         assert discover(kafka.bootstrap).level("kraft.version") == 1

@@ -19,7 +19,6 @@ from waiting import BOUND
 import featuregate as fg
 from featuregate.budgets import LONGEST_SAID
 from featuregate.cli.app import main
-from featuregate.cli.kafka_features.command import main as kafka_features
 from featuregate.errors import FeatureGateError, GateClosed, RelayError
 from featuregate.gating.decisions import Decision, Reason
 from featuregate.logs import get_logger
@@ -35,7 +34,6 @@ SUPPORTED = {"metadata.version": (7, 29), **dict.fromkeys([*HOSTILE, LONG[:30_00
 FINALIZED = {"metadata.version": 29, **dict.fromkeys([*HOSTILE, LONG[:30_000]], 2)}
 DOORS = [
     ["describe"],
-    ["describe", "--style", "legacy"],
     ["describe", "--output", "json"],
     ["describe", "--node-id", "1"],
     ["matrix"],
@@ -53,8 +51,8 @@ DOORS = [
 
 
 def assert_harmless(text: str) -> None:
-    """Only line breaks, and the tabs of kafka-features, are control characters; each is one of this program."""
-    assert {character for character in text if not character.isprintable()} <= {"\n", "\t"}
+    """Only line breaks are control characters; each is one of this program."""
+    assert {character for character in text if not character.isprintable()} <= {"\n"}
     assert "\n2026-01-01 ERROR forged" not in text
     assert "\nlines" not in text
     assert "x" * 4_001 not in text
@@ -74,16 +72,6 @@ def test_names_of_features_are_escaped_at_each_command(hostile_cluster, door, ca
     main([*door, "--bootstrap-server", hostile_cluster.bootstrap])
     said = capsys.readouterr()
     assert said.out or said.err
-    assert_harmless(said.out)
-    assert_harmless(said.err)
-
-
-def test_names_of_features_are_escaped_by_kafka_features(hostile_cluster, capsys) -> None:
-    """It prints the table of Kafka's tool."""
-    hostile_cluster.broker(2).set(supported=SUPPORTED)
-    kafka_features(["--bootstrap-server", hostile_cluster.bootstrap, "describe"])
-    said = capsys.readouterr()
-    assert "\\x1b[31mred" in said.out
     assert_harmless(said.out)
     assert_harmless(said.err)
 

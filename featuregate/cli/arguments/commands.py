@@ -27,12 +27,6 @@ def _describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--node-id", metavar="N", type=int, help="ask only the node with this id (default: ask all nodes and merge)"
     )
-    parser.add_argument(
-        "--style",
-        choices=("columns", "legacy"),
-        default="columns",
-        help="columns: as kafka-features 4.3 prints; legacy: with tabs, as 3.3 to 4.2 print (default: columns)",
-    )
 
 
 def _matrix(parser: argparse.ArgumentParser) -> None:

@@ -52,7 +52,7 @@ on standard error name the brokers that differ or do not answer.""",
         (
             "--bootstrap-server localhost:9092 describe",
             "describe --bootstrap-server localhost:9092 --node-id 2",
-            "describe --bootstrap-controller localhost:9093 --style legacy",
+            "describe --bootstrap-controller localhost:9093",
             "describe --bootstrap-server localhost:9092 --output json",
         ),
         _AS_KAFKA_FEATURES,

@@ -33,9 +33,9 @@ class ChangeRequest(NamedTuple):
 
     updates: tuple[Update, ...]
     """Empty for a release whose levels the cluster has already."""
+    view: View
+    """The cluster before the update."""
     left_out: tuple[LeftOut, ...] = ()
-    view: View | None = None
-    """The cluster before the update; None where features are named one by one, and the brokers are not asked."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -48,7 +48,8 @@ def run(args: argparse.Namespace) -> int:
     options = options_of(args, args.command)
     if args.output == "text" and options.deprecated:
         print(DEPRECATION)
-    request = request_of(args, options)
+    updates_of(options)  # report wrong usage before any broker is asked
+    request = request_of(options, discover_view(args))
     for line in left_out_lines(request.left_out):
         print_message(line)
     require_evidence(args, request.updates, request.view)
@@ -75,9 +76,7 @@ def options_of(args: argparse.Namespace, verb: Verb) -> UpdateOptions:
         "disable": getattr(args, "delete", None),
     }
     named = tuple(
-        UpdateOptions(verb=each, features=tuple(texts), unsafe=unsafe, newer=True)
-        for each, texts in changes.items()
-        if texts
+        UpdateOptions(verb=each, features=tuple(texts), unsafe=unsafe) for each, texts in changes.items() if texts
     )
     if named and verb != "update":
         raise CommandError(f"--upgrade, --downgrade and --delete belong to update, and not to {verb}")
@@ -90,25 +89,20 @@ def options_of(args: argparse.Namespace, verb: Verb) -> UpdateOptions:
         metadata=getattr(args, "metadata", None),
         release_version=getattr(args, "release_version", None),
         unsafe=unsafe,
-        newer=True,
     )
 
 
-def request_of(args: argparse.Namespace, options: UpdateOptions, view: View | None = None) -> ChangeRequest:
-    """Return the updates to send: of a release only those that change the cluster, so the brokers are asked first.
-
-    ``view`` is the cluster, where it is known already.
-    """
+def request_of(options: UpdateOptions, view: View) -> ChangeRequest:
+    """Return the updates to send to a cluster: of a release only those that change it."""
     updates = updates_of(options)
     if options.release_version is None:
-        return ChangeRequest(updates, view=view)
-    view = discover_view(args) if view is None else view
+        return ChangeRequest(updates, view)
     moves = moving(updates, view)
-    return ChangeRequest(moves.updates, moves.left_out, view)
+    return ChangeRequest(moves.updates, view, moves.left_out)
 
 
 def _outcome(admin: Admin, request: ChangeRequest, *, dry_run: bool) -> Outcome:
-    if request.view is not None and not request.updates:
+    if not request.updates:
         return Outcome(cluster_id=request.view.cluster_id, dry_run=dry_run, features=())
     try:
         return admin.dry_run(request.updates) if dry_run else admin.update(request.updates)
@@ -145,7 +139,7 @@ def _plan_of(args: argparse.Namespace, request: ChangeRequest) -> Plan | None:
     """Predict the request, without the lines on what is left out, which are printed; None where it names nothing."""
     if not (request.updates or request.left_out):
         return None
-    return replace(predict(args, request.view or discover_view(args), request), left_out=())
+    return replace(predict(args, request.view, request), left_out=())
 
 
 def _require_consent(args: argparse.Namespace, verb: Verb, plan: Plan) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from featuregate.catalog import level_name, newest_level
 from featuregate.cli.cluster import discover_node, discover_view
 from featuregate.cli.exit_codes import OK, CommandError
-from featuregate.cli.feature_table import columns, legacy, rows
+from featuregate.cli.feature_table import columns, rows
 from featuregate.cli.output import print_message
 from featuregate.view.names import failures, named
 from featuregate.view.support import outside_support, reports_no_levels
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output == "json":
         print(view.to_json())
     else:
-        print((legacy if args.style == "legacy" else columns)(rows(view)), end="")
+        print(columns(rows(view)), end="")
     for note in notes(view):
         print_message(note)
     return OK

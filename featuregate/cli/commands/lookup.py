@@ -30,43 +30,36 @@ def run(args: argparse.Namespace) -> int:
     """Look up and print. The lines before a level that is not found are printed."""
     if args.command == "version-mapping":
         version = _latest() if args.release_version is None else args.release_version
-        levels = levels_at(version, newer=True)
+        levels = levels_at(version)
         if args.output == "json":
             print(json.dumps({"release_version": version, "levels": levels}))
         else:
             print("\n".join(mapping_lines(version, levels)))
         return OK
     if args.output == "json":
-        print(json.dumps([dependencies(text, newer=True)._asdict() for text in args.feature]))
+        print(json.dumps([dependencies(text)._asdict() for text in args.feature]))
         return OK
     for text in args.feature:
-        print("\n".join(dependency_lines(dependencies(text, newer=True))))
+        print("\n".join(dependency_lines(dependencies(text))))
     return OK
 
 
-def mapping_lines(version: str | None, levels: Mapping[str, int] | None = None) -> Iterator[str]:
-    """Yield the lines of a mapping, with the version as it was given. Raises `CommandError`."""
-    shown = _latest() if version is None else version
-    mapping = levels_at(shown, newer=False) if levels is None else levels
-    for name, level in mapping.items():
-        yield f"{name}={level} ({shown})" if name == METADATA_VERSION else f"{name}={level}"
+def mapping_lines(version: str, levels: Mapping[str, int]) -> Iterator[str]:
+    """Yield the lines of a mapping, with the version as it was given."""
+    for name, level in levels.items():
+        yield f"{name}={level} ({version})" if name == METADATA_VERSION else f"{name}={level}"
 
 
-def dependencies(text: str, *, newer: bool) -> Dependencies:
-    """Look up what ``name=level`` requires.
-
-    ``newer``: accept levels that are too new for kafka-features. Raises `CommandError`.
-    """
-    name, level = name_and_level(text, newer=newer)
-    table = tool_table()
+def dependencies(text: str) -> Dependencies:
+    """Look up what ``name=level`` requires. Raises `CommandError`."""
+    name, level = name_and_level(text)
     if name == METADATA_VERSION:
-        if table.metadata_level(level) is None and not (newer and level > table.newest and level in metadata_levels()):
+        if level < tool_table().lowest or level not in metadata_levels():
             raise CommandError(f"Unknown metadata.version {level}", FAILED)
         return Dependencies(name, level, {})
     if name not in features():
         raise CommandError(f"Unknown feature: {name}", FAILED)
-    known = feature_level(name, level)
-    if known is None or (level > table.features.get(name, -1) and not newer):
+    if (known := feature_level(name, level)) is None:
         raise CommandError(f"No feature:{name} with feature level {level}", FAILED)
     return Dependencies(name, level, known.depends_on)
 

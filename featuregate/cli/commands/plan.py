@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     gates = gate_requirements(args)
     view = discover_view(args)
     latched = _latched(args.latches, view.cluster_id) | gates
-    request = request_of(args, options, view)
+    request = request_of(options, view)
     made = predict(args, view, request, latched)
     said = evidence_of(args, request.updates, view)
     if args.output == "json":

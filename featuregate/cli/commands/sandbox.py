@@ -36,7 +36,7 @@ class _Sandbox(NamedTuple):
 def run(args: argparse.Namespace) -> int:
     """Start the cluster, roll it if asked to, and wait for Ctrl-C or SIGTERM."""
     try:
-        levels = dict(name_and_level(text, newer=True) for text in ",".join(args.features).split(",") if text)
+        levels = dict(name_and_level(text) for text in ",".join(args.features).split(",") if text)
     except CommandError as error:
         raise CommandError(f"--features: {error}", USAGE) from error
     topics = {name: 1 for name, _ in args.records} | dict(args.topic)

@@ -53,10 +53,10 @@ def left_out_lines(left_out: Iterable[LeftOut]) -> Iterator[str]:
             yield f"not sent: {each.update.feature} {each.why}"
 
 
-def to_json(verb: Verb, outcome: Outcome, *, before: View | None, left_out: Iterable[LeftOut]) -> dict[str, Any]:
+def to_json(verb: Verb, outcome: Outcome, *, before: View, left_out: Iterable[LeftOut]) -> dict[str, Any]:
     """Return the whole outcome as plain values (docs/reference/command-line.md).
 
-    ``before`` is the view before the update, None where the brokers were not asked.
+    ``before`` is the view before the update.
     """
     return {
         "command": verb,
@@ -67,10 +67,10 @@ def to_json(verb: Verb, outcome: Outcome, *, before: View | None, left_out: Iter
         "features": [
             {
                 "feature": one.update.feature,
-                "before": None if before is None else before.level(one.update.feature),
-                "before_min": None if before is None else before.finalized_min.get(one.update.feature),
+                "before": before.level(one.update.feature),
+                "before_min": before.finalized_min.get(one.update.feature),
                 "level": one.update.level,
-                "change": None if before is None else _change(before.level(one.update.feature), one.update.level),
+                "change": _change(before.level(one.update.feature), one.update.level),
                 "upgrade_type": one.update.upgrade_type,
                 "done": one.done,
                 "error": one.error and {"code": one.error.code, "name": one.error.name, "message": one.error.message},

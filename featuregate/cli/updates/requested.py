@@ -1,7 +1,7 @@
 """From the options of a command to its updates, with the errors and in the order of kafka-features.
 
 Source: ``FeatureCommand.handleUpgradeOrDowngrade`` and ``handleDisable`` of Apache Kafka 4.3.1
-(``org.apache.kafka.tools``). Both command lines, featuregate and the drop-in, use this module.
+(``org.apache.kafka.tools``).
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ class UpdateOptions(NamedTuple):
     metadata: str | None = None
     release_version: str | None = None
     unsafe: bool = False
-    newer: bool = False
-    """Accept what kafka-features does not know: newer releases, and ``metadata.version=3.9-IV0``."""
     parts: tuple[UpdateOptions, ...] = ()
     """What ``update`` puts into one request."""
 
@@ -73,14 +71,14 @@ def _updates(options: UpdateOptions) -> Iterator[Update]:
         yield from _updates(part)
     kind = options.upgrade_type
     if options.release_version is not None:
-        levels = levels_at(options.release_version, newer=options.newer)
+        levels = levels_at(options.release_version)
         for name, level in levels.items():
             # Nothing is upgraded to 0; a downgrade sends 0 too.
             if level > 0 or kind != "upgrade":
                 yield Update(name, level, kind)
         return
     if options.metadata is not None:
-        yield Update(METADATA_VERSION, levels_at(options.metadata, newer=options.newer)[METADATA_VERSION], kind)
+        yield Update(METADATA_VERSION, levels_at(options.metadata)[METADATA_VERSION], kind)
     for text in options.features:
-        name, level = (text, 0) if options.verb == "disable" else name_and_level(text, newer=options.newer)
+        name, level = (text, 0) if options.verb == "disable" else name_and_level(text)
         yield Update(name, level, kind)

@@ -244,14 +244,6 @@ def test_the_tool_does_not_find_what_is_not_in_its_table(version: str) -> None:
     assert text.endswith(", 4.3-IV0, 4.4-IV0")
 
 
-def test_the_tool_prints_levels_as_far_as_it_knows_them() -> None:
-    """Below 3.3-IV3 and above 4.4-IV0 they are numbers."""
-    table = catalog.tool_table()
-    names = [table.level_name("metadata.version", level) for level in (0, 6, 7, 31, 32)]
-    assert names == ["UNKNOWN 0", "UNKNOWN 6", "3.3-IV3", "4.4-IV0", "UNKNOWN 32"]
-    assert table.level_name("group.version", 99) == "99"
-
-
 def test_the_tool_maps_no_further_than_its_features_go() -> None:
     """share.version 2 came with 4.4."""
     assert catalog.tool_table().defaults(31)["share.version"] == 1

@@ -10,7 +10,6 @@ import pytest
 from scripted import ScriptedCluster
 
 from featuregate.cli import main
-from featuregate.cli.kafka_features import command as kafka_features
 
 
 class Ended(NamedTuple):
@@ -80,13 +79,3 @@ def on(run: Run, cluster: ScriptedCluster) -> Run:
         return run("--bootstrap-server", cluster.bootstrap, *argv)
 
     return run_there
-
-
-@pytest.fixture
-def drop_in(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run ``kafka-features-py`` in this process."""
-
-    def run_it(*argv: str) -> Ended:
-        return Ended(kafka_features.main(argv), *capsys.readouterr())
-
-    return run_it

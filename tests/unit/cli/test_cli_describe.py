@@ -9,7 +9,7 @@ import pytest
 from builders import broker, deaf, view
 
 from featuregate.cli.commands.describe import notes
-from featuregate.cli.feature_table import columns, legacy, rows
+from featuregate.cli.feature_table import columns, rows
 from featuregate.view.answers import BrokerAnswer, SupportedRange
 
 if TYPE_CHECKING:
@@ -26,15 +26,12 @@ def able(node_id: int = 1, *, epoch: int = 10, supported: dict[str, tuple[int, i
 MODERN = {"metadata.version": (7, 29), "group.version": (0, 1), "kraft.version": (0, 1)}
 
 
-def test_both_layouts_are_those_of_kafka_features() -> None:
-    """FeatureCommand of 4.3.1 prints the same columns, and that of 3.3 to 4.2 the same tabs."""
+def test_the_layout_is_that_of_kafka_features() -> None:
+    """FeatureCommand of 4.3.1 prints the same columns."""
     found = rows(view(able(supported={"group.version": (0, 1)}, group_version=1)))
     assert columns(found) == (
         "Feature: group.version                             SupportedMinVersion: 0                "
         "SupportedMaxVersion: 1                FinalizedVersionLevel: 1                Epoch: 10\n"
-    )
-    assert legacy(found) == (
-        "Feature: group.version\tSupportedMinVersion: 0\tSupportedMaxVersion: 1\tFinalizedVersionLevel: 1\tEpoch: 10\n"
     )
 
 

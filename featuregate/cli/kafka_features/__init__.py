@@ -1,1 +1,0 @@
-"""The drop-in for kafka-features: its argument lists, its output and its exit codes."""
