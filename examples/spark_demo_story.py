@@ -78,7 +78,8 @@ class Story:
     def finalize(self, version: str) -> None:
         """Raise the levels as an operator does; again while a controller has not registered its new release yet."""
         release = ".".join(version.split(".")[:2])
-        command = ["upgrade", "--release-version", release, "--yes", "--bootstrap-server", self.kafka.bootstrap]
+        where = ["--bootstrap-server", self.kafka.bootstrap, "--controllers", self.kafka.controller_bootstrap]
+        command = ["upgrade", "--release-version", release, "--yes", *where]
         self.timeline.say(f"$ featuregate upgrade --release-version {release}")
         said = io.StringIO()
 

@@ -11,6 +11,6 @@ __all__ = ["main"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: see `featuregate.cli.app`."""
-    from featuregate.cli.app import main as run  # noqa: PLC0415 - the drop-in starts without it
+    from featuregate.cli.app import main as run  # noqa: PLC0415 - the package is imported before the guard against Ctrl-C
 
     return run(argv)

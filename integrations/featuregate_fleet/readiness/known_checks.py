@@ -95,7 +95,8 @@ CHECKS: Final = (
             "and a release from 4.0 on, which runs with KRaft alone and needs `metadata.version` 3.3-IV3 "
             "(KIP-833, KIP-866)"
         ),
-        otherwise="unknown: the controller's rules leave it open, or the tables have no levels",
+        otherwise="unknown: the controller's rules leave it open, or the tables have no levels. A warning: the level "
+        "changes configs, which stay when it is lowered again *(seen: 4.0 to 4.4)*",
         at_one_time=True,
     ),
     Check(

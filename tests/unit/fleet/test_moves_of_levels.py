@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 from fleet_evidence import NOW, STATES, WEEK, use, view
 
+from featuregate.admin.metadata_log import WHAT_TO_DO
 from featuregate.catalog import captured
 from featuregate.view.cluster_view import View
 from featuregate_fleet.evidence.level_rows import level_rows
@@ -78,7 +79,7 @@ def test_a_level_that_the_release_does_not_support_blocks():
     assert levels["group.version=1"] is Verdict.BLOCK
     advice = {row.subject: row.do for row in found.rows}
     assert advice["group.version=1"] == (
-        "Before, run 'featuregate downgrade --feature group.version=0', which loses nothing."
+        f"Before, run 'featuregate downgrade --feature group.version=0', which loses nothing. Then {WHAT_TO_DO}."
     )
     assert advice["metadata.version=4.0-IV3"].startswith("There is no way: the controller refuses")
     assert "might delete metadata" in advice["metadata.version=4.0-IV3"]
@@ -157,6 +158,14 @@ def test_a_level_that_needs_another_one_names_it():
     found = report(Finalize("eligible.leader.replicas.version", 1), of=view("4.0", metadata_version=20))
     (row,) = [row for row in found.rows if row.verdict is Verdict.BLOCK]
     assert "depends on metadata.version level" in row.why
+
+
+def test_a_level_that_changes_a_config_says_so():
+    """Real clusters lower min.insync.replicas with it, and do not raise it again."""
+    found = report(Finalize("eligible.leader.replicas.version", 1), of=view())
+    (row,) = [row for row in found.rows if "min.insync.replicas" in row.why]
+    assert (row.verdict, "lowering it again does not restore that" in row.why) == (Verdict.WARN, True)
+    assert "featuregate plan" in row.do
 
 
 def test_a_broker_that_does_not_answer_is_unknown():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from featuregate.admin.metadata_log import WHAT_TO_DO, in_log
 from featuregate.admin.prediction import ClusterState, Prediction, predict
 from featuregate.admin.updates import Update
-from featuregate.catalog import METADATA_VERSION, CapturedRelease, level_name
+from featuregate.catalog import METADATA_VERSION, CapturedRelease, effects_of, level_name
 from featuregate_fleet.readiness.checks.record_checks import gaps_in_records, members_of
 from featuregate_fleet.readiness.rows import Row, Verdict
 
@@ -120,13 +120,13 @@ def _unsupported(view: View, target: CapturedRelease, feature: str, level: int) 
     needed = highest if level > highest else lowest
     said = _predicted(view, feature, needed)
     verb, gain = ("downgrade", "loses nothing") if needed < level else ("upgrade", "is accepted")
-    change = f"{feature}={_named(feature, needed)}"
+    change, wait = f"{feature}={_named(feature, needed)}", f" Then {WHAT_TO_DO}." if needed < level else ""
     if said.judgement == "accepted":
-        do = f"Before, run 'featuregate {verb} --feature {feature}={needed}', which {gain}."
+        do = f"Before, run 'featuregate {verb} --feature {feature}={needed}', which {gain}.{wait}"
     elif said.text == ClusterState.of(view, None).unasked:
         do = (
             f"Before, run 'featuregate {verb} --feature {feature}={needed}'; 'featuregate plan --controllers' says "
-            "whether controllers accept it."
+            f"whether controllers accept it.{wait}"
         )
     elif said.judgement == "refused":
         do = f"There is no way: the controller refuses {change}. {said.text}"
@@ -158,6 +158,9 @@ def finalize(evidence: Evidence, view: View, move: Finalize, oldest: datetime) -
         yield _row(view, Verdict.WARN, subject, why, "Ask them: 'featuregate plan --controllers'.")
     else:
         yield _row(view, Verdict.UNKNOWN, subject, f"{said.text}.", "Ask the controller: 'featuregate plan'.")
+    if changed := sorted({each.name for each in effects_of(move.feature, current or 0, move.level)}):
+        why = f"It changes {' and '.join(changed)}, and lowering it again does not restore that."
+        yield _row(view, Verdict.WARN, subject, why, "See the values of brokers and topics: 'featuregate plan'.")
     protocol = _PROTOCOLS.get(move.feature)
     if move.level == 0 and protocol:
         yield from gaps_in_records(evidence, oldest)
