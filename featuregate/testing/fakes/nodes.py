@@ -152,7 +152,7 @@ class FakeNodes:
 
     def members(self) -> ClusterMembers:
         """Return the nodes of the cluster. Called by the brokers."""
-        active = self.controller_id
+        active = self.controller_id if self._controllers else None
         return ClusterMembers(
             brokers=tuple(broker.node for broker in self._brokers.values()),
             controllers=tuple(controller.node for controller in self._controllers.values()),
