@@ -108,7 +108,7 @@ def fit_of_clients(folder: Path, rounds: int) -> Row:
     """Measure what ``fit`` of five clients takes beyond Python's start, with the table of clients loaded."""
     requirements = folder / "requirements.txt"
     requirements.write_text("\n".join(CLIENTS))
-    named = ("--requirements", str(requirements), "--declared", "kafka-clients-3.9.0.jar", "--to", "4.2")
+    named = ("kafka-clients==3.9.0", "--requirements", str(requirements), "--to", "4.2")
     contestants: dict[str, Callable[[], float]] = {
         "fit": whole_process([sys.executable, "-c", START, "fit", *named]),
         "python -c pass": partial(process, "pass"),

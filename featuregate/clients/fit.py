@@ -215,11 +215,7 @@ def _unknown(client: Client, release: str, rows: Sequence[ClientRow]) -> Fit:
     known = f"measured are {rows[0].version} to {rows[-1].version}" if rows else "no release of the client was"
     if rows and rows[0].brokers:
         known += f" on Kafka {next(iter(rows[0].brokers))} to {list(rows[0].brokers)[-1]}"
-    why = (
-        f"this was not measured: {known}"
-        if client.version
-        else "no exact version is declared: declare one (with == in requirements)"
-    )
+    why = f"this was not measured: {known}" if client.version else "no exact version is named: pin one with =="
     return Fit(
         client=client,
         release=release,

@@ -18,7 +18,7 @@ As text, for command lines and configuration, see :func:`parse`::
 
 from __future__ import annotations
 
-from featuregate.requirements.capabilities import Capability, capabilities_from_toml
+from featuregate.requirements.capabilities import Capability
 from featuregate.requirements.checks import MAX_LEVEL
 from featuregate.requirements.handles import Api, Config, Feature
 from featuregate.requirements.language import (
@@ -61,7 +61,6 @@ __all__ = [
     "Release",
     "Requirement",
     "as_requirement",
-    "capabilities_from_toml",
     "conditions_in",
     "configs_in",
     "features_in",

@@ -1,4 +1,4 @@
-"""Capabilities: the API versions of a client, in code or from TOML (KIP-35).
+"""Capabilities: the API versions of a client (KIP-35).
 
 KIP-35 expects each client to hold "a map of feature to supported ApiVersions", such as
 ``Feature1 -> {(0, 3, 3), (1, 2, 3)}``. A :class:`Capability` is one row of it.
@@ -8,16 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from featuregate.catalog import api_key, api_name
-from featuregate.errors import ConfigError, RequirementError, UnknownApi
-from featuregate.files import read_file
+from featuregate.errors import RequirementError, UnknownApi
 from featuregate.requirements.language import And, ApiBetween, Named, Requirement
-from featuregate.toml_values import parse_toml
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -60,55 +54,3 @@ class Capability(Named):
     def requirement(self) -> Requirement:
         """Each API within its range."""
         return self.ranges[0] if len(self.ranges) == 1 else And(self.ranges)
-
-
-def capabilities_from_toml(source: str | Path) -> Mapping[str, Capability]:
-    """Read capabilities from TOML: one table each, API name or key to ``[lowest, highest]``.
-
-    .. code-block:: toml
-
-        ["exactly once"]
-        TxnOffsetCommit = [3, 5]
-        OffsetFetch = [7, 9]
-
-    Parameters
-    ----------
-    source
-        A path, or the text itself.
-
-    Raises
-    ------
-    ConfigError
-        The text is not TOML, or a value is wrong; the error names the key.
-    OSError
-        The file cannot be read.
-    """
-    try:
-        tables = parse_toml(source if isinstance(source, str) else read_file(source).decode())
-    except ValueError as error:  # of the encoding, or of TOML, which says the line
-        place = "capabilities" if isinstance(source, str) else str(source)
-        raise ConfigError(place, f"not TOML: {error}") from error
-    return {name: _capability(name, table) for name, table in tables.items()}
-
-
-def _capability(name: str, table: object) -> Capability:
-    if not isinstance(table, dict) or not table:
-        raise ConfigError(name, "a capability is a table with an API on each line, such as Fetch = [4, 11]")
-    speaks = {_toml_api(api): _toml_range(f"{name}.{api}", said) for api, said in table.items()}
-    try:
-        return Capability(name, speaks)
-    except RequirementError as error:
-        raise ConfigError(name, error.problem) from error
-
-
-def _toml_api(api: str) -> str | int:
-    """Return the key of an API as a number: keys of TOML are text."""
-    return int(api) if api.isascii() and api.isdigit() else api
-
-
-def _toml_range(key: str, said: Any) -> tuple[int, int]:
-    numbers = said if isinstance(said, list) else []
-    match numbers:
-        case [int(lowest), int(highest)] if not any(isinstance(number, bool) for number in numbers):
-            return lowest, highest
-    raise ConfigError(key, f"expected the lowest and the highest version, such as [4, 11], not {said!r}")

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import featuregate as fg
+from featuregate.clients.requirements_files import requirements_in
 from featuregate.config.tls import Material
 from featuregate.credentials.keystores import trusted_certificates
 from featuregate.errors import ConfigError, LatchStoreError
 from featuregate.files import local_path, read_file, replace_file, turn
 from featuregate.gating.latch_store import FileLatchStore, read_latch_file
 from featuregate.health.file import read_health, write_health
-from featuregate.requirements import capabilities_from_toml
 from featuregate.testing import FakeCluster
 from featuregate_confluent.member.process_name import claim_process_name
 from featuregate_fleet.commands.options.principal_names import pseudonyms
@@ -173,14 +173,14 @@ def test_what_would_never_end_is_not_read(pipe: Path, device: str) -> None:
 
 
 def test_no_door_waits_for_the_writer_of_a_pipe(pipe: Path) -> None:
-    """Latches, keys, capabilities and the health file: each is one error that says why."""
+    """Latches, keys, requirements and the health file: each is one error that says why."""
     problem = "a pipe or a device"
     with pytest.raises(LatchStoreError, match=problem):
         read_latch_file(pipe)
     with pytest.raises(ConfigError, match=problem):
         trusted_certificates(Material(key="ssl.ca.location", location=str(pipe)))
     with pytest.raises(OSError, match=problem):
-        capabilities_from_toml(pipe)
+        requirements_in(pipe)
     with pytest.raises(ConfigError, match=problem):
         read_health(pipe)
 
@@ -192,10 +192,3 @@ def test_the_pipe_of_a_command_is_a_file_for_each_door() -> None:
         pipe.write(b"confluent-kafka==2.6.0")
         pipe.close()
         assert read_file(Path(f"/dev/fd/{reader}")) == b"confluent-kafka==2.6.0"
-
-
-@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = " + "{b = " * 100_000])
-def test_capabilities_that_are_nested_deeply_are_one_error(text: str) -> None:
-    """It raises no RecursionError."""
-    with pytest.raises(ConfigError):
-        capabilities_from_toml(text)

@@ -26,6 +26,7 @@ HEAVY = {
     "gssapi",
     "cachetools",
     "filelock",
+    "packaging",
     "confluent_kafka",
     "pyspark",
     "rich",

@@ -73,6 +73,12 @@ def _watch(parser: argparse.ArgumentParser) -> None:
 
 
 def _fit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "clients",
+        metavar="CLIENT",
+        nargs="*",
+        help="NAME==VERSION of a client in any language, such as kafka-clients==3.9.0 or kafkajs==2.2.4",
+    )
     parser.add_argument("--to", metavar="RELEASE", help="the release that the brokers run, such as 4.2")
     parser.add_argument(
         "--python",
@@ -86,16 +92,7 @@ def _fit(parser: argparse.ArgumentParser) -> None:
         type=local_path_argument,
         action="append",
         default=[],
-        help="the clients that a requirements file pins; may be repeated",
-    )
-    parser.add_argument(
-        "--declared",
-        metavar="FILE",
-        type=local_path_argument,
-        action="append",
-        default=[],
-        help="the clients of a go.mod, a pom, the output of 'npm ls --json' as .json, or of a jar by its "
-        "name; may be repeated",
+        help="the clients that a requirements file or a lock file of Python pins; may be repeated",
     )
     parser.add_argument("--spark", metavar="VERSION", help="the client in this release of Spark, such as 4.0.0")
     parser.add_argument(

@@ -137,17 +137,17 @@ The brokers are asked twice, two seconds apart, to see whether the epoch rises."
         """\
 Say of each client of Kafka whether it works on a release, or on the brokers of a cluster: by a table of what releases
 of clients were seen to do on real brokers, rare calls included. The clients are those of this interpreter's
-environment, of another one, or what a file declares.
+environment, of another one, those that a requirements file pins, or those that you name.
 
 A release that was not measured is unknown, unless the measured releases before and after it agree.""",
         (
             "fit --to 4.2",
             "fit --python /srv/app/.venv/bin/python --bootstrap-server localhost:9092",
             "fit --requirements requirements.txt --spark 4.0.0 --sasl SCRAM-SHA-512 --to 4.4",
-            "fit --declared go.mod --declared lib/kafka-clients-2.4.1.jar --to 4.2 --output json",
+            "fit kafka-clients==2.4.1 sarama==1.43.0 --to 4.2 --output json",
         ),
-        "0 all work, though maybe not with each setting, 1 a client breaks, 3 a client is unknown, 2 no broker "
-        "answered, 64 wrong usage",
+        "0 all work, though maybe not with each setting, 1 a client breaks, 3 a client is unknown, or a file was not "
+        "read, 2 no broker answered, 64 wrong usage",
     ),
     "plan": CommandHelp(
         "predict what an update of features would do; changes nothing",

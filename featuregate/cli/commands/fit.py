@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.cluster import discover_view, has_cluster
 from featuregate.cli.exit_codes import FAILED, OK, CommandError, usage_error
 from featuregate.clients import Client, Fit, fit, installed
-from featuregate.clients.declared import client, declared, requirements
-from featuregate.files import read_file
+from featuregate.clients.declared import PYTHON, client, exact, normalized
+from featuregate.clients.fit import RELEASE
+from featuregate.clients.requirements_files import Declared, Unread, requirements_in
 from featuregate.printable import printable
 
 if TYPE_CHECKING:
@@ -24,18 +24,19 @@ NO_VERDICT: Final = 3
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a line for each client; return the exit code of the worst."""
+    """Print a line for each client, and for each place that may name one; return the exit code of the worst."""
     target = _target(args)
-    clients = _clients(args)
+    clients, unread = _clients(args)
     found = fit(target, clients, sasl=args.sasl)
     if args.output == "json":
-        print(json.dumps([to_json(each) for each in found], indent=2))
+        print(json.dumps([*map(to_json, found), *map(_unread_to_json, unread)], indent=2))
     else:
-        print("\n".join(printable(str(each)) for each in found))
+        lines = [*map(str, found), *(f"{each.place}: unknown: {each.why}" for each in unread)]
+        print("\n".join(map(printable, lines)))
     verdicts = {each.verdict for each in found}
     if "breaks" in verdicts:
         return FAILED
-    return NO_VERDICT if "unknown" in verdicts else OK
+    return NO_VERDICT if "unknown" in verdicts or unread else OK
 
 
 def _target(args: argparse.Namespace) -> View | str:
@@ -48,31 +49,51 @@ def _target(args: argparse.Namespace) -> View | str:
     return discover_view(args)
 
 
-def _clients(args: argparse.Namespace) -> tuple[Client, ...]:
-    """Return the clients that the options name; without any, those of this interpreter."""
-    found: list[Client] = []
+def _clients(args: argparse.Namespace) -> tuple[tuple[Client, ...], tuple[Unread, ...]]:
+    """Return the clients that the arguments name; without any, those of this interpreter."""
+    found = [_named(text, args.command) for text in args.clients]
+    unread: list[Unread] = []
     for path in args.requirements:
-        found += requirements(_text(path), str(path))
-    for path in args.declared:
-        found += declared(str(path), partial(_text, path))
+        declared = _declared(path)
+        found += declared.clients
+        unread += declared.unread
     if args.spark:
         found.append(client("pyspark", args.spark, "--spark"))
-    if args.python or not (args.requirements or args.declared or args.spark):
+    if args.python or not (args.clients or args.requirements or args.spark):
         found += installed(args.python and str(args.python))
-    if not found:
-        where = ", ".join(map(str, [*args.requirements, *args.declared])) or args.python or "this environment"
-        raise CommandError(
-            f"{where} has no client of Kafka that featuregate knows: pin or declare one (--declared, --spark)"
+    if not found and not unread:
+        where = ", ".join(map(str, args.requirements)) or args.python or "this environment"
+        raise CommandError(f"{where} has no client of Kafka that featuregate knows: name one, as in fit NAME==VERSION")
+    return tuple(found), tuple(unread)
+
+
+def _named(text: str, command: str) -> Client:
+    name, _, version = text.partition("==")
+    if not name or not exact(version):
+        raise usage_error(
+            f"argument CLIENT: expected NAME==VERSION, such as confluent-kafka==2.6.1, not {text}", command
         )
-    return tuple(found)
+    return client(normalized(name) if normalized(name) in PYTHON else name, version, "the command line")
 
 
-def _text(path: Path) -> str:
+def _declared(path: Path) -> Declared:
     try:
-        return read_file(path).decode()
+        return requirements_in(path)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "this is not text"
         raise CommandError(f"{path} cannot be read: {reason}") from error
+
+
+def _unread_to_json(unread: Unread) -> dict[str, Any]:
+    finding = {"step": RELEASE, "fate": "unknown", "why": unread.why, "works_from": None}
+    of_client = dict.fromkeys(("client", "version", "library", "found_in", "kafka"))
+    return of_client | {
+        "found_in": unread.place,
+        "verdict": "unknown",
+        "measured": [],
+        "api_version": None,
+        "findings": [finding],
+    }
 
 
 def to_json(found: Fit) -> dict[str, Any]:

@@ -85,7 +85,9 @@ def test_the_environment_of_another_interpreter_is_listed(capsys: pytest.Capture
         (["--to", "4.2", "--bootstrap-server", "localhost:1"], "--to: not allowed with"),
         (["--to", "newest"], "'newest' is not a known release of Kafka"),
         (["--to", "4.2", "--requirements", "/nowhere"], "/nowhere cannot be read: No such file or directory"),
-        (["--to", "4.2", "--declared", "/dev/null"], "/dev/null: expected go.mod"),
+        (["--to", "4.2", "kafkajs"], "argument CLIENT: expected NAME==VERSION"),
+        (["--to", "4.2", "kafkajs==2.x"], "argument CLIENT: expected NAME==VERSION"),
+        (["--to", "4.2", "==2.2.4"], "argument CLIENT: expected NAME==VERSION"),
         (["--to", "4.2", "--python", "/nowhere"], "/nowhere does not start"),
     ],
 )
@@ -106,5 +108,34 @@ def test_a_client_without_a_version_is_unknown(tmp_path: Path, capsys: pytest.Ca
     """The line says what is missing."""
     assert main(["fit", "--requirements", pinned(tmp_path, "aiokafka>=0.10"), "--to", "4.2"]) == 3
     assert capsys.readouterr().out == (
-        "aiokafka (no version): unknown on 4.2: no exact version is declared: declare one (with == in requirements)\n"
+        "aiokafka (no version): unknown on 4.2: no exact version is named: pin one with ==\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("named", "code"),
+    [
+        (["kafka-clients==2.4.1", "sarama==1.61.1"], 0),
+        (["@confluentinc/kafka-javascript==1.0.0"], 0),
+        (["Confluent_Kafka==1.5.0", "kafkajs==2.2.4"], 1),
+        (["unheard-of==1"], 3),
+        (["kafka-python-ng==2.2.3"], 3),
+    ],
+)
+def test_clients_are_named_with_their_versions(named: list[str], code: int, capsys: pytest.CaptureFixture[str]):
+    """Those of other languages, too."""
+    assert main(["fit", *named, "--to", "4.2"]) == code
+    assert len(capsys.readouterr().out.splitlines()) == len(named)
+
+
+def test_a_line_that_was_not_read_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Beside a client that works: it may name one that does not."""
+    path = pinned(tmp_path, "confluent-kafka==2.16.1", "-e .")
+    assert main(["fit", "--requirements", path, "--to", "4.2"]) == 3
+    assert f"{path} line 2: unknown: what a project or an option brings is not read" in capsys.readouterr().out
+    assert main(["fit", "--requirements", path, "--to", "4.2", "--output", "json"]) == 3
+    known, unread = json.loads(capsys.readouterr().out)
+    assert unread.keys() == known.keys()
+    assert (unread["client"], unread["found_in"], unread["verdict"]) == (None, f"{path} line 2", "unknown")
+    pinned(tmp_path, "confluent-kafka==1.5.0", "-e .")
+    assert main(["fit", "--requirements", path, "--to", "4.2"]) == 1

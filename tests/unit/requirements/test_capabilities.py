@@ -1,13 +1,11 @@
-"""Capabilities as maps of API versions (KIP-35), in code and in TOML, and the example of the KIP."""
-
-from pathlib import Path
+"""Capabilities as maps of API versions (KIP-35), and the example of the KIP."""
 
 import pytest
 from builders import deaf, view
 
-from featuregate.errors import ConfigError, RequirementError
+from featuregate.errors import RequirementError
 from featuregate.gating.decisions import evaluate, usable_versions
-from featuregate.requirements import Capability, capabilities_from_toml, parse
+from featuregate.requirements import Capability, parse
 from featuregate.view.answers import ApiRange, BrokerAnswer
 
 B1 = BrokerAnswer(node_id=1, host="b1", port=9092, api_ranges={0: ApiRange(0, 3), 1: ApiRange(2, 3)})
@@ -79,56 +77,3 @@ def test_an_invalid_capability_is_refused(speaks: dict, complaint: str) -> None:
     """Otherwise every cluster or no cluster would meet it."""
     with pytest.raises(RequirementError, match=complaint):
         Capability("mine", speaks)
-
-
-TOML = """
-[Feature1]
-0 = [3, 3]
-Fetch = [2, 3]
-
-["exactly once"]
-TxnOffsetCommit = [3, 5]
-"""
-
-
-def test_capabilities_read_from_toml() -> None:
-    """Each table is a capability."""
-    assert capabilities_from_toml(TOML) == {
-        "Feature1": FEATURE1,
-        "exactly once": Capability("exactly once", {28: (3, 5)}),
-    }
-
-
-def test_capabilities_read_from_a_file(tmp_path: Path) -> None:
-    """A path is opened, and a text is parsed."""
-    path = tmp_path / "client.toml"
-    path.write_text(TOML)
-    assert capabilities_from_toml(path) == capabilities_from_toml(TOML)
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("[mine", r"^capabilities: not TOML: "),
-        ("mine = 1", r"^mine: a capability is a table"),
-        ("[mine]", r"^mine: a capability is a table"),
-        ("[mine]\nFetch = 4", r"^mine\.Fetch: expected the lowest and the highest version, such as \[4, 11\], not 4"),
-        ("[mine]\nFetch = [4]", r"^mine\.Fetch: expected"),
-        ("[mine]\nFetch = [true, 4]", r"^mine\.Fetch: expected"),
-        ("[mine]\nFetch = ['a', 4]", r"^mine\.Fetch: expected"),
-        ("[mine]\nFetcj = [1, 4]", r"^mine: capability 'mine': no API is called 'Fetcj'; did you mean Fetch"),
-        ("[mine]\nFetch = [4, 1]", r"^mine: the highest API version is from 4"),
-    ],
-)
-def test_invalid_toml_names_the_key(text: str, complaint: str) -> None:
-    """The operator finds the key in a long file."""
-    with pytest.raises(ConfigError, match=complaint):
-        capabilities_from_toml(text)
-
-
-def test_a_broken_file_is_named(tmp_path: Path) -> None:
-    """An app may read several files."""
-    path = tmp_path / "client.toml"
-    path.write_text("[")
-    with pytest.raises(ConfigError, match=r"client\.toml: not TOML"):
-        capabilities_from_toml(path)

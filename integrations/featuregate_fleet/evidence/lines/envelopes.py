@@ -12,14 +12,12 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.evidence.lines.documents import documents_in, requests_apart
-from featuregate_fleet.evidence.lines.layouts import time_in
+from featuregate_fleet.evidence.lines.layouts import Layout, time_in
 from featuregate_fleet.evidence.lines.request import MARKER
 from featuregate_fleet.evidence.lines.unwrapped import Unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from featuregate_fleet.evidence.lines.layouts import Layout
 
 _CRI: Final = re.compile(
     r"(?P<time>20\d\d-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)) (?P<stream>stdout|stderr) (?P<tag>[PF])(?::\S*)?(?: |$)",

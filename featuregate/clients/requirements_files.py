@@ -1,0 +1,225 @@
+"""Reads the clients of Kafka from requirements files of pip, and from the lock files of Python's tools.
+
+A line that is not read may name a client: it is returned, too, and the answer is unknown. Markers are not evaluated:
+each line counts, because the file is for other machines as well.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from featuregate.clients.declared import PYTHON, client, normalized
+from featuregate.files import read_file
+from featuregate.toml_values import parse_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from featuregate.clients.fit import Client
+
+_MARKS: Final = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+"""PowerShell writes UTF-16 where ``pip freeze`` is sent to a file."""
+_MOST_FILES: Final = 100
+_COMMENT: Final = re.compile(r"(?:^|\s+)#.*$")
+_OTHER_FILE: Final = re.compile(r"(?:-([rc])\s*|--(requirement|constraint)(?:\s+|=))(\S.*)")
+_OF_PIP: Final = re.compile(
+    r"(?:-i|-f|--(?:index-url|extra-index-url|no-index|find-links|no-binary|only-binary|prefer-binary|require-hashes|pre"
+    r"|trusted-host|use-feature))(?:[\s=]|$)"
+)
+"""Options of a file by which no package is named."""
+_OF_LINE: Final = re.compile(r"\s--(?:hash|config-settings?|global-option)\b.*")
+_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
+_TABLE: Final = re.compile(r"^\s*\[{1,2}[\w.\"' -]+\]{1,2}\s*$", re.MULTILINE)
+_YAML: Final = re.compile(r"^(?:dependencies|channels|packages|package|name):(?:\s|$)", re.MULTILINE)
+_GIVE: Final = "give a requirements file, such as the output of 'pip freeze' in that environment"
+
+
+class Unread(NamedTuple):
+    """A place that may name a client, and why it was not read."""
+
+    place: str
+    why: str
+
+
+class Declared(NamedTuple):
+    """What a file and those that it names say."""
+
+    clients: tuple[Client, ...]
+    """Each release of a client once. One that is not pinned has no version."""
+    unread: tuple[Unread, ...]
+
+
+def requirements_in(path: Path) -> Declared:
+    """Return the clients of a requirements file, with those of ``-r`` and ``-c``, or of a lock file.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    UnicodeDecodeError
+        It is not text.
+    """
+    reader = _Reader()
+    reader.read(path, path, is_constraint=False)
+    return reader.declared()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._listed: dict[tuple[str, str], str] = {}
+        """Name and version to the file that has them first."""
+        self._constrained: dict[tuple[str, str], str] = {}
+        self._unread: list[Unread] = []
+        self._files: set[tuple[Path, bool]] = set()
+
+    def declared(self) -> Declared:
+        """Return what was found. A constraint is the version of a client that is listed without one."""
+        names = {name for name, _ in self._listed}
+        versions = {name: [version for known, version in self._constrained if known == name] for name in names}
+        found: dict[Client, None] = {}
+        for (name, version), found_in in self._listed.items():
+            for one in [version] if version else versions[name] or [""]:
+                found[client(name, one, found_in)] = None
+        others = {name: found_in for (name, _), found_in in self._constrained.items() if name not in names}
+        alone = [
+            Unread(found_in, f"{name} is a constraint, and another package may bring it")
+            for name, found_in in others.items()
+        ]
+        return Declared(tuple(found), (*self._unread, *alone))
+
+    def read(self, path: Path, place: Path, *, is_constraint: bool) -> None:
+        """Read a file once, as a list of packages or as constraints."""
+        if (path, is_constraint) in self._files:
+            return
+        self._files.add((path, is_constraint))
+        text = _text(read_file(path))
+        if (packages := _packages_of(text)) is None:
+            self._lines(text, path, is_constraint=is_constraint)
+        elif isinstance(packages, str):
+            self._unread.append(Unread(str(place), packages))
+        else:
+            for name, version in packages:
+                self._add(name, version, str(path), is_constraint=is_constraint)
+
+    def _lines(self, text: str, path: Path, *, is_constraint: bool) -> None:
+        number = 1
+        for joined in re.split(r"(?<!\\)\r?\n", text):
+            line = _COMMENT.sub("", re.sub(r"\\\r?\n", " ", joined)).strip()
+            if line and (why := self._line(line, path, is_constraint=is_constraint)):
+                self._unread.append(Unread(f"{path} line {number}", why))
+            number += joined.count("\n") + 1
+
+    def _line(self, line: str, path: Path, *, is_constraint: bool) -> str | None:
+        """Read a line; return why that cannot be done."""
+        if "${" in line:
+            return "it has a variable of the environment"
+        if other := _OTHER_FILE.fullmatch(line):
+            return self._other(other[3], path, is_constraint=is_constraint or (other[1] or other[2])[0] == "c")
+        if line.startswith("-"):
+            return None if _OF_PIP.match(line) else "what a project or an option brings is not read"
+        if (found := _package_of(_OF_LINE.sub("", line))) is None:
+            return "this is not a requirement with a name"
+        self._add(*found, str(path), is_constraint=is_constraint)
+        return None
+
+    def _other(self, name: str, path: Path, *, is_constraint: bool) -> str | None:
+        if "://" in name or len(self._files) >= _MOST_FILES:
+            return "the file that it names is not read: it is on another machine, or one of too many"
+        try:
+            self.read(path.parent / name, path.parent / name, is_constraint=is_constraint)
+        except (OSError, UnicodeDecodeError) as error:
+            return f"the file that it names cannot be read: {getattr(error, 'strerror', None) or 'this is not text'}"
+        return None
+
+    def _add(self, name: str, version: str, found_in: str, *, is_constraint: bool) -> None:
+        if (name := normalized(name)) in PYTHON:
+            (self._constrained if is_constraint else self._listed).setdefault((name, version), found_in)
+
+
+def _text(data: bytes) -> str:
+    encoding = next((encoding for mark, encoding in _MARKS.items() if data.startswith(mark)), "utf-8")
+    return data.decode(encoding).replace("\ufeff", "")  # files that were put together have marks within
+
+
+def _package_of(line: str) -> tuple[str, str] | None:
+    """Return name and version of a requirement; no version if that is not exact, and None for one without a name."""
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - for this command alone
+
+    try:
+        found = Requirement(line)
+    except InvalidRequirement:
+        if in_file := _of_archive(line):
+            return in_file
+        name = _NAME.match(line)
+        return (name[0], "") if name and normalized(name[0]) in PYTHON else None
+    if found.url:
+        return found.name, (_of_archive(found.url) or ("", ""))[1]
+    pins = {one.version for one in found.specifier if one.operator in ("==", "===") and not one.version.endswith(".*")}
+    return found.name, pins.pop() if len(pins) == 1 else ""
+
+
+def _of_archive(place: str) -> tuple[str, str] | None:
+    """Return name and version by the name of a wheel or of a source distribution, at a path or URL."""
+    from packaging.utils import (  # noqa: PLC0415 - likewise
+        InvalidSdistFilename,
+        InvalidWheelFilename,
+        parse_sdist_filename,
+        parse_wheel_filename,
+    )
+
+    file = re.split(r"[;#?\s]", place, maxsplit=1)[0].rpartition("/")[2]
+    try:
+        name, version, *_ = parse_wheel_filename(file) if file.endswith(".whl") else parse_sdist_filename(file)
+    except (InvalidWheelFilename, InvalidSdistFilename):
+        return None
+    return str(name), str(version)
+
+
+def _packages_of(text: str) -> Iterable[tuple[str, str]] | str | None:
+    """Return names and versions of a lock file, what the file is instead, or None for lines of requirements."""
+    begin = text.lstrip()
+    if begin.startswith("{"):
+        return _of_json(begin)
+    if _TABLE.search(text):
+        return _of_toml(text)
+    if _YAML.search(text):
+        return f"this is YAML, such as an environment of conda, which is not read: {_GIVE}"
+    if begin.startswith(("<", "[")):
+        return f"this is neither a requirements file nor a lock file: {_GIVE}"
+    return None
+
+
+def _of_json(text: str) -> list[tuple[str, str]] | str:
+    """Return the packages of a Pipfile.lock."""
+    try:
+        document = json.loads(text)
+        sections = [document[name] for name in document if name != "_meta"] if "_meta" in document else []
+        found = [(name, _pinned(one.get("version"))) for section in sections for name, one in section.items()]
+    except (ValueError, RecursionError, AttributeError, TypeError):
+        found = []
+    return found or f"this is JSON, and not the lock file of Pipenv: {_GIVE}"
+
+
+def _of_toml(text: str) -> list[tuple[str, str]] | str:
+    """Return the packages of the lock file of Poetry, uv or PDM, or of a pylock.toml."""
+    try:
+        found = list(_locked(parse_toml(text)))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        found = []
+    return (
+        found
+        or f"this is not a lock file with packages, such as poetry.lock, uv.lock, pdm.lock or pylock.toml: {_GIVE}"
+    )
+
+
+def _locked(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for package in [*document.get("package", ()), *document.get("packages", ())]:
+        yield package["name"], _pinned(package.get("version"))
+
+
+def _pinned(version: object) -> str:
+    return version.removeprefix("==") if isinstance(version, str) else ""

@@ -1,0 +1,163 @@
+"""Requirements files and lock files: what is not read makes the answer unknown."""
+
+import codecs
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featuregate.clients.requirements_files import Declared, requirements_in
+
+BROKEN = "confluent-kafka==0.11.6"
+
+
+def read(folder: Path, text: str | bytes, name: str = "requirements.txt") -> Declared:
+    """Write a file and read it."""
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return requirements_in(path)
+
+
+def clients_of(found: Declared) -> list[tuple[str, str]]:
+    """Return names and versions."""
+    return [(each.name, each.version) for each in found.clients]
+
+
+@pytest.mark.parametrize(
+    ("line", "client"),
+    [
+        ('Confluent_Kafka[avro] == 2.6.0 ; python_version > "3.8"  # the client', ("confluent-kafka", "2.6.0")),
+        ("aiokafka==0.10.0 --hash=sha256:00 \\\n    --hash=sha256:01", ("aiokafka", "0.10.0")),
+        ("kafka-python>=2.0", ("kafka-python", "")),
+        ("kafka-python>=2.0,==2.0.2", ("kafka-python", "2.0.2")),
+        ("kafka-python==2.*", ("kafka-python", "")),
+        ("kafka-python===2.0.2", ("kafka-python", "2.0.2")),
+        ("kafka-python===2.x", ("kafka-python", "")),
+        ("kafka-python==3.+", ("kafka-python", "")),
+        ("kafka-python==2.x", ("kafka-python", "")),
+        ("kafka-python=2.0.2=py311", ("kafka-python", "")),
+        ("kafka-python", ("kafka-python", "")),
+        ("pyspark==4.0", ("pyspark", "4.0.0")),
+        ("kafka-python-ng==2.2.3", ("kafka-python-ng", "2.2.3")),
+        ("./wheels/confluent_kafka-2.6.0-cp311-cp311-manylinux_2_17_x86_64.whl", ("confluent-kafka", "2.6.0")),
+        ("https://example.org/kafka_python-2.0.2.tar.gz#sha256=00", ("kafka-python", "2.0.2")),
+        (
+            "confluent-kafka @ https://example.org/confluent_kafka-2.6.0-cp311-none-any.whl",
+            ("confluent-kafka", "2.6.0"),
+        ),
+        ("confluent-kafka @ git+https://example.org/x.git@main", ("confluent-kafka", "")),
+        ("\ufeffconfluent-kafka==0.11.6", ("confluent-kafka", "0.11.6")),
+    ],
+)
+def test_a_line_names_a_client(line: str, client: tuple[str, str], tmp_path: Path):
+    """In any way that pip accepts; one that is not pinned has no version, and no line is left out."""
+    found = read(tmp_path, f"# kafka-python==0.1\n--index-url https://example.org\nrequests==2.31\n{line}\n")
+    assert clients_of(found) == [client]
+    assert found.unread == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("requests==2.31\n-e .", "requirements.txt line 2"),
+        ("\\\n  --editable=git+https://example.org/x.git#egg=confluent-kafka", "requirements.txt line 1"),
+        ("a==1 \\\n  --hash=sha256:0\n\n.", "requirements.txt line 4"),
+        ("git+https://example.org/x.git", "requirements.txt line 1"),
+        ("x==${VERSION}", "requirements.txt line 1"),
+        ("requests==3.+", "requirements.txt line 1"),
+        ("python-confluent-kafka=2.6.0=py311", "requirements.txt line 1"),
+        ("-r nowhere.txt", "requirements.txt line 1"),
+        ("-c https://example.org/constraints.txt", "requirements.txt line 1"),
+        ("-r .", "requirements.txt line 1"),
+        ("--unheard-of x", "requirements.txt line 1"),
+        ("dependencies:\n  - python-confluent-kafka=0.11.6\n", "requirements.txt"),
+        ('[project]\ndependencies = ["confluent-kafka==0.11.6"]\n', "requirements.txt"),
+        ("[metadata]\nname = x = y\n", "requirements.txt"),
+        ('[[package]]\nversion = "1"\n', "requirements.txt"),
+        ('{"dependencies": {"kafkajs": "2.2.4"}}', "requirements.txt"),
+        ('{"_meta": 1, "default": {"a": 1}}', "requirements.txt"),
+        ("{", "requirements.txt"),
+        ('[{"name": "confluent-kafka", "version": "0.11.6"}]', "requirements.txt"),
+        ("<project/>", "requirements.txt"),
+        ("c\0o\0n\0", "requirements.txt line 1"),
+    ],
+)
+def test_what_is_not_read_is_named_with_its_place(text: str, place: str, tmp_path: Path):
+    """It may name a client: not read is not the same as not there. Its text is not repeated."""
+    found = read(tmp_path, text)
+    assert found.clients == ()
+    assert [each.place for each in found.unread] == [str(tmp_path / place)]
+    assert "0.11.6" not in found.unread[0].why
+
+
+def test_each_line_counts_whatever_its_marker_says(tmp_path: Path):
+    """The file is for other machines as well."""
+    text = f'{BROKEN} ; sys_platform == "linux"\nconfluent-kafka==2.6.1 ; sys_platform == "darwin"\n{BROKEN}\n'
+    assert clients_of(read(tmp_path, text)) == [("confluent-kafka", "0.11.6"), ("confluent-kafka", "2.6.1")]
+
+
+@pytest.mark.parametrize(
+    "option", ["-r other.txt", "-rother.txt", "--requirement other.txt", "--requirement=other.txt"]
+)
+def test_other_files_are_read(option: str, tmp_path: Path):
+    """Beside the file that names them; a circle ends."""
+    (tmp_path / "other.txt").write_text(f"{BROKEN}\n-r requirements.txt\n")
+    (found,) = read(tmp_path, option).clients
+    assert (found.version, found.found_in) == ("0.11.6", str(tmp_path / "other.txt"))
+
+
+def test_files_that_name_others_without_an_end_are_unknown(tmp_path: Path):
+    """A hundred are read."""
+    for number in range(120):
+        (tmp_path / f"{number}.txt").write_text(f"-r {number + 1}.txt")
+    assert [each.why for each in read(tmp_path, "-r 0.txt").unread] == [
+        "the file that it names is not read: it is on another machine, or one of too many"
+    ]
+
+
+def test_a_constraint_pins_a_client_that_is_listed(tmp_path: Path):
+    """Of one that is not listed, it is unknown whether it is there."""
+    (tmp_path / "c.txt").write_text(f"{BROKEN}\naiokafka==0.12.0\n")
+    found = read(tmp_path, "confluent-kafka\nkafka-python\n-c c.txt\n")
+    assert clients_of(found) == [("confluent-kafka", "0.11.6"), ("kafka-python", "")]
+    assert [each.why for each in found.unread] == ["aiokafka is a constraint, and another package may bring it"]
+
+
+LOCKS = {
+    "poetry.lock": '[[package]]\nname = "confluent-kafka"\nversion = "0.11.6"\n\n[metadata]\nlock-version = "2.1"\n',
+    "uv.lock": 'version = 1\n[[package]]\nname = "app"\nsource = { virtual = "." }\n'
+    '[[package]]\nname = "confluent-kafka"\nversion = "0.11.6"\nsource = { registry = "https://example.org" }\n',
+    "pylock.toml": 'lock-version = "1.0"\n[[packages]]\nname = "confluent-kafka"\nversion = "0.11.6"\n',
+    "Pipfile.lock": json.dumps({"_meta": {}, "default": {"Confluent_Kafka": {"version": "==0.11.6"}}, "develop": {}}),
+}
+
+
+@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
+@pytest.mark.parametrize(("name", "text"), LOCKS.items(), ids=LOCKS)
+def test_lock_files_are_read(name: str, text: str, mark: bytes, tmp_path: Path):
+    """By what is in them, under any name."""
+    for under in (name, "requirements.txt"):
+        found = read(tmp_path, mark + text.encode(), under)
+        assert clients_of(found) == [("confluent-kafka", "0.11.6")]
+        assert found.unread == ()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
+def test_a_byte_order_mark_says_the_encoding(encoding: str, tmp_path: Path):
+    """PowerShell writes UTF-16."""
+    mark = {"utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}.get(encoding, b"")
+    assert clients_of(read(tmp_path, mark + f"{BROKEN}\r\n".encode(encoding))) == [("confluent-kafka", "0.11.6")]
+
+
+@given(
+    before=st.lists(st.sampled_from(["requests==2.31", "# x", "", "-r o.txt", "-e .", "\ufeff", "a @ b", "x=1", "\\"])),
+    after=st.sampled_from(["", " ", "  # x", " ; python_version<'3'", " --hash=sha256:0", "\\", "\r", "[a]", "x", "}"]),
+)
+def test_a_client_among_any_lines_is_found_or_something_is_unread(
+    tmp_path_factory: pytest.TempPathFactory, before: list[str], after: str
+):
+    """Never neither."""
+    found = read(tmp_path_factory.mktemp("r"), "\n".join([*before, BROKEN + after]))
+    assert any(name == "confluent-kafka" for name, _ in clients_of(found)) or found.unread
