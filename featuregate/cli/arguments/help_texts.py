@@ -152,8 +152,8 @@ A release that was not measured is unknown, unless the measured releases before 
     "plan": CommandHelp(
         "predict what an update of features would do; changes nothing",
         """\
-Predict how the controller would answer an upgrade, a downgrade or a disable, by the controller's own rules and in its
-own words: which levels every registered broker supports, which levels in between changed the metadata, what a level
+Predict how the controller would answer an upgrade, downgrade, disable or update, by the rules of the controller and in
+its own words: which levels every registered broker supports, which levels in between changed the metadata, what a level
 depends on. Show also which levels cannot be lowered again and which releases do not start any more then (no return),
 which presets the update opens and closes, and which apps with a latched gate it affects: name
 such apps by --latches, the folder of their FileLatchStore, or by --gate.
@@ -174,8 +174,8 @@ A plan needs no right on the cluster. It is a prediction; 'upgrade --dry-run' as
 Raise finalized levels: the levels that --feature names, or all levels of a release. Needs ALTER on the cluster.
 
 Most levels of metadata.version, and kraft.version, cannot be lowered again, and older releases of Kafka do not start
-then. On a terminal the command names them, shows the plan and asks first. Without a terminal it warns; the next release
-refuses such an upgrade without --yes.
+then. On a terminal the command names them, shows the plan and asks first. Without a terminal such an upgrade needs
+--yes and an accepted plan, for which --controllers names the controllers.
 
 From Kafka 4.0 on, one refused feature fails the whole request; before 4.0 the controller decides feature by feature.
 The output is that of kafka-features. With --release-version the request holds only the features that change, and never

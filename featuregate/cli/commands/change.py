@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.admin.client import UPDATE_SECONDS, Admin
 from featuregate.admin.effects import MIN_INSYNC
+from featuregate.admin.no_return import no_return
 from featuregate.admin.outcomes import Outcome
 from featuregate.admin.updates import LeftOut, Update, moving
 from featuregate.cli.cluster import common_cause, configuration_of_change, discover_view, silence_log
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         for line in plan.consequences:
             print_message(printable(line))
         if request.updates and not args.dry_run:
-            _require_consent(args, options.verb, plan)
+            _require_consent(args, options.verb, request, plan)
     outcome = _outcome(admin, request, dry_run=args.dry_run)
     _print_outcome(args, options.verb, outcome, request)
     if not outcome.done:
@@ -142,20 +143,24 @@ def _plan_of(args: argparse.Namespace, request: ChangeRequest) -> Plan | None:
     return replace(predict(args, request.view, request), left_out=())
 
 
-def _require_consent(args: argparse.Namespace, verb: Verb, plan: Plan) -> None:
-    """Ask for what cannot be undone, on a terminal and off it. Raises `CommandError` where nothing may be sent."""
+def _require_consent(args: argparse.Namespace, verb: Verb, request: ChangeRequest, plan: Plan) -> None:
+    """Ask for what cannot be undone, on a terminal and off it. Raises `CommandError` where nothing may be sent.
+
+    What is asked for counts, and not what the plan lets through: the quorum raises ``kraft.version`` though the
+    controller refuses the request, and the cluster may have changed since the plan.
+    """
     if names := plan.falling or ((MIN_INSYNC,) if plan.unread_effects else ()):
         why = "falls" if plan.falling else "may fall"
         options = " ".join(f"--accept-effect {name}" for name in names)
         raise CommandError(f"nothing was changed, because {' and '.join(names)} {why}: {options} changes it", FAILED)
-    lost = ", ".join(f"{one.feature}={one.level}" for one in plan.no_return)
+    levels = {one.update.feature: one.current or 0 for one in plan.updates}
+    raised = [update for update in request.updates if update.upgrade_type == "upgrade"]
+    lost = ", ".join(f"{one.feature}={one.level}" for one in no_return(raised, levels))
     asks = sys.stdin is not None and sys.stdin.isatty() and not args.yes
-    if lost and plan.judgement == "unknown" and not asks:
-        raise CommandError(
-            f"nothing was changed: {lost} cannot be undone, and whether the cluster is ready for it is unknown (see "
-            "'featuregate plan')",
-            FAILED,
-        )
+    if lost and plan.judgement != "accepted" and not asks:
+        unknown = "whether the cluster is ready for it is unknown"
+        why = unknown if plan.judgement == "unknown" else "the controller would refuse the request"
+        raise CommandError(f"nothing was changed: {lost} cannot be undone, and {why} (see 'featuregate plan')", FAILED)
     if lost and not (asks or args.yes):
         raise CommandError(f"nothing was changed: {lost} cannot be undone, so confirm it with --yes", FAILED)
     if asks and (lost or verb != "upgrade" or plan.judgement == "refused"):

@@ -53,7 +53,7 @@ def test_kraft_version_is_not_raised_with_a_release(on: Run, cluster: ScriptedCl
     cluster.says = lambda *_: UpdateFeaturesResponse(results=results)
     for release in ("3.9", "4.2"):
         cluster.received.clear()
-        ended = on("upgrade", "--release-version", release)
+        ended = on("upgrade", "--release-version", release, "--dry-run")
         assert "kraft.version" not in sent(cluster)
         assert KRAFT in ended.err
 

@@ -112,6 +112,19 @@ def test_invariant_16_without_a_terminal_an_unknown_plan_is_refused_even_with_ye
     assert (silent.code, cluster.received) == (1, [])
 
 
+@pytest.mark.parametrize("yes", [(), ("--yes",)])
+def test_invariant_16_without_a_terminal_what_cannot_be_undone_is_not_sent_with_what_is_refused(
+    on: Run, cluster: ScriptedCluster, quorum: ScriptedCluster, yes: tuple[str, ...]
+) -> None:
+    """The quorum raises kraft.version before the controller refuses the rest, and never lowers it."""
+    for each in (cluster, quorum):
+        each.apply({"kraft.version": 0})
+    command = ("update", "--upgrade", "kraft.version=1", "--downgrade", "metadata.version=22")
+    ended = on(*command, "--controllers", quorum.bootstrap, *yes)
+    assert "nothing was changed: kraft.version=1 cannot be undone, and the controller would refuse" in ended.err
+    assert (ended.code, cluster.received) == (1, [])
+
+
 def test_a_value_of_a_config_that_falls_needs_an_option_of_its_own(
     on: Run, cluster: ScriptedCluster, quorum: ScriptedCluster
 ) -> None:
@@ -203,16 +216,15 @@ def test_controllers_that_say_nothing_of_this_cluster_end_it_before_the_question
     assert not cluster.received
 
 
-def test_without_a_terminal_a_level_that_is_not_known_prints_what_kafka_features_prints(
-    cluster: ScriptedCluster,
-) -> None:
-    """The controller judges it."""
+def test_without_a_terminal_a_level_that_is_not_known_is_not_sent(cluster: ScriptedCluster) -> None:
+    """What it does is not known, and --yes would not help."""
     command = [sys.executable, "-m", "featuregate", "--bootstrap-server", cluster.bootstrap, "upgrade"]
     done = subprocess.run(
         [*command, "--feature", "metadata.version=99"], input="", capture_output=True, text=True, check=False
     )
     assert "no return" not in done.stderr
-    assert "--yes" not in done.stderr
+    assert "the controller would refuse the request (see 'featuregate plan')" in done.stderr
+    assert ("--yes" in done.stderr, cluster.received) == (False, [])
 
 
 def test_the_end_of_input_is_no_confirmation(cluster: ScriptedCluster) -> None:
