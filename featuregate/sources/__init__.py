@@ -4,5 +4,5 @@
 - `featuregate.sources.brokers` asks every broker of a cluster;
 - `featuregate.sources.one_node` asks one node alone;
 - `featuregate.sources.http` asks relays, each by a `featuregate.sources.relay_connection`, for nothing older than a
-  `featuregate.sources.floor`.
+  `featuregate.sources.seen`.
 """

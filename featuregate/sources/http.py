@@ -14,8 +14,8 @@ from featuregate.config.secrets import Secret
 from featuregate.errors import ConfigError, RelayError
 from featuregate.files import require_text
 from featuregate.forks import load
-from featuregate.sources.floor import Floor
 from featuregate.sources.relay_connection import Identity, KnownView, RelayConnection
+from featuregate.sources.seen import Floor
 from featuregate.sources.source import BrokerAnswers, MergedView
 
 if TYPE_CHECKING:
@@ -47,9 +47,8 @@ class _Seen(NamedTuple):
 
     def floor(self, now: float) -> Floor:
         """Return what a request that is sent now must not be answered below."""
-        return Floor(
-            cluster_id=self.cluster_id, epoch=self.epoch, age=max(0.0, now - self.answered_at), seen_at=self.seen_at
-        )
+        age = max(0.0, now - self.answered_at)
+        return Floor.of(cluster_id=self.cluster_id, epoch=self.epoch, age=age, seen_at=self.seen_at)
 
 
 class HttpSource:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from featuregate.gating.holds import Holds
     from featuregate.gating.latches import LatchKey
     from featuregate.sources.abortable import AbortableAdapter
-    from featuregate.sources.floor import Floor
+    from featuregate.sources.seen import Floor
 
 
 _MOST_BYTES: Final = MOST_RELAY_BYTES

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.json_values import JsonError, parse_json
 from featuregate.printable import shown
+from featuregate.sources.seen import Seen
 
 if TYPE_CHECKING:
     import requests
@@ -20,6 +21,8 @@ AGE_HEADER: Final = "Featuregate-Age"
 """Seconds since the brokers answered, by the relay's clock, when it sent the response."""
 EPOCH_HEADER: Final = "Featuregate-Epoch"
 """The epoch of the view. The body that the client or a cache has may be of an earlier poll with the same content."""
+SEEN_HEADER: Final = "Featuregate-Seen"
+"""What the client has seen by this response: the parameter ``seen`` of its next request."""
 SEEN_AT_HEADER: Final = "Featuregate-Seen-At"
 """`View.seen_at` of the view, likewise."""
 REVISION_HEADER: Final = "Featuregate-Revision"
@@ -46,8 +49,8 @@ def age_of(response: requests.Response) -> float | None:
 
 
 def freshness_of(view: View) -> dict[str, str]:
-    """Return the headers that say of which poll a view is."""
-    return {EPOCH_HEADER: str(view.epoch), SEEN_AT_HEADER: repr(view.seen_at)}
+    """Return the headers that say of which poll a view is, and what the next request must not be answered below."""
+    return {EPOCH_HEADER: str(view.epoch), SEEN_AT_HEADER: repr(view.seen_at), SEEN_HEADER: Seen.of(view).text}
 
 
 def renewed(view: View, headers: Mapping[str, str]) -> View:

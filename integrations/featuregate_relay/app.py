@@ -14,7 +14,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from featuregate.sources.relay_responses import AGE_HEADER, EPOCH_HEADER, SEEN_AT_HEADER, freshness_of
+from featuregate.sources.relay_responses import AGE_HEADER, EPOCH_HEADER, SEEN_AT_HEADER, SEEN_HEADER, freshness_of
 from featuregate_relay.access.authentication import Access, Authentication, client_of
 from featuregate_relay.access.hosts import LocalHosts
 from featuregate_relay.access.not_stored import NotStored
@@ -46,6 +46,7 @@ _CORS: Final[dict[str, Any]] = {
         AGE_HEADER,
         EPOCH_HEADER,
         SEEN_AT_HEADER,
+        SEEN_HEADER,
     ],  # else scripts see none of them
 }
 

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from featuregate.gating.latches import LatchKey
+from featuregate.sources.seen import digest
 from featuregate_relay.refusals import RequestRefused
-from featuregate_relay.seen import latch_of
 from featuregate_relay.states import CurrentState
 from featuregate_relay.waiting import NextChange
 
@@ -129,8 +129,8 @@ class ServedCluster:
         return tuple([key for gate, key in self._sticky if gate.open])
 
     def latches(self, cluster_id: str | None) -> dict[str, str]:
-        """Return the digits that identify the latch of each sticky gate, by its name: see :func:`latch_of`."""
-        return {gate.name: latch_of(cluster_id, gate) for gate, _ in self._sticky}
+        """Return the digits that identify the latch of each sticky gate, by its name, for this cluster."""
+        return {gate.name: digest([cluster_id, gate.name, str(gate.requirement)]) for gate, _ in self._sticky}
 
     def stop_waiting(self) -> None:
         """Let every request and stream go that waits."""

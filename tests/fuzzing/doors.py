@@ -29,6 +29,7 @@ from featuregate.gating.latches import BurnIn, LatchedGate, LatchKey, LatchState
 from featuregate.polling.hold_sources import HoldSources
 from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from featuregate.sources.latched_json import holds_from_json, latched_from_json, with_latched
+from featuregate.sources.seen import Seen, cluster_of
 from featuregate.testing import StaticFeatures, release_view
 from featuregate.usage.report import ReportedGate, Reporter, UsageReport
 from featuregate.wire.api_versions import ApiVersionsRequest
@@ -216,13 +217,14 @@ def serve_request(data: bytes) -> None:
     assert statuses[0] in {200, 304, 400, 404, 405, 413, 503}, statuses
 
 
+TOKEN = Seen(cluster=cluster_of("x"), epoch=5, seen_at=1.5, latched=frozenset(["0" * 12])).text.encode()
 REQUESTS = (
-    b'GET /v1/clusters/a/view?epoch=1&notOlderThan=0.5&clusterId=x\nIf-None-Match: "a"\nAccept-Encoding: gzip',
+    b"GET /v1/clusters/a/view?notOlderThan=0.5&seen=%b\nAccept-Encoding: gzip" % TOKEN,
     b"GET /v1/clusters/a/view?wait=1&revision=a\nIf-None-Match: *",
     b"GET /v1/clusters/a/check?require=kip848\nAccept: text/html",
-    b"GET /v1/clusters/a/events\nLast-Event-ID: 1f0c.5613",
-    b'POST /v1/clusters/a/ofrep/v1/evaluate/flags\nIf-None-Match: "a.b.1.2.c"\n\n{"context": {"targetingKey": "a"}}',
-    b"GET /clusters/a?latched=a&epoch=2&notOlderThan=1\nAccept: text/html",
+    b"GET /v1/clusters/a/events\nLast-Event-ID: %b" % TOKEN,
+    b'POST /v1/clusters/a/ofrep/v1/evaluate/flags\nIf-None-Match: W/"%b"\n\n{"context": {"targetingKey": "a"}}' % TOKEN,
+    b"GET /clusters/a?notOlderThan=1&seen=%b\nAccept: text/html" % TOKEN,
     b"GET /readyz?max-age=300",
 )
 HTTP_WORDS = (

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from operator import is_not
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.flags import NO_FLAGS, Flag, gate_flag, view_flags
-from featuregate_relay.flags.flag_tags import FlagTag, content_of
-from featuregate_relay.seen import cluster_of
+from featuregate.sources.seen import Seen, digest
 
 if TYPE_CHECKING:
     from featuregate import Decision, View
@@ -24,7 +22,7 @@ _LOOK_SECONDS: Final = 0.05
 class AllFlags(NamedTuple):
     """All flags, as a client gets them."""
 
-    tag: FlagTag
+    tag: Seen
     beginning: bytes
     """Of the response, up to the age of the view."""
 
@@ -52,7 +50,7 @@ class Flags:
         self._latches = cluster.latches(cluster_id)
         self._latched = frozenset(latch for key, latch in self._latches.items() if self._by_key[key].value)
         self._beginnings: dict[str, bytes] = {}
-        self.all: AllFlags | None = None if view is None else self._all(view, None if before is None else before.all)
+        self.all: AllFlags | None = None if view is None else self._all(view)
 
     def aged(self, age: float) -> bytes:
         """Return the age of the view, as the metadata of a response has it."""
@@ -66,7 +64,7 @@ class Flags:
             self._beginnings[key] = whole.removesuffix(b"}}")
         return self._beginnings.get(key)
 
-    def held(self, seen: Iterable[FlagTag]) -> AllFlags | None:
+    def held(self, seen: Iterable[Seen]) -> AllFlags | None:
         """Return all flags, with the gates open that a client has seen latched; None: no broker has answered yet."""
         closed = frozenset(self._latches.values()) - self._latched
         held = closed.intersection(latch for tag in seen for latch in tag.latched)
@@ -76,26 +74,14 @@ class Flags:
         tag = replace(self.all.tag, content=self._content(flags), latched=self._latched | held)
         return AllFlags(tag, self._beginning(flags))
 
-    def _all(self, view: View, before: AllFlags | None) -> AllFlags:
-        """Return all flags. Their tag has the epoch of the view, and the time since which they are as they are."""
+    def _all(self, view: View) -> AllFlags:
+        """Return all flags. Their tag has the epoch of the view, and the time at which brokers said so."""
         flags = self._by_key
-        tag = FlagTag(
-            content=self._content(flags),
-            cluster=cluster_of(view.cluster_id),
-            epoch=view.epoch,
-            since=int(datetime.now(UTC).timestamp()),
-            latched=self._latched,
-        )
-        if (
-            before is not None
-            and (before.tag.cluster, before.tag.content) == (tag.cluster, tag.content)
-            and before.tag.epoch <= tag.epoch
-        ):
-            tag = replace(tag, since=before.tag.since)
-        return AllFlags(tag, self._beginning(flags))
+        return AllFlags(Seen.of(view, self._content(flags), self._latched), self._beginning(flags))
 
     def _content(self, flags: Mapping[str, Flag]) -> str:
-        return content_of(flags, stale=self.stale)
+        """Identify the values, without their reasons, which each replica says in its own words."""
+        return digest([self.stale, *([key, flag.value, flag.variant] for key, flag in flags.items())], 32)
 
     def _beginning(self, flags: Mapping[str, Flag]) -> bytes:
         response = {"flags": [to_response(key, flag) for key, flag in flags.items()], "metadata": self._freshness}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -15,9 +14,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from featuregate.flags import PREFIXES
+from featuregate.sources.seen import Seen
 from featuregate_relay.access.authentication import client_in
 from featuregate_relay.flags.cluster_flags import AllFlags, ClusterFlags, encode
-from featuregate_relay.flags.flag_tags import FlagTag
 from featuregate_relay.refusals import RequestRefused, refusal
 from featuregate_relay.views.event_stream import ClientEvents, OpenStreams, event, open_stream
 from featuregate_relay.views.floors import problem_after
@@ -101,16 +100,17 @@ class FlagPaths:
     async def _all(self, flags: ClusterFlags, scope: Scope) -> ASGIApp:
         if_none_match = _if_none_match(scope)
         newest = flags.now()[0].all
-        if newest is not None and if_none_match == newest.tag.text:  # most clients are in sync
+        if newest is not None and if_none_match == f'"{newest.tag.text}"':  # most clients are in sync
             return _unchanged(if_none_match)
-        seen = FlagTag.read(if_none_match)
+        seen = Seen.read(if_none_match)
         found, age = await self._not_below(flags, seen)
-        tag = found.tag.joined(seen)
+        tag = found.tag.joined(*seen)
+        text = f'"{tag.text}"'
         if any(tag.is_same(known) for known in seen) or if_none_match.strip() == "*":
-            return _unchanged(tag.text)
-        return _json(found.beginning + age + b"}" + _stream_beside(scope) + b"}", *_tagged(tag.text))
+            return _unchanged(text)
+        return _json(found.beginning + age + b"}" + _stream_beside(scope) + b"}", *_tagged(text))
 
-    async def _not_below(self, flags: ClusterFlags, seen: tuple[FlagTag, ...]) -> tuple[AllFlags, bytes]:
+    async def _not_below(self, flags: ClusterFlags, seen: tuple[Seen, ...]) -> tuple[AllFlags, bytes]:
         """Return all flags and their age, once they are not older than those that the client has seen elsewhere."""
         problem = await problem_after(self._floor_seconds, flags.cluster, lambda: _problem(flags, seen))
         known, age = flags.now()
@@ -199,13 +199,11 @@ def _stream_beside(scope: Scope) -> bytes:
     return b"," + encode({"eventStreams": [{"type": "sse", "endpoint": {"requestUri": path}}]})[1:-1]
 
 
-def _problem(flags: ClusterFlags, seen: tuple[FlagTag, ...]) -> str | None:
-    known, age = flags.now()
-    found = known.held(seen)
+def _problem(flags: ClusterFlags, seen: tuple[Seen, ...]) -> str | None:
+    found = flags.now()[0].held(seen)
     if found is None:
         return _NO_ANSWER
-    asked_at = datetime.now(UTC).timestamp() - age
-    below = any(found.tag.is_below(tag, asked_at) for tag in seen)
+    below = any(map(found.tag.is_below, seen))
     return "this relay is behind: the client has seen flags of a higher epoch" if below else None
 
 

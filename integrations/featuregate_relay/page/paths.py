@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from featuregate_relay.entity_tags import entity_tag, matches
-from featuregate_relay.page.rendering import LATCHED, Renderer, Shown
+from featuregate_relay.page.rendering import Renderer, Shown
 from featuregate_relay.refusals import RequestRefused
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ class _Pages:
         return await self._page(request, cluster, root="../", alone=len(self._readable(request)) == 1)
 
     async def _page(self, request: Request, cluster: ServedCluster, *, root: str, alone: bool) -> Response:
-        await self._floors.reached(request, cluster)
+        floor = await self._floors.reached(request, cluster)
         await cluster.prepare()
-        latched = frozenset(request.query_params.get(LATCHED, "").split())
+        latched = frozenset[str]() if floor is None else floor.seen.latched
         # In a thread: the brokers decide how large the page is, and other requests do not wait for it.
         page = await asyncio.to_thread(
             self._renderer.cluster, Shown.of(cluster), root=root, alone=alone, latched=latched

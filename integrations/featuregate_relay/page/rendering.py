@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
-from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from featuregate.printable import shown
-from featuregate.sources.floor import Floor
+from featuregate.sources.seen import Seen
 from featuregate.view.matrix import Matrix, MatrixRow, compare
 from featuregate_relay.page.gates import shown_gate
 from featuregate_relay.page.software import Software, lacks, roll_of, software_of
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from featuregate_relay.clusters import ServedCluster
     from featuregate_relay.states import ServedState
 
-LATCHED: Final = "latched"
-"""The parameter with the gates that the page has shown open, each by :func:`featuregate_relay.seen.latch_of`."""
 _MOST_COLUMNS: Final = 12
 _MOST_ROWS: Final = 300
 _MOST_LACKS: Final = 60
@@ -109,7 +106,7 @@ class Renderer:
             The gates that the client has seen open, which stay open for it.
         """
         facts = self._facts(cluster, latched)
-        facts["floor"], facts["answered"] = _floor(cluster.cluster, latched)
+        facts["seen"], facts["answered"] = _seen(cluster.cluster, latched)
         return _ENVIRONMENT.get_template("cluster.html").render(**facts, root=root, alone=alone, now=datetime.now(UTC))
 
     def _facts(self, looked_at: Shown, latched: frozenset[str] = frozenset()) -> dict[str, Any]:
@@ -133,15 +130,14 @@ class Renderer:
         return facts | of_view
 
 
-def _floor(cluster: ServedCluster, latched: frozenset[str]) -> tuple[Markup, float]:
-    """Return what the page that comes next must not be below, as a query without an age, and the age of the view."""
+def _seen(cluster: ServedCluster, latched: frozenset[str]) -> tuple[Markup, float]:
+    """Return what the page that comes next must not be below, and the age of the view."""
     view, age = cluster.features.view_and_age()  # after the page is made: it must not show more than this says
     if view is None:
-        return Markup(""), age
-    query = Floor(cluster_id=view.cluster_id, epoch=view.epoch, age=age, seen_at=view.seen_at).to_query()
+        return Markup(), age
     latches = cluster.latches(view.cluster_id)
     opened = {latches[gate.name] for gate in cluster.gates if gate.open and gate.name in latches}
-    return escape(urlencode(query | {LATCHED: " ".join(sorted(opened | latched))})), age
+    return Markup(Seen.of(view, latched=latched | opened).text), age  # noqa: S704 - digits and dots, which are not cut
 
 
 def _of_view(view: View) -> dict[str, Any]:

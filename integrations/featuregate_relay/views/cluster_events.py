@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from featuregate_relay.views.event_ids import EventId
+from featuregate.sources.seen import Seen
 from featuregate_relay.views.event_stream import ClientEvents, event
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ class ClusterEvents(ClientEvents):
 
     def __init__(self, cluster: ServedCluster, last_event_id: str | None) -> None:
         super().__init__(cluster)
-        self._seen = EventId.read(last_event_id)
+        self._seen = next(iter(Seen.read(last_event_id)), None)
         self._revision = (last_event_id or "").partition(".")[0]
         """What the client has; a script may send a revision alone."""
 
@@ -32,7 +32,7 @@ class ClusterEvents(ClientEvents):
             return "no broker has answered yet, and the client has seen answers"
         if self.cluster.state.is_behind:
             return "the newest answers are not read yet"
-        behind = EventId.of(view, state.revision).is_below(self._seen, datetime.now(UTC).timestamp())
+        behind = Seen.of(view, state.revision).is_below(self._seen, datetime.now(UTC).timestamp())
         return "this relay is behind: the client has seen newer answers" if behind else None
 
     def of(self, state: ServedState) -> bytes:
@@ -41,15 +41,15 @@ class ClusterEvents(ClientEvents):
         latches = self.cluster.latches(state.cluster_id)
         self._seen = self._id(frozenset(latch for name, latch in latches.items() if state.gates[name]))
         gates = {name: is_open or latches.get(name) in self._seen.latched for name, is_open in state.gates.items()}
-        return event(kind, {"cluster": self.cluster.name, **state.to_dict(), "gates": gates}, ident=str(self._seen))
+        return event(kind, {"cluster": self.cluster.name, **state.to_dict(), "gates": gates}, ident=self._seen.text)
 
     def heartbeat(self) -> bytes:
         """Return a heartbeat. The last poll has confirmed what the client has seen."""
-        if self._seen is not None and self._seen.revision == self._revision:
+        if self._seen is not None and self._seen.content == self._revision:
             self._seen = self._id(self._seen.latched)
-        return event("heartbeat", self.health(), ident=None if self._seen is None else str(self._seen))
+        return event("heartbeat", self.health(), ident=None if self._seen is None else self._seen.text)
 
-    def _id(self, latched: frozenset[str]) -> EventId:
+    def _id(self, latched: frozenset[str]) -> Seen:
         view = self.cluster.features.view  # after the state, which is not newer then
         assert view is not None
-        return EventId.of(view, self._revision, latched).joined(self._seen)
+        return Seen.of(view, self._revision, latched).joined(*(() if self._seen is None else (self._seen,)))

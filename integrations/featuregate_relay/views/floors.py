@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from featuregate.sources.floor import Floor
+from featuregate.sources.seen import Floor, cluster_of
 from featuregate_relay.refusals import RequestRefused
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Floors:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._sent: dict[str, deque[tuple[str | None, float]]] = {}
+        self._sent: dict[str, deque[tuple[str, float]]] = {}
 
     def newest(self, cluster: ServedCluster, floor: Floor | None) -> tuple[View | None, float, str | None]:
         """Return the view, its age, and why a request with this floor must not get it; None where it may."""
@@ -37,35 +37,37 @@ class Floors:
         if view is None:
             return None, age, f"no broker has answered yet: {cluster.features.health()['last_error']}"
         sent = self._sent.setdefault(cluster.name, deque(maxlen=_REMEMBERED))
-        if not sent or sent[-1] != (view.cluster_id, view.seen_at):
-            sent.append((view.cluster_id, view.seen_at))
+        newest = cluster_of(view.cluster_id), round(view.seen_at, 3)
+        if not sent or sent[-1] != newest:
+            sent.append(newest)
         problem = None if floor is None else self._exact(cluster, floor).above(view, age)
         return view, age, problem and f"this relay is behind: {problem}"
 
-    async def reached(self, request: Request, cluster: ServedCluster) -> None:
-        """Wait until the view of the cluster is not below the floor of a request, where it has one.
+    async def reached(self, request: Request, cluster: ServedCluster) -> Floor | None:
+        """Wait until the view of the cluster is not below the floor of a request, and return it, where it has one.
 
         Raises
         ------
         RequestRefused
-            A parameter is not a number; or the view is still below the floor, or there is none.
+            A parameter cannot be read; or the view is still below the floor, or there is none.
         """
         try:
             floor = Floor.from_query(request.query_params)
         except ValueError as error:
             raise RequestRefused(400, str(error)) from None
         if floor is None:
-            return
+            return None
         problem = await problem_after(self.seconds, cluster, lambda: self.newest(cluster, floor)[2])
         if problem is not None:
             raise RequestRefused(503, f"{cluster.name}: {problem}", retry_after=1)
+        return floor
 
     def _exact(self, cluster: ServedCluster, floor: Floor) -> Floor:
         """Return the floor without its age, if this relay has sent the client's view itself: it sends no older one.
 
         The age is exact to the time of two requests only. A view that came within it would seem to be older.
         """
-        known = floor.seen_at > 0 and (floor.cluster_id, floor.seen_at) in self._sent.get(cluster.name, ())
+        known = floor.seen.seen_at > 0 and (floor.seen.cluster, floor.seen.seen_at) in self._sent.get(cluster.name, ())
         return replace(floor, age=math.inf) if known else floor
 
 

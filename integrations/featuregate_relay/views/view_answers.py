@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl
 
 from starlette.responses import Response
 
-from featuregate.sources.floor import Floor
 from featuregate.sources.relay_responses import AGE_HEADER
+from featuregate.sources.seen import Floor
 from featuregate_relay.access.authentication import client_in
 from featuregate_relay.entity_tags import matches
 from featuregate_relay.refusals import RequestRefused

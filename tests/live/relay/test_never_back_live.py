@@ -27,7 +27,7 @@ from waiting import BOUND, eventually, line_with
 import featuregate as fg
 from featuregate.admin.updates import downgrade, upgrade
 from featuregate.gating.events import Event, GateMoved
-from featuregate.sources.floor import Floor
+from featuregate.sources.seen import Floor, Seen
 from featuregate.sources.source import MergedView
 from featuregate.testing import LocalKafka
 
@@ -234,12 +234,8 @@ class Checks(Asking):
             query |= replace(floor, age=floor.age + time.monotonic() - since).to_query()
         answer = requests.get(f"{url}/v1/clusters/default/check", params=query, timeout=BOUND)
         if answer.status_code == 200 and "Featuregate-Epoch" in answer.headers:  # not before the first view
-            found = Floor(
-                cluster_id=answer.json()["cluster_id"],
-                epoch=int(answer.headers["Featuregate-Epoch"]),
-                age=float(answer.headers["Featuregate-Age"]),
-                seen_at=float(answer.headers["Featuregate-Seen-At"]),
-            )
+            (seen,) = Seen.read(answer.headers["Featuregate-Seen"])
+            found = Floor(seen=seen, age=float(answer.headers["Featuregate-Age"]))
             self._seen = found, time.monotonic()
             self.client.saw_view(Revision(answer.json()["epoch"]))
 

@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message
 
+from featuregate.sources.seen import Seen, cluster_of
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.access.clients import ANYONE, RelayClient
 from featuregate_relay.access.not_stored import NotStored
@@ -35,6 +36,7 @@ BODIES = (
     b"[" * 5000,
     b" " * 65_537,
 )
+AHEAD = Seen(cluster=cluster_of("x"), epoch=99_999).text
 CLIENTS = (ANYONE, RelayClient("app", None), RelayClient("app", frozenset({"orders"})), RelayClient("app", frozenset()))
 GZIP = (b"accept-encoding", b"gzip")
 
@@ -101,7 +103,7 @@ def test_flags_are_those_of_the_routes(case: tuple[Starlette, dict[str, Any], Re
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("query", [b"", b"epoch=1", b"epoch=99999&notOlderThan=0&clusterId=x", b"epoch=x", b"wait=x"])
+@pytest.mark.parametrize("query", [b"", b"seen=" + AHEAD.encode(), b"seen=x", b"wait=x"])
 @pytest.mark.parametrize("app", RELAYS)
 def test_a_view_is_that_of_the_route(app: Starlette, query: bytes, client: RelayClient) -> None:
     """The short cut and the route give the same responses, 304 and others."""

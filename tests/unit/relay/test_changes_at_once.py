@@ -18,6 +18,7 @@ from featuregate.gating.events import Changed, Polled
 from featuregate.gating.store import Store
 from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
+from featuregate.sources.seen import Seen
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.app import PolledCluster, make_app
 
@@ -125,7 +126,7 @@ def test_other_content_is_news(relay: responses.RequestsMock) -> None:
     query = parse_qs(urlsplit(relay.calls[1].request.url).query)
     assert query["revision"] == ["r1"]
     assert query["wait"] == ["30"]
-    assert query["epoch"] == ["5"]
+    assert Seen.read(query["seen"][0])[0].epoch == 5
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,9 @@ from schedules import ANY_EXAMPLE, carried_out
 from waiting import BOUND
 
 import featuregate as fg
-from featuregate.flags import Flag
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.app import PolledCluster, make_app
-from featuregate_relay.flags.flag_tags import FlagTag, content_of
-from featuregate_relay.seen import FLOOR_SECONDS, cluster_of, latch_of
+from featuregate_relay.clusters import ServedCluster
 
 REPLICAS = 2
 PATH = "/ofrep/v1/evaluate/flags"
@@ -205,49 +203,8 @@ def test_a_latch_of_one_cluster_is_none_of_another() -> None:
     assert (answer.status, answer.values["groups"]) == (200, False)
     features = StaticFeatures()
     gates = [features.gate("a", "group.version>=1"), features.gate("b", "group.version>=1")]
-    assert len({latch_of(cluster, gate) for cluster in ("one", None) for gate in gates}) == 4
-
-
-@given(
-    st.builds(
-        FlagTag,
-        content=st.sampled_from([content_of({}, stale=True), content_of({"a": Flag(int, 1, "1", "")}, stale=False)]),
-        cluster=st.sampled_from([cluster_of("one"), cluster_of(None)]),
-        epoch=st.integers(-1, 2**63),
-        since=st.integers(0, 10**11),
-        latched=st.frozensets(st.text("0123456789abcdef", min_size=12, max_size=12)),
-    )
-)
-def test_a_tag_is_read_as_it_was_written(tag: FlagTag) -> None:
-    """Weak, in a list, and after a proxy has marked it as compressed."""
-    marked = f'{tag.text[:-1]}-gzip"'
-    assert FlagTag.read(f'"x", W/{tag.text}, {marked}') == (tag, tag)
-
-
-@pytest.mark.parametrize("header", [None, "", "*", '"x"', '"' + "a" * 32 + '.x.1.1."', '"' + "a" * 100_000])
-def test_another_tag_says_nothing(header: str | None) -> None:
-    """A client may send anything."""
-    assert FlagTag.read(header) == ()
-
-
-NOON = 1_000_000
-SEEN = FlagTag(content="a" * 32, cluster="b" * 12, epoch=900, since=NOON)
-
-
-@pytest.mark.parametrize("since", [0, NOON + 1])
-def test_a_cluster_that_was_restored_is_not_behind_for_ever(since: int) -> None:
-    """Its epoch is lower than what browsers keep. Brokers must say so for a while until a relay believes it."""
-    now = FlagTag(content="c" * 32, cluster="b" * 12, epoch=3, since=since)
-    believed_at = max(since, NOON) + FLOOR_SECONDS
-    assert now.is_below(SEEN, believed_at - 1)
-    assert not now.is_below(SEEN, believed_at)
-
-
-def test_a_replica_whose_flags_did_not_change_for_long_is_behind_like_any_other() -> None:
-    """Its brokers were asked just before the cluster moved, or cannot be asked any more."""
-    late = FlagTag(content="c" * 32, cluster="b" * 12, epoch=899, since=0)
-    assert late.is_below(SEEN, NOON - 1)
-    assert late.is_below(SEEN, 0)
+    served = ServedCluster("a", PolledCluster(features, tuple(gates)))
+    assert len({latch for cluster in ("one", None) for latch in served.latches(cluster).values()}) == 4
 
 
 def test_a_replica_that_says_the_same_leaves_the_floor_of_the_client() -> None:

@@ -9,7 +9,7 @@ from waiting import in_loop
 
 import featuregate as fg
 from featuregate import View
-from featuregate.sources.floor import Floor
+from featuregate.sources.seen import Floor, Seen, cluster_of
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_relay.access.authentication import Access
 from featuregate_relay.app import PolledCluster, make_app
@@ -19,15 +19,15 @@ from featuregate_relay.waiting import NextChange
 PATH = "/v1/clusters/default/view"
 VIEW = release_view("4.2")
 NEWER = replace(VIEW, epoch=VIEW.epoch + 1)
-FLOOR = Floor(cluster_id=VIEW.cluster_id, epoch=NEWER.epoch, age=10.0)
+FLOOR = Floor.of(cluster_id=VIEW.cluster_id, epoch=NEWER.epoch, age=10.0)
 BOUND = 60.0
 
 
 @pytest.mark.parametrize(
     "floor",
     [
-        Floor(cluster_id=None, epoch=-1, age=0.0),
-        Floor(cluster_id="a&b=c", epoch=7, age=1.5, seen_at=1795396691.57635),
+        Floor.of(cluster_id=None, epoch=-1, age=0.0),
+        Floor.of(cluster_id="a&b=c", epoch=7, age=1.5, seen_at=1795396691.57635),
     ],
 )
 def test_a_floor_is_read_as_it_was_sent(floor: Floor) -> None:
@@ -38,16 +38,18 @@ def test_a_floor_is_read_as_it_was_sent(floor: Floor) -> None:
 
 def test_answers_at_the_floor_are_not_above_it() -> None:
     """Only older ones are, or a lower epoch of the same cluster."""
-    floor = Floor(cluster_id=VIEW.cluster_id, epoch=VIEW.epoch, age=10.0)
+    floor = Floor.of(cluster_id=VIEW.cluster_id, epoch=VIEW.epoch, age=10.0)
     assert floor.above(VIEW, 10.0) is None
     assert floor.above(NEWER, 10.0) is None
     assert "0.5 s older" in str(floor.above(VIEW, 10.5))
     assert "epoch" in str(FLOOR.above(VIEW, 0.0))
-    assert replace(floor, seen_at=VIEW.seen_at).above(VIEW, 10.5) is None
-    assert replace(FLOOR, cluster_id="other").above(VIEW, 99.0) is None
+    assert replace(floor, seen=Seen.of(VIEW)).above(VIEW, 10.5) is None
+    assert replace(FLOOR, seen=replace(FLOOR.seen, cluster=cluster_of("other"))).above(VIEW, 99.0) is None
 
 
-@pytest.mark.parametrize("query", ["notOlderThan=old", "notOlderThan=-1", "notOlderThan=nan", "notOlderThan=1&epoch=x"])
+@pytest.mark.parametrize(
+    "query", [*(f"seen={FLOOR.seen.text}&notOlderThan={age}" for age in ("old", "-1", "nan", "inf")), "seen=x", "seen="]
+)
 def test_a_floor_that_is_no_number_is_refused(query: str) -> None:
     """The error is a sentence."""
     app = make_app({"default": PolledCluster(StaticFeatures(VIEW))})
@@ -67,7 +69,7 @@ def test_a_view_that_came_while_a_request_travelled_is_not_older() -> None:
         now[0] = 0.05
 
         def status(seen_at: float) -> int:
-            floor = Floor(cluster_id=first.cluster_id, epoch=first.epoch, age=0.03, seen_at=seen_at)
+            floor = Floor.of(cluster_id=first.cluster_id, epoch=first.epoch, age=0.03, seen_at=seen_at)
             query = "&".join(f"{name}={value}" for name, value in floor.to_query().items())
             return asyncio.run(call(app, f"{PATH}?{query}"))[0]
 
@@ -107,7 +109,7 @@ def test_a_relay_that_is_behind_asks_its_brokers_at_once() -> None:
         before = features.refresh(BOUND)
         app = make_app({"default": PolledCluster(features)}, floor_seconds=BOUND)
         brokers.finalize({"group.version": 1})
-        floor = Floor(cluster_id=before.cluster_id, epoch=before.epoch + 1, age=3600.0)
+        floor = Floor.of(cluster_id=before.cluster_id, epoch=before.epoch + 1, age=3600.0)
         query = "&".join(f"{name}={value}" for name, value in floor.to_query().items())
         status, _, body = asyncio.run(call(app, f"{PATH}?{query}"))
     assert (status, View.from_json(body.decode()).finalized["group.version"]) == (200, 1)

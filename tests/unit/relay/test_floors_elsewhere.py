@@ -16,11 +16,9 @@ from schedules import ANY_EXAMPLE, carried_out
 from waiting import BOUND
 
 import featuregate as fg
-from featuregate.sources.floor import Floor
+from featuregate.sources.seen import BELIEF_SECONDS, Floor, Seen, cluster_of
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.app import PolledCluster, make_app
-from featuregate_relay.seen import FLOOR_SECONDS, cluster_of
-from featuregate_relay.views.event_ids import EventId
 
 BASE = "/v1/clusters/default"
 EVENTS = f"{BASE}/events"
@@ -70,7 +68,7 @@ def view(level: dict[str, int], epoch: int, *, release: str = "4.2", seen_at: fl
 
 
 UPGRADED, DOWNGRADED = view(LEVEL_2, 5, seen_at=50.0), view(LEVEL_1, 6, seen_at=60.0)
-AHEAD = Floor(cluster_id=UPGRADED.cluster_id, epoch=6, age=1.0, seen_at=60.0)
+AHEAD = Floor.of(cluster_id=UPGRADED.cluster_id, epoch=6, age=1.0, seen_at=60.0)
 PATHS = [f"{BASE}/check?require=kip848", "/clusters/default", "/", EVENTS]
 
 
@@ -81,7 +79,7 @@ def test_a_relay_that_is_behind_says_so_on_each_path(path: str) -> None:
     assert (status, headers["retry-after"]) == (503, "1")
     assert b"this relay is behind: its epoch is 5" in body
     assert Replica().get(path, AHEAD)[0] == 503
-    assert Replica(UPGRADED).get(f"{path}{'&' if '?' in path else '?'}notOlderThan=old")[0] == 400
+    assert Replica(UPGRADED).get(f"{path}{'&' if '?' in path else '?'}seen=old")[0] == 400
 
 
 @pytest.mark.parametrize("path", PATHS[:3])
@@ -102,15 +100,11 @@ def test_a_request_waits_for_the_next_poll_on_each_path(path: str) -> None:
 
 
 def test_a_check_says_what_the_floor_of_the_next_one_is() -> None:
-    """In the headers of a view, and by the cluster id of the decision."""
-    status, headers, body = Replica(UPGRADED).get(PATHS[0])
-    floor = Floor(
-        cluster_id=json.loads(body)["cluster_id"],
-        epoch=int(headers["featuregate-epoch"]),
-        age=float(headers["featuregate-age"]),
-        seen_at=float(headers["featuregate-seen-at"]),
-    )
-    assert (status, floor) == (200, Floor(cluster_id=UPGRADED.cluster_id, epoch=5, age=0.0, seen_at=50.0))
+    """In the headers of a view."""
+    status, headers, _ = Replica(UPGRADED).get(PATHS[0])
+    (seen,) = Seen.read(headers["featuregate-seen"])
+    floor = Floor(seen=seen, age=float(headers["featuregate-age"]))
+    assert (status, floor) == (200, Floor.of(cluster_id=UPGRADED.cluster_id, epoch=5, age=0.0, seen_at=50.0))
     assert Replica(UPGRADED).get(PATHS[0], floor)[0] == 200
     assert Replica(view(LEVEL_1, 4)).get(PATHS[0], floor)[0] == 503
 
@@ -123,13 +117,13 @@ def test_the_page_has_the_floor_of_the_next_one() -> None:
 
     first = main_of(Replica(UPGRADED).get("/clusters/default")[2])
     assert "groups: \u2713 open" in first.get_text(" ", strip=True)
-    floor = f"{first['data-floor']}&notOlderThan={first['data-answered']}"
+    floor = f"seen={first['data-seen']}&notOlderThan={first['data-answered']}"
     assert Replica(view(LEVEL_1, 4)).get(f"/clusters/default?{floor}")[0] == 503
-    status, _, page = Replica(DOWNGRADED).get(f"/clusters/default?{first['data-floor']}&notOlderThan=9")
+    status, _, page = Replica(DOWNGRADED).get(f"/clusters/default?seen={first['data-seen']}&notOlderThan=9")
     second = main_of(page)
     assert (status, "groups: ! held" in second.get_text(" ", strip=True)) == (200, True)
     assert "another relay has latched it" in second.get_text(" ", strip=True)
-    third = main_of(Replica(DOWNGRADED).get(f"/clusters/default?{second['data-floor']}&notOlderThan=9")[2])
+    third = main_of(Replica(DOWNGRADED).get(f"/clusters/default?seen={second['data-seen']}&notOlderThan=9")[2])
     assert "groups: ! held" in third.get_text(" ", strip=True)
     assert "held" not in main_of(Replica(DOWNGRADED).get("/clusters/default")[2]).get_text()
 
@@ -207,44 +201,70 @@ def test_a_heartbeat_says_how_far_the_cluster_is(monkeypatch: pytest.MonkeyPatch
     assert "event: heartbeat" in asyncio.run(listen())
 
 
-SEEN = EventId(revision="a" * 32, cluster=cluster_of("one"), epoch=900, seen_at=1000.0, latched=frozenset())
+SEEN = Seen(content="a" * 32, cluster=cluster_of("one"), epoch=900, seen_at=1000.0)
 
 
 def test_a_time_to_come_is_one_of_another_clock() -> None:
     """Only the epoch is compared then. Otherwise a replica whose clock is behind would refuse for as long."""
-    now = replace(SEEN, revision="b" * 32, seen_at=400.0)
+    now = replace(SEEN, content="b" * 32, seen_at=400.0)
     assert now.is_below(SEEN, 1000.0)
     assert not now.is_below(SEEN, 999.0)
+    assert not now.is_below(SEEN)  # flags are compared by their epoch alone
     assert replace(now, epoch=899).is_below(SEEN, 999.0)
 
 
 def test_a_cluster_that_was_restored_is_not_behind_for_ever() -> None:
     """As for flags: a lower epoch is believed after a while."""
-    now = replace(SEEN, revision="b" * 32, epoch=3)
-    assert replace(now, seen_at=1000.0 + FLOOR_SECONDS - 1).is_below(SEEN, 9999.0)
-    assert not replace(now, seen_at=1000.0 + FLOOR_SECONDS).is_below(SEEN, 9999.0)
+    now = replace(SEEN, content="b" * 32, epoch=3)
+    assert replace(now, seen_at=1000.0 + BELIEF_SECONDS - 1).is_below(SEEN, 9999.0)
+    assert not replace(now, seen_at=1000.0 + BELIEF_SECONDS).is_below(SEEN, 9999.0)
 
 
-@given(
-    st.builds(
-        EventId,
-        revision=st.text("0123456789abcdef", min_size=32, max_size=32),
-        cluster=st.sampled_from([cluster_of("one"), cluster_of(None)]),
-        epoch=st.integers(-1, 2**63),
-        seen_at=st.integers(0, 10**12).map(lambda number: number / 1000),
-        latched=st.frozensets(st.text("0123456789abcdef", min_size=12, max_size=12)),
-    )
+TOKENS = st.builds(
+    Seen,
+    content=st.text("0123456789abcdef", min_size=32, max_size=32),
+    cluster=st.sampled_from([cluster_of("one"), cluster_of(None)]),
+    epoch=st.integers(-1, 2**63),
+    seen_at=st.integers(-(10**9), 10**12).map(lambda number: number / 1000),
+    latched=st.frozensets(st.text("0123456789abcdef", min_size=12, max_size=12)),
 )
-def test_an_id_is_read_as_it_was_written(ident: EventId) -> None:
-    """It has no line break, and no blank at its ends."""
-    assert EventId.read(str(ident)) == ident
-    assert str(ident) == quote(str(ident))
 
 
-@pytest.mark.parametrize("text", [None, "", "*", "a" * 32, "a" * 32 + ".x.1.1.", f"{SEEN}x", "\u0661" * 100])
-def test_another_id_says_nothing(text: str | None) -> None:
+@given(TOKENS, TOKENS)
+def test_a_token_is_read_as_it_was_written(token: Seen, other: Seen) -> None:
+    """As an id, which has no line break and no blank; as entity tags, weak, and after a proxy has marked one."""
+    assert Seen.read(token.text) == (token,)
+    assert token.text == quote(token.text)
+    assert Seen.read(f'"x", W/"{token.text}", "{other.text}-gzip"') == (token, other)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "*",
+        '"x"',
+        "a" * 32,
+        "a" * 32 + ".x.1.1.",
+        f"{SEEN.text}x",
+        f"x{SEEN.text}",
+        "\u0661" * 100,
+        '"' * 999,
+    ],
+)
+def test_another_text_says_nothing(text: str | None) -> None:
     """A client may send anything."""
-    assert EventId.read(text) is None
+    assert Seen.read(text) == ()
+
+
+@given(TOKENS, st.lists(TOKENS, max_size=3))
+def test_a_joined_token_is_not_below_any_of_its_own(token: Seen, seen: list[Seen]) -> None:
+    """A latch of the cluster stays, and what is the same content is known at its last time."""
+    joined = token.joined(*seen)
+    assert joined.is_same(token)
+    assert joined.latched == token.latched.union(*(each.latched for each in seen if each.cluster == token.cluster))
+    assert all(joined.epoch >= each.epoch for each in seen if each.is_same(token))
 
 
 class State(NamedTuple):

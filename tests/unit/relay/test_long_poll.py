@@ -9,6 +9,7 @@ import pytest
 from apps_in_process import call
 from starlette.types import Message
 
+from featuregate.sources.seen import Seen, cluster_of
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.views.view_body import accepts_gzip
@@ -162,7 +163,13 @@ def test_gzip_is_accepted_where_the_header_says_so(header: str, *, accepted: boo
 
 
 @pytest.mark.parametrize(
-    ("query", "status"), [("", 304), ("notOlderThan=60&epoch=1", 304), ("notOlderThan=x", 400), ("wait=", 400)]
+    ("query", "status"),
+    [
+        ("", 304),
+        (f"notOlderThan=60&seen={Seen(cluster=cluster_of(VIEW.cluster_id), epoch=1).text}", 304),
+        ("seen=x", 400),
+        ("wait=", 400),
+    ],
 )
 def test_a_client_that_has_the_view_gets_an_empty_answer(query: str, status: int) -> None:
     """With the headers of the view: a cache keeps them."""

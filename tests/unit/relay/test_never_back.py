@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, find, given, settings
 from relay_world import CLIENTS, REPLICAS, World
 from schedules import ANY_EXAMPLE
 
-from featuregate.sources.floor import Floor
+from featuregate.sources.seen import Floor
 from featuregate.sources.source import BrokerAnswers
 from featuregate.view.answers import ApiRange, BrokerAnswer
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from relay_world import CLIENTS, REPLICAS, World
 
 from featuregate.errors import DiscoveryError
-from featuregate.sources.floor import Floor
+from featuregate.sources.seen import Floor
 from featuregate.sources.source import BrokerAnswers
 from featuregate.testing import FakeCluster, UpgradeStep
 from featuregate.testing.random_upgrades import happened, steps

@@ -19,6 +19,7 @@ from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
 from featuregate.polling.schedule import AT_ONCE
 from featuregate.sources.relay_responses import freshness_of
+from featuregate.sources.seen import Seen, cluster_of
 from featuregate.sources.source import BrokerAnswers, MergedView
 from featuregate.testing import FakeCluster, release_view
 
@@ -76,7 +77,7 @@ def test_an_unchanged_view_is_that_of_the_poll_which_the_headers_name(relay):
     views = [fetch(source).view for _ in range(3)]
     assert [view.epoch for view in views] == [VIEW.epoch, newer.epoch, newer.epoch]
     assert views[1].same_content(VIEW)
-    assert (query(relay, 2)["epoch"], query(relay, 2)["seenAt"]) == (str(newer.epoch), repr(newer.seen_at))
+    assert query(relay, 2)["seen"] == Seen.of(newer).text
 
 
 def test_a_cache_may_have_an_earlier_body(relay):
@@ -201,12 +202,7 @@ def test_the_first_request_has_no_floor_and_the_next_one_what_was_seen(relay):
     clock.now += 10
     fetch(source)
     assert query(relay, 0) == {}
-    assert query(relay, 1) == {
-        "notOlderThan": "12.500000",
-        "epoch": str(VIEW.epoch),
-        "clusterId": VIEW.cluster_id,
-        "seenAt": repr(VIEW.seen_at),
-    }
+    assert query(relay, 1) == {"notOlderThan": "12.500000", "seen": Seen.of(VIEW).text}
 
 
 @pytest.mark.parametrize(
@@ -406,8 +402,9 @@ def test_the_brokers_are_asked_where_no_relay_gives_a_view(relay):
         assert answers.cluster_id == brokers.cluster_id
         fetch(source)
     floor = query(relay, 2)
-    assert (floor["clusterId"], floor["notOlderThan"]) == (brokers.cluster_id, "0.000000")
-    assert int(floor["epoch"]) == answers.answers[0].epoch
+    (seen,) = Seen.read(floor["seen"])
+    assert (seen.cluster, floor["notOlderThan"]) == (cluster_of(brokers.cluster_id), "0.000000")
+    assert seen.epoch == answers.answers[0].epoch
     assert "If-None-Match" not in relay.calls[2].request.headers
 
 

@@ -34,9 +34,9 @@ function say(text) {
 /** A relay that is behind what the page shows refuses, after it has waited for its next poll. */
 function pageWithFloor() {
   const url = new URL(location.href);
-  const { floor, answered } = main.dataset;
-  if (floor) {
-    new URLSearchParams(floor).forEach((value, name) => url.searchParams.set(name, value));
+  const { seen, answered } = main.dataset;
+  if (seen) {
+    url.searchParams.set("seen", seen);
     url.searchParams.set("notOlderThan", Number(answered) + (performance.now() - loadedAt) / 1000);
   }
   return url;
@@ -72,7 +72,7 @@ function takeOver(page) {
   const made = page.querySelector("main").dataset;
   const { revision } = made;
   const before = main.dataset.revision;
-  ["revision", "floor", "answered"].forEach((name) => {
+  ["revision", "seen", "answered"].forEach((name) => {
     if (name in made) {
       main.dataset[name] = made[name];
     }
