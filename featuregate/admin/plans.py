@@ -145,7 +145,7 @@ def plan(
         What is not sent, shown beside the updates: see :func:`featuregate.admin.updates.moving`. There may be no
         updates then.
     configs
-        From :func:`featuregate.admin.configs.fetch_what_changes`, for updates that change configs too.
+        From ``featuregate.admin.configs.fetch_what_changes``, for updates that change configs too.
     accept_effects
         The configs whose values may fall: ``min.insync.replicas``.
 
