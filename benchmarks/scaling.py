@@ -16,7 +16,6 @@ from fakes import raise_file_limit, running
 from measuring import Bar, Growth, Line, Row, Sample, Section, announce, each, loop, take_turns
 
 import featuregate as fg
-from featuregate.config import Settings
 from featuregate.sources.brokers import BrokerSource
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def look(bootstrap: str, brokers: int) -> Look:
 
 
 def asked(bootstrap: str) -> BrokerAnswers:
-    return asyncio.run(BrokerSource(Settings.parse(bootstrap, total_timeout=SECONDS)).fetch())
+    return asyncio.run(BrokerSource(bootstrap, timeout=SECONDS, keep_connections=False).fetch())
 
 
 def merged(found: BrokerAnswers, previous: fg.View | None = None) -> fg.View:

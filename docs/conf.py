@@ -65,7 +65,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(pyspark\..*|Broadcast|DataFrame|SparkSession)"),
     (
         r"py:.*",
-        r"(Any|Callable|Iterable|Iterator|Mapping|Path|PathLike|Self|Sequence|TracebackType|timedelta|[A-Z]|~[A-Z])",
+        r"(Any|Callable|Iterable|Iterator|Mapping|Path|PathLike|Self|Sequence|Settings|TracebackType|timedelta|[A-Z]|~[A-Z])",
     ),
     (r"py:.*", r"featuregate[\w.]+\.[A-Z]"),  # type variables
 ]

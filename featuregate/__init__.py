@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from featuregate.polling.discoverer import Discoverer
     from featuregate.polling.discovery import adiscover, discover
     from featuregate.requirements import Api, Capability, Config, Feature, Release, Requirement, parse, presets
+    from featuregate.sources.brokers import BrokerSource
     from featuregate.sources.http import HttpSource
     from featuregate.usage.reporter import UsageReporter
     from featuregate.view.cluster_view import View
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Admin",
     "Api",
+    "BrokerSource",
     "Capability",
     "Config",
     "Decision",
@@ -65,6 +67,7 @@ _ROOMS = {
     "polling.discoverer": ("Discoverer",),
     "polling.discovery": ("adiscover", "discover"),
     "requirements": ("Api", "Capability", "Config", "Feature", "Release", "Requirement", "parse"),
+    "sources.brokers": ("BrokerSource",),
     "sources.http": ("HttpSource",),
     "usage.reporter": ("UsageReporter",),
     "view.cluster_view": ("View",),

@@ -204,7 +204,7 @@ class Admin:
     async def _look(self, settings: Settings) -> View:
         from featuregate.sources.brokers import BrokerSource  # noqa: PLC0415 - see __init__
 
-        return (await BrokerSource(settings).fetch()).merge()
+        return (await BrokerSource(settings, keep_connections=False).fetch()).merge()
 
     def _controllers(self, config: Mapping[str, Any] | str | Path) -> Settings:
         from featuregate.config import Settings  # noqa: PLC0415 - see __init__

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from featuregate.errors import ClosedError, ConfigError, NotPicklable, RefreshTimedOut
-from featuregate.excluded_apis import ExcludedApis, excluded_apis
+from featuregate.excluded_apis import NOTHING_EXCLUDED
 from featuregate.forks import follow_forks
 from featuregate.gating.durable_latches import LatchStart, StartFrom
 from featuregate.gating.latch_store import FileLatchStore, LatchStore, StartingLatchStore
@@ -26,7 +26,8 @@ from featuregate.polling.poll_state import PollState
 from featuregate.polling.poller import Poller
 from featuregate.polling.worker import Lifecycle, Worker
 from featuregate.printable import harmless
-from featuregate.sources.source import ConfigSource, Source
+from featuregate.sources.brokers import BrokerSource
+from featuregate.sources.source import ConfigSource, ExcludingSource, Source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,15 +35,12 @@ if TYPE_CHECKING:
 
     from featuregate.gating.events import MetricsHook
     from featuregate.requirements import Requirement
-    from featuregate.roles import BrokerListSource
     from featuregate.usage.reporter import UsageReporter
     from featuregate.usage.reporting import Reporting
     from featuregate.view.cluster_view import View
 
 _RANDOM = SystemRandom()
 
-_FOR_A_SOURCE: Final = ("cluster", None, None, None, None, None)
-_HAS_ITS_OWN: Final = "has its own config, timeout, broker_list, cluster_id, trust_shared_addresses and allowed_hosts"
 _NEEDS_CLUSTER_ID: Final = (
     "is missing: listed brokers report no cluster id, and the latches of a latch store belong to a cluster;"
     " give the cluster's id, or a name that stays the same for as long as the cluster exists"
@@ -63,7 +61,8 @@ class Discoverer(Features):
         The very dict the app gives confluent-kafka, Java-style or Spark-style (``kafka.``) properties, a
         ``host:port,host:port`` string, or the path of a ``.properties`` file.
     source
-        Where polls get their answers, in place of ``config``: see :class:`featuregate.sources.source.Source`.
+        Where polls get their answers, in place of ``config``: a :class:`featuregate.BrokerSource` with options of its
+        own, a :class:`featuregate.HttpSource`, or any :class:`featuregate.sources.source.Source`.
     interval
         Seconds between polls of a quiet cluster; a tenth of it while a roll is going on, and never more than half of
         ``stale_after``.
@@ -90,30 +89,11 @@ class Discoverer(Features):
         commas separate) and ``FEATUREGATE_HOLD_FILE`` hold more gates. ``*`` is every gate.
     metrics
         Called with each :data:`~featuregate.gating.events.Event`.
-    broker_list
-        Where the list of brokers comes from. ``"cluster"``: a broker sends it. ``"bootstrap"``: the bootstrap list
-        names every broker; then only ApiVersions is sent, which brokers answer before authentication.
     cluster_id
-        The id of the cluster, or a name for it that stays the same for as long as the cluster exists. Listed brokers
-        have no id, and latches belong to one: ``latch_store`` needs it there. A cluster with another id is refused.
-    exclude_apis
-        API versions that this client must not use (KIP-35), such as ``"Produce=9-11,Fetch"``, or the property
-        ``featuregate.exclude.apis``: see :func:`featuregate.excluded_apis.excluded_apis`. Gates do not count them as
-        served; :attr:`view` shows what brokers say.
-    trust_shared_addresses
-        True, as the property ``featuregate.trust.shared.addresses``: an answer counts for each node that the cluster
-        lists at its address, as behind a proxy that answers for all brokers. By default it proves none of them, unless
-        the broker compares its id with the expected one (ApiVersions v5, Kafka 4.4).
-    allowed_hosts
-        The only hosts to connect to, whatever hosts the cluster names, as the property ``featuregate.allowed.hosts``:
-        names, ``*.example.com``, addresses and networks, for example ``"*.kafka.example.com,10.0.0.0/8"``. A broker at
-        another host counts as one that did not answer, and nothing is sent to it.
+        The id of the cluster, or a name for it that stays the same for as long as the cluster exists. Latches belong to
+        one, so a ``latch_store`` needs it where brokers report none. A cluster with another id is refused.
     usage
         Reports the gates to operators once a minute: see :class:`featuregate.UsageReporter`. Off by default.
-    keep_connections
-        Keep one connection to each broker between polls, authenticated where the listener wants that. A poll costs the
-        brokers a fraction of that on new connections, and a broker that restarts is noticed at once. False: each poll
-        opens new connections, and no broker has one between polls.
 
     Raises
     ------
@@ -135,13 +115,8 @@ class Discoverer(Features):
         start_from: StartFrom = "answers",
         hold: Mapping[str, str] | str | os.PathLike[str] | None = None,
         metrics: MetricsHook | None = None,
-        broker_list: BrokerListSource = "cluster",
         cluster_id: str | None = None,
-        exclude_apis: ExcludedApis | str | None = None,
-        trust_shared_addresses: bool | None = None,
-        allowed_hosts: str | Collection[str] | None = None,
         usage: UsageReporter | None = None,
-        keep_connections: bool = True,
         chance: Callable[[], float] = _RANDOM.random,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -150,30 +125,20 @@ class Discoverer(Features):
         if source is None:
             if config is None:
                 raise ConfigError("config", "is missing: give the app's properties, or a source")
-            from featuregate.config import Settings  # noqa: PLC0415 - a fifth of the import's cost
-            from featuregate.sources.brokers import BrokerSource  # noqa: PLC0415 - likewise
-
-            settings = Settings.parse(
-                config,
-                total_timeout=timeout,
-                broker_list=broker_list,
-                cluster_id=cluster_id,
-                exclude_apis=exclude_apis,
-                trust_shared_addresses=trust_shared_addresses,
-                allowed_hosts=allowed_hosts,
-            )
-            if latch_store is not None and broker_list == "bootstrap" and cluster_id is None:
+            source = BrokerSource(config, timeout=timeout, cluster_id=cluster_id)
+        elif (config, timeout, cluster_id) != (None, None, None):
+            raise ConfigError("source", "has its own config, timeout and cluster_id")
+        if isinstance(source, BrokerSource):
+            cluster_id = source.settings.cluster_id
+            if opened is not None and source.settings.broker_list == "bootstrap" and cluster_id is None:
                 raise ConfigError("cluster_id", _NEEDS_CLUSTER_ID)
-            source, exclude_apis = BrokerSource(settings, keep_connections=keep_connections), settings.exclude_apis
-        elif (broker_list, config, timeout, cluster_id, trust_shared_addresses, allowed_hosts) != _FOR_A_SOURCE:
-            raise ConfigError("source", _HAS_ITS_OWN)
         self._store = self._make_store(
             latch_store=opened,
             start=LatchStart(cluster_id, str(source) if start_from == "latch" else None),
             wall=_wall,
             metrics=metrics,
             staleness=lambda: state.staleness(clock()),
-            exclude_apis=excluded_apis(exclude_apis),
+            exclude_apis=source.exclude_apis if isinstance(source, ExcludingSource) else NOTHING_EXCLUDED,
             clock=clock,
             longest_gap=state.stale_after,
             read_holds=HoldSources(os.environ, hold).read,

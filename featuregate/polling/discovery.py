@@ -31,16 +31,13 @@ async def adiscover(
     configs: Collection[str] = (),
 ) -> View:
     """Ask every broker once and return the merged view; :func:`discover` for coroutines."""
-    from featuregate.config import Settings  # noqa: PLC0415 - see above
-
     source = BrokerSource(
-        Settings.parse(
-            config,
-            total_timeout=timeout,
-            broker_list=broker_list,
-            trust_shared_addresses=trust_shared_addresses,
-            allowed_hosts=allowed_hosts,
-        )
+        config,
+        timeout=timeout,
+        broker_list=broker_list,
+        trust_shared_addresses=trust_shared_addresses,
+        allowed_hosts=allowed_hosts,
+        keep_connections=False,
     )
     source.configs = configs
     return (await source.fetch()).merge()
@@ -69,7 +66,7 @@ def discover(
     broker_list
         ``"bootstrap"``: the bootstrap list names every broker, so no broker is asked for the others.
     trust_shared_addresses, allowed_hosts
-        As for :class:`featuregate.Discoverer`.
+        As for :class:`featuregate.BrokerSource`.
     configs
         Names of configs for which each broker is asked, which needs DESCRIBE_CONFIGS on the cluster: those of the
         requirements that are to be evaluated, see :func:`featuregate.requirements.configs_in`.
@@ -91,18 +88,3 @@ def discover(
             configs=configs,
         )
     )
-
-
-def broker_source(
-    config: Mapping[str, Any] | str | Path, *, timeout: float | None, broker_list: BrokerListSource
-) -> BrokerSource:
-    """Return the source that asks every broker, for what polls by a :class:`~featuregate.polling.poller.Poller`.
-
-    Raises
-    ------
-    ConfigError
-        A property that is used here has a value that cannot be used.
-    """
-    from featuregate.config import Settings  # noqa: PLC0415 - see above
-
-    return BrokerSource(Settings.parse(config, total_timeout=timeout, broker_list=broker_list))

@@ -26,11 +26,14 @@ from featuregate.view.answers import (
 from featuregate.view.texts import with_printable_names
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from featuregate.config import Settings
+    from featuregate.excluded_apis import ExcludedApis
     from featuregate.net.asked_versions import AskedVersions
     from featuregate.net.connections import KeptConnections
     from featuregate.net.probe import BrokerList, ProbeResult
-    from featuregate.roles import Role
+    from featuregate.roles import BrokerListSource, Role
 
 logger = get_logger("featuregate")
 _CALM_PART: Final = 10
@@ -54,17 +57,73 @@ T = TypeVar("T")
 
 
 class BrokerSource:
-    """Asks every broker of a cluster.
+    """Asks every broker of a cluster: what :class:`featuregate.Discoverer` makes of its ``config``.
 
     Nodes of the last broker list are asked for the next one first, and the bootstrap list only when all of them are
-    gone. Each broker is asked on a new connection, or, with ``keep_connections``, on that of the last poll. Addresses
-    that close the connection on newer versions of ApiVersions are remembered from one poll to the next.
+    gone. Addresses that close the connection on newer versions of ApiVersions are remembered from one poll to the next.
+
+    Parameters
+    ----------
+    config
+        What :class:`featuregate.Discoverer` takes.
+    timeout
+        Seconds for one poll, at the most; 15 by default. A broker that has not answered by then counts as failed.
+    broker_list
+        Where the list of brokers comes from. ``"cluster"``: a broker sends it. ``"bootstrap"``: the bootstrap list
+        names every broker; then only ApiVersions is sent, which brokers answer before authentication.
+    cluster_id
+        As for :class:`featuregate.Discoverer`. Listed brokers have no id, so a latch store needs it there.
+    exclude_apis
+        API versions that this client must not use (KIP-35), such as ``"Produce=9-11,Fetch"``, or the property
+        ``featuregate.exclude.apis``: see :func:`featuregate.excluded_apis.excluded_apis`. Gates do not count them as
+        served; views show what brokers say.
+    trust_shared_addresses
+        True, as the property ``featuregate.trust.shared.addresses``: an answer counts for each node that the cluster
+        lists at its address, as behind a proxy that answers for all brokers. By default it proves none of them, unless
+        the broker compares its id with the expected one (ApiVersions v5, Kafka 4.4).
+    allowed_hosts
+        The only hosts to connect to, whatever hosts the cluster names, as the property ``featuregate.allowed.hosts``:
+        names, ``*.example.com``, addresses and networks, for example ``"*.kafka.example.com,10.0.0.0/8"``. A broker at
+        another host counts as one that did not answer, and nothing is sent to it.
+    keep_connections
+        Keep one connection to each broker between polls, authenticated where the listener wants that. A poll costs the
+        brokers a fraction of that on new connections, and a broker that restarts is noticed at once. False: each poll
+        opens new connections, and no broker has one between polls.
+
+    Raises
+    ------
+    ConfigError
+        A property that is used here has a value that cannot be used.
     """
 
     def __init__(
-        self, settings: Settings, *, keep_connections: bool = False, versions: AskedVersions | None = None
+        self,
+        config: Mapping[str, Any] | str | Path | Settings,
+        *,
+        timeout: float | None = None,
+        broker_list: BrokerListSource = "cluster",
+        cluster_id: str | None = None,
+        exclude_apis: ExcludedApis | str | None = None,
+        trust_shared_addresses: bool | None = None,
+        allowed_hosts: str | Collection[str] | None = None,
+        keep_connections: bool = True,
+        versions: AskedVersions | None = None,
     ) -> None:
-        self.settings = settings
+        from featuregate.config import Settings  # noqa: PLC0415 - a fifth of the import's cost
+
+        self.settings = (
+            config
+            if isinstance(config, Settings)
+            else Settings.parse(
+                config,
+                total_timeout=timeout,
+                broker_list=broker_list,
+                cluster_id=cluster_id,
+                exclude_apis=exclude_apis,
+                trust_shared_addresses=trust_shared_addresses,
+                allowed_hosts=allowed_hosts,
+            )
+        )
         self._keep_connections = keep_connections
         self._kept: KeptConnections | None = None
         self._versions = versions
@@ -72,6 +131,11 @@ class BrokerSource:
         self._broker_list: BrokerList | None = None
         self.configs: Collection[str] = ()
         """The configs for which each broker is asked: those on which requirements depend."""
+
+    @property
+    def exclude_apis(self) -> ExcludedApis:
+        """API versions that gates do not count as served."""
+        return self.settings.exclude_apis
 
     def __str__(self) -> str:
         return ",".join(str(address) for address in self.settings.bootstrap)

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 from featuregate.blocking import in_daemon_thread
 from featuregate.config.secrets import Secret
 from featuregate.errors import ConfigError, RelayError
+from featuregate.excluded_apis import ExcludedApis, excluded_apis
 from featuregate.files import require_text
 from featuregate.forks import load
 from featuregate.sources.relay_connection import Identity, KnownView, RelayConnection
@@ -81,6 +82,8 @@ class HttpSource:
     fallback
         The config of the cluster, as for :class:`~featuregate.Discoverer`: the brokers are asked where no relay gives a
         view.
+    exclude_apis
+        As for :class:`~featuregate.BrokerSource`.
 
     Raises
     ------
@@ -100,6 +103,7 @@ class HttpSource:
         verify: bool | str = True,
         cert: str | tuple[str, str] | None = None,
         fallback: Mapping[str, Any] | str | Path | None = None,
+        exclude_apis: ExcludedApis | str | None = None,
         chance: Callable[[], float] = _RANDOM.random,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -118,6 +122,7 @@ class HttpSource:
         self._timeout = timeout
         self._wait = wait
         self._clock = clock
+        self.exclude_apis = excluded_apis(exclude_apis)
         self._fallback = None if fallback is None else _broker_source(fallback)
         identity = Identity(
             token=_secret("token", token), api_key=_secret("api_key", api_key), verify=verify, cert=cert
@@ -246,10 +251,9 @@ class HttpSource:
 
 
 def _broker_source(config: Mapping[str, Any] | str | Path) -> BrokerSource:
-    from featuregate.config import Settings  # noqa: PLC0415 - only a fallback needs it
-    from featuregate.sources.brokers import BrokerSource  # noqa: PLC0415 - see above
+    from featuregate.sources.brokers import BrokerSource  # noqa: PLC0415 - only a fallback needs it
 
-    return BrokerSource(Settings.parse(config))
+    return BrokerSource(config, keep_connections=False)
 
 
 def _secret(name: str, text: str | None) -> Secret | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 from featuregate.view.merging import merge
 
 if TYPE_CHECKING:
+    from featuregate.excluded_apis import ExcludedApis
     from featuregate.gating.holds import Holds
     from featuregate.gating.latches import LatchKey
     from featuregate.roles import BrokerListSource, Role
@@ -98,6 +99,16 @@ class NotifyingSource(Source, Protocol):
 
         Called between two polls, of which the next is due in ``within`` seconds, and cancelled by then at the latest.
         """
+        ...
+
+
+@runtime_checkable
+class ExcludingSource(Source, Protocol):
+    """A source of an app that must not use every API version: gates do not count these as served (KIP-35)."""
+
+    @property
+    def exclude_apis(self) -> ExcludedApis:
+        """The API versions that are excluded."""
         ...
 
 

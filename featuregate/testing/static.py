@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from featuregate.catalog import METADATA_VERSION
 from featuregate.errors import ClosedError, DiscoveryError
+from featuregate.excluded_apis import ExcludedApis, excluded_apis
 from featuregate.gating.decisions import Decision, GateVerdict, Reason
 from featuregate.gating.store import Store
 from featuregate.polling.discoverer import Discoverer
@@ -24,7 +25,6 @@ from featuregate.view.merging import merge
 from featuregate.wire.api_versions import ApiVersionsRequest
 
 if TYPE_CHECKING:
-    from featuregate.excluded_apis import ExcludedApis
     from featuregate.gating.gates import Gate
 
 _FOR_EVER: Final = 1e12
@@ -43,12 +43,12 @@ class StaticFeatures(Discoverer):
     view
         The first view, such as one of :func:`release_view`; ``None``: no broker has answered yet.
     exclude_apis
-        As for :class:`~featuregate.Discoverer`.
+        As for :class:`~featuregate.BrokerSource`.
     """
 
     def __init__(self, view: View | None = None, *, exclude_apis: ExcludedApis | str | None = None) -> None:
         self._now = 0.0
-        super().__init__(source=_NoSource(), interval=_FOR_EVER, clock=lambda: self._now, exclude_apis=exclude_apis)
+        super().__init__(source=_NoSource(excluded_apis(exclude_apis)), interval=_FOR_EVER, clock=lambda: self._now)
         if view is not None:
             self.show(view)
 
@@ -123,6 +123,9 @@ class _NoSource:
     """A source without a cluster: the test sets the views."""
 
     timeout = 0.0
+
+    def __init__(self, excluded: ExcludedApis) -> None:
+        self.exclude_apis = excluded
 
     async def fetch(self) -> MergedView:
         """Raise."""

@@ -57,7 +57,7 @@ class FeatureSession:
     metrics
         Called with each event of the core and of this package.
     broker_list, cluster_id, exclude_apis, keep_connections
-        See :class:`featuregate.Discoverer`. Brokers of a bootstrap list report no cluster id:
+        See :class:`featuregate.BrokerSource`. Brokers of a bootstrap list report no cluster id:
         there ``latch_store`` and :meth:`foreach_batch` need ``cluster_id``.
     usage_topic
         The topic that takes :doc:`usage reports </reference/usage-reports>` of the driver, such as

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from featuregate import Discoverer, Gate, Requirement, UsageReporter, View
+from featuregate import BrokerSource, Discoverer, Gate, Requirement, UsageReporter, View
 from featuregate.errors import ClosedError, ConfigError
 from featuregate.requirements import parse
 
@@ -65,15 +65,18 @@ class Watch:
         if self._closed:
             raise ClosedError("this session's features are closed; make a new FeatureSession")
         if self._live is None:
-            self._live = Discoverer(
+            source = BrokerSource(
                 self.config,
-                interval=self.interval,
                 broker_list=self.broker_list,
                 cluster_id=self.cluster_id,
-                latch_store=self.latch_store,
-                metrics=self.metrics,
                 exclude_apis=self.exclude_apis,
                 keep_connections=self.keep_connections,
+            )
+            self._live = Discoverer(
+                source=source,
+                interval=self.interval,
+                latch_store=self.latch_store,
+                metrics=self.metrics,
                 usage=self.usage,
             ).start()
             for name, (text, policy) in self._wanted.items():

@@ -50,7 +50,7 @@ def test_brokers_answer_api_versions_once_before_authentication() -> None:
     """So a connection that could not be authenticated is not kept: each poll opens another, and has its answer."""
     with LocalKafka("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="PLAIN") as kafka:
         config = kafka.client_config({"sasl.password": "wrong"})
-        with fg.Discoverer(config, interval=HOUR, broker_list="bootstrap") as features:
+        with fg.Discoverer(source=fg.BrokerSource(config, broker_list="bootstrap"), interval=HOUR) as features:
             for _ in range(3):
                 assert features.refresh(BOUND).missing == ()
             assert connections_to(kafka, kafka.nodes[0]) == 0

@@ -205,20 +205,20 @@ def test_usable_versions_leave_them_out(view: View, lowest: int, length: int, ex
 
 
 def test_the_gates_of_a_discoverer_leave_them_out() -> None:
-    """The discoverer takes a keyword or a property, and its view keeps what the brokers advertise."""
+    """The source takes a keyword or a property, and its view keeps what the brokers advertise."""
     with FakeCluster(brokers=2, release="3.9") as cluster:
         for given in (
-            {"exclude_apis": "TxnOffsetCommit=3-"},
+            {"source": fg.BrokerSource(cluster.bootstrap, exclude_apis="TxnOffsetCommit=3-")},
             {"config": {"bootstrap.servers": cluster.bootstrap, "featuregate.exclude.apis": "TxnOffsetCommit=3-"}},
         ):
-            with fg.Discoverer(**{"config": cluster.bootstrap, **given}) as features:
+            with fg.Discoverer(**given) as features:
                 kip447 = features.gate("kip447", fg.presets.kip447)
                 features.refresh()
                 assert not kip447.open
                 assert "versions 3 to 4 are excluded by configuration" in kip447.decision.summary
                 assert features.view.api("TxnOffsetCommit").max == 4
         with pytest.raises(ConfigError, match=r"^exclude_apis: part 1 of 1"):
-            fg.Discoverer(cluster.bootstrap, exclude_apis="TxnOfsetCommit")
+            fg.Discoverer(source=fg.BrokerSource(cluster.bootstrap, exclude_apis="TxnOfsetCommit"))
 
 
 def test_invariant_2_a_latch_is_held_against_an_exclusion_that_came_later(tmp_path: Path) -> None:
@@ -227,7 +227,8 @@ def test_invariant_2_a_latch_is_held_against_an_exclusion_that_came_later(tmp_pa
         with fg.Discoverer(cluster.bootstrap, latch_store=FileLatchStore(tmp_path)) as features:
             assert features.gate("offsets", Api("TxnOffsetCommit") >= 3).wait(30)
         later = fg.Discoverer(
-            cluster.bootstrap, latch_store=FileLatchStore(tmp_path), exclude_apis="Fetch=1,TxnOffsetCommit"
+            source=fg.BrokerSource(cluster.bootstrap, exclude_apis="Fetch=1,TxnOffsetCommit"),
+            latch_store=FileLatchStore(tmp_path),
         )
         with later as features:
             held, new = features.gate("offsets", "TxnOffsetCommit>=3"), features.gate("new", "TxnOffsetCommit>=3")

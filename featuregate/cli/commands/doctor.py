@@ -97,7 +97,7 @@ async def _examine(settings: Settings) -> list[DoctorFinding]:
     if not any(probe.broker_list for probe in probes):
         return findings
     try:
-        source = BrokerSource(settings, versions=versions)
+        source = BrokerSource(settings, keep_connections=False, versions=versions)
         source.configs = CONFIGS
         first = await source.fetch()
         await asyncio.sleep(PAUSE)

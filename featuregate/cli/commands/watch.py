@@ -22,6 +22,7 @@ from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFai
 from featuregate.gating.gates import Gate
 from featuregate.polling.discoverer import Discoverer
 from featuregate.printable import printable
+from featuregate.sources.brokers import BrokerSource
 
 if TYPE_CHECKING:
     import argparse
@@ -112,11 +113,9 @@ def run(args: argparse.Namespace) -> int:
     requirements = gate_requirements(args)
     events: SimpleQueue[Event] = SimpleQueue()
     features = Discoverer(
-        configuration(args),
+        source=BrokerSource(configuration(args), timeout=args.timeout, broker_list=args.broker_list),
         interval=args.interval,
-        timeout=args.timeout,
         metrics=events.put,
-        broker_list=args.broker_list,
     )
     formatter, gates = EventFormatter(), list[Gate]()
     began = time.monotonic()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from featuregate import Discoverer, UsageReporter
+from featuregate import BrokerSource, Discoverer, UsageReporter
 from featuregate_librdkafka.usage_topic import SOFTWARE, UsageTopic
 
 if TYPE_CHECKING:
@@ -18,9 +18,8 @@ def make_discoverer(options: SwitchOptions, *, instance: str | None) -> Discover
         sender = UsageTopic(dict(options["producer"]), topic)
         usage = UsageReporter(sender, app=options["app_id"], instance=instance, software=SOFTWARE)
     return Discoverer(
-        dict(options["consumer"]),
+        source=BrokerSource(dict(options["consumer"]), exclude_apis=options["exclude_apis"]),
         interval=options["interval"],
         latch_store=options["state_dir"],
-        exclude_apis=options["exclude_apis"],
         usage=usage,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationError
 
+from featuregate import BrokerSource
 from featuregate.config.from_files import NotAllowed, from_file, inert, reaching
 from featuregate.config.missing import in_words_of
 from featuregate.config.properties_file import read_properties
@@ -100,16 +101,14 @@ class ClusterTable(Table):
 
     def discoverer(self, properties: Mapping[str, Any]) -> Discoverer:
         """Return a discoverer that does not poll yet; raises ConfigError."""
-        return Discoverer(
+        source = BrokerSource(
             properties,
-            interval=self.interval,
             timeout=self.timeout,
             broker_list=self.broker_list,
             cluster_id=self.cluster_id,
-            latch_store=self.latches,
-            hold=self.hold,
             keep_connections=self.keep_connections,
         )
+        return Discoverer(source=source, interval=self.interval, latch_store=self.latches, hold=self.hold)
 
 
 class RelayConfig(Table):

@@ -84,7 +84,7 @@ def test_a_broker_that_is_not_listed_is_a_failed_answer():
         allowed = [f"127.0.0.1:{first}", f"127.0.0.1:{second}"]
         view = fg.discover(cluster.bootstrap, allowed_hosts=allowed)
         assert [(broker.node_id, broker.failure.kind) for broker in view.missing] == [(3, "HostNotAllowed")]
-        with fg.Discoverer(cluster.bootstrap, interval=3600, allowed_hosts=allowed) as features:
+        with fg.Discoverer(source=fg.BrokerSource(cluster.bootstrap, allowed_hosts=allowed), interval=3600) as features:
             assert [broker.node_id for broker in features.refresh(30).missing] == [3]
             assert [broker.node_id for broker in features.refresh(30).missing] == [3]
         with pytest.raises(DiscoveryError, match="not allowed"):

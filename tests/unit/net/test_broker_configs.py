@@ -41,7 +41,9 @@ def test_without_a_gate_that_needs_it_no_config_is_asked_for(cluster: FakeCluste
 @pytest.mark.parametrize("keep_connections", [True, False])
 def test_a_gate_that_needs_it_has_every_broker_asked_at_once(cluster: FakeCluster, *, keep_connections: bool) -> None:
     """The gate does not wait for the time of the next poll."""
-    with fg.Discoverer(cluster.bootstrap, interval=HOUR, keep_connections=keep_connections) as features:
+    with fg.Discoverer(
+        source=fg.BrokerSource(cluster.bootstrap, keep_connections=keep_connections), interval=HOUR
+    ) as features:
         assert features.wait(BOUND)
         gate = features.gate("groups", "kip848")
         assert gate.wait(BOUND)

@@ -252,7 +252,7 @@ def test_a_broker_of_another_cluster_than_the_named_one_takes_a_start_back(new: 
 
 def test_invariant_7_brokers_that_lie_in_bytes_are_failed_answers(new: FakeCluster) -> None:
     """Garbage and cut frames cost that broker its answer, and no other. On a kept connection it is asked again."""
-    with fg.Discoverer(new.bootstrap, interval=HOUR, keep_connections=False) as features:
+    with fg.Discoverer(source=fg.BrokerSource(new.bootstrap, keep_connections=False), interval=HOUR) as features:
         features.refresh(BOUND)
         for _ in range(2):  # a broker may be asked twice in one look: who is there, and what it can do
             new.broker(2).garbage_once(b"\xff" * 64)
@@ -458,7 +458,9 @@ def test_invariant_9_levels_that_no_broker_reports_any_more_open_nothing(new: Fa
 def test_processes_that_share_a_shelf_join_their_latches_while_they_run(new: FakeCluster, tmp_path: Path) -> None:
     """One saw the cluster in a better moment than the other."""
     with (
-        fg.Discoverer(new.bootstrap, interval=HOUR, latch_store=tmp_path, keep_connections=False) as one,
+        fg.Discoverer(
+            source=fg.BrokerSource(new.bootstrap, keep_connections=False), interval=HOUR, latch_store=tmp_path
+        ) as one,
         fg.Discoverer(new.bootstrap, interval=HOUR, latch_store=tmp_path) as other,
     ):
         one.refresh(BOUND)
@@ -477,7 +479,9 @@ def test_listed_brokers_keep_their_latches_under_the_id_that_the_app_gives(new: 
         if broker_is_down:
             new.broker(2).stop()
         with fg.Discoverer(
-            new.bootstrap, interval=HOUR, broker_list="bootstrap", cluster_id="orders", latch_store=tmp_path
+            source=fg.BrokerSource(new.bootstrap, broker_list="bootstrap", cluster_id="orders"),
+            interval=HOUR,
+            latch_store=tmp_path,
         ) as features:
             gate = features.gate("eos", NEW_TXN)
             assert gate.wait(BOUND)
@@ -559,10 +563,6 @@ def test_health_names_a_gate_that_requires_a_misspelt_feature(new: FakeCluster) 
         ({"start_from": "latches"}, 'start_from: must be "answers" or "latch"'),
         ({"start_from": "latch"}, START_NEEDS_A_STORE),
         ({"latch_store": 5}, r"latch_store: must be a folder, or have load\(\) and save\(\), not 5"),
-        (
-            {"broker_list": "bootstrap", "latch_store": "latches"},
-            "cluster_id: is missing: listed brokers report no cluster id",
-        ),
     ],
 )
 def test_a_wrong_option_is_one_clear_error(options: dict[str, Any], match: str) -> None:

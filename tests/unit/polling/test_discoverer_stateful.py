@@ -110,14 +110,15 @@ class Discovery(RuleBasedStateMachine):
     def start_features(self) -> None:
         self.bootstrap = self.cluster.bootstrap.split(",")
         config = {"bootstrap.servers": self.cluster.bootstrap, "socket.timeout.ms": int(BROKER_TIMEOUT * 1000)}
+        # The model polls when it says so; connections that end would poll as well.
+        source = fg.BrokerSource(config, keep_connections=False)
         self.features = fg.Discoverer(
-            config,
+            source=source,
             interval=1000,
             stale_after=STALE_AFTER,
             forget_after=float("inf"),
             latch_store=self.folder,
             start_from="latch",
-            keep_connections=False,  # the model polls when it says so; connections that end would poll as well
             chance=lambda: NEVER,
             clock=lambda: self.now,
         )

@@ -1,5 +1,6 @@
 """What an app says of its cluster reaches the source that is asked."""
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -9,7 +10,6 @@ import pytest
 import featuregate as fg
 from featuregate.config import Settings
 from featuregate.errors import ConfigError, DiscoveryError
-from featuregate.polling.discovery import broker_source
 from featuregate.testing import FakeCluster
 from featuregate.usage.report import UsageReport
 
@@ -62,34 +62,25 @@ def test_a_discoverer_hands_each_option_on() -> None:
         "trust_shared_addresses": True,
         "allowed_hosts": "h",
     }
-    features = fg.Discoverer("h:1", timeout=3, **said)
-    source = features._poller.source
+    source = fg.BrokerSource("h:1", timeout=3, **said)
+    features = fg.Discoverer(source=source)
     assert source.settings == Settings.parse("h:1", total_timeout=3, **said)
-    assert source.timeout == 3
-    assert (source._keep_connections, features._poller.state.interval) == (True, 60)
-    assert not fg.Discoverer("h:1", keep_connections=False)._poller.source._keep_connections
-    polled = broker_source("h:1", timeout=3, broker_list="bootstrap")
-    assert polled.settings == Settings.parse("h:1", total_timeout=3, broker_list="bootstrap")
+    assert (source.timeout, source._keep_connections, features._poller.state.interval) == (3, True, 60)
+    assert features._store._evaluator._exclude_apis == source.settings.exclude_apis
+    assert not fg.BrokerSource("h:1", keep_connections=False)._keep_connections
 
 
-@pytest.mark.parametrize(
-    "option",
-    [
-        {"config": "h:1"},
-        {"broker_list": "bootstrap"},
-        {"timeout": 1},
-        {"cluster_id": "c"},
-        {"trust_shared_addresses": False},
-        {"allowed_hosts": "h"},
-    ],
-)
+@pytest.mark.parametrize("option", [{"config": "h:1"}, {"timeout": 1}, {"cluster_id": "c"}])
 def test_a_source_has_options_of_its_own(option: dict[str, Any]) -> None:
     """Those of a discoverer would do nothing."""
     with pytest.raises(ConfigError) as raised:
-        fg.Discoverer(source=broker_source("h:1", timeout=1, broker_list="cluster"), **option)
-    assert str(raised.value) == (
-        "source: has its own config, timeout, broker_list, cluster_id, trust_shared_addresses and allowed_hosts"
-    )
+        fg.Discoverer(source=fg.BrokerSource("h:1"), **option)
+    assert str(raised.value) == "source: has its own config, timeout and cluster_id"
+
+
+def test_a_discoverer_has_at_most_fourteen_options() -> None:
+    """What is about reaching brokers belongs to their source."""
+    assert len(inspect.signature(fg.Discoverer).parameters) <= 14
 
 
 NEEDS_STORE = (
@@ -111,7 +102,7 @@ NEEDS_ID = (
             NEEDS_STORE,
         ),
         (
-            {"latch_store": "/x", "broker_list": "bootstrap"},
+            {"latch_store": "/x", "source": fg.BrokerSource("h:1", broker_list="bootstrap")},
             NEEDS_ID,
         ),
     ],
@@ -119,7 +110,7 @@ NEEDS_ID = (
 def test_a_latch_store_that_cannot_be_used_is_refused(options: dict[str, Any], problem: str) -> None:
     """In one sentence that says what to give."""
     with pytest.raises(ConfigError) as raised:
-        fg.Discoverer("h:1", **options)
+        fg.Discoverer(**({"source": fg.BrokerSource("h:1")} | options))
     assert str(raised.value) == problem
 
 

@@ -30,7 +30,7 @@ def test_without_kept_connections_the_next_poll_notices_it() -> None:
     """The test above can fail; and nothing is open between polls."""
     with (
         FakeCluster(brokers=3) as cluster,
-        fg.Discoverer(cluster.bootstrap, interval=HOUR, keep_connections=False) as features,
+        fg.Discoverer(source=fg.BrokerSource(cluster.bootstrap, keep_connections=False), interval=HOUR) as features,
     ):
         assert features.wait(BOUND)
         cluster.broker(2).stop()
@@ -41,7 +41,10 @@ def test_without_kept_connections_the_next_poll_notices_it() -> None:
 @pytest.mark.parametrize("keep", [True, False])
 def test_what_a_broker_says_anew_is_seen_at_the_next_poll(*, keep: bool) -> None:
     """A connection that lives says what a new one would say."""
-    with FakeCluster(brokers=2) as cluster, fg.Discoverer(cluster.bootstrap, keep_connections=keep) as features:
+    with (
+        FakeCluster(brokers=2) as cluster,
+        fg.Discoverer(source=fg.BrokerSource(cluster.bootstrap, keep_connections=keep)) as features,
+    ):
         assert features.wait(BOUND)
         cluster.finalize({"group.version": 1})
         cluster.broker(1).set(api_ranges={18: (0, 4), 60: (0, 1), 3: (0, 12)})
@@ -75,7 +78,8 @@ class Changes(RuleBasedStateMachine):
         self.cluster = FakeCluster(brokers=3, release="4.2", finalized={"metadata.version": 21}).start()
         self.down: set[int] = set()
         settings = {"interval": HOUR, "clock": lambda: 0.0}
-        self.both = [fg.Discoverer(self.cluster.bootstrap, keep_connections=keep, **settings) for keep in (True, False)]
+        sources = [fg.BrokerSource(self.cluster.bootstrap, keep_connections=keep) for keep in (True, False)]
+        self.both = [fg.Discoverer(source=source, **settings) for source in sources]
         self.look()
 
     def look(self) -> None:

@@ -195,7 +195,7 @@ def test_an_unknown_service_is_refused() -> None:
 async def test_a_source_keeps_no_addresses_that_are_not_listed() -> None:
     """After a poll it remembers those of the bootstrap list and of the broker list."""
     with FakeCluster(brokers=2, service="event-hubs") as cluster:
-        source = BrokerSource(settings_of(cluster))
+        source = BrokerSource(settings_of(cluster), keep_connections=False)
         await source.fetch()
         ports = {address.port for address in source._asked_versions().closed_on_newer}
         assert ports == {broker.port for broker in cluster.brokers}
