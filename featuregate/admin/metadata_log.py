@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+UNTIL: Final = "wait until every node has written a snapshot of the metadata log (an hour by default)"
+"""`WHAT_TO_DO` in short."""
 WHAT_TO_DO: Final = (
     "wait until every node has written a snapshot since then (__cluster_metadata-0/*.checkpoint; by "
     "metadata.log.max.snapshot.interval.ms each hour), or restart the nodes with a shorter interval"

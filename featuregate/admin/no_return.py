@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.admin.metadata_log import WHAT_TO_DO
+from featuregate.admin.metadata_log import UNTIL
 from featuregate.catalog import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -82,7 +82,7 @@ class WayBack(NamedTuple):
             return f"{self.feature}: this featuregate does not know which releases of Kafka start with {self.level}"
         return (
             f"{self.feature}: Kafka before {self.first_release} does not start with {self.level}; to go back, lower it "
-            f"to {self.lower_to}, then {WHAT_TO_DO}"
+            f"to {self.lower_to}, then {UNTIL}"
         )
 
 

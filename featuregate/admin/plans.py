@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from featuregate.admin.effects import MIN_INSYNC, NO_EFFECTS, Effects, InSyncConfigs, effects_on_in_sync, raises_elr
 from featuregate.admin.no_return import NoReturn, WayBack, may_be_in_log, no_return, way_back
 from featuregate.admin.plan_notes import notes_on, notes_on_effects, notes_on_log, raised_all_the_same
-from featuregate.admin.prediction import ClusterState, Judgement, Prediction, predict
+from featuregate.admin.prediction import CONTROLLERS_DIFFER, ClusterState, Judgement, Prediction, predict
 from featuregate.admin.updates import LeftOut, Update, checked
 from featuregate.catalog import METADATA_VERSION, level_name
 from featuregate.errors import RequirementError
@@ -77,6 +77,11 @@ class Plan:
     """What the levels do to configs."""
     accepted_effects: frozenset[str] = frozenset()
     """The configs of which a value may fall."""
+    unready: str = ""
+    """Why nodes may not be ready for the levels; empty where all answered that vote or are registered as brokers.
+
+    A controller that has gone, and was not asked, may refuse them, which harms nobody.
+    """
     in_log: tuple[str, ...] = ()
     """What older nodes may find in the metadata log, in sentences."""
 
@@ -186,6 +191,7 @@ def plan(
             *notes_on_effects(seen, done),
             *affects.notes,
         ),
+        unready=_unready(predictions, cluster_state),
         in_log=() if cluster_state.with_zookeeper else tuple(notes_on_log(predictions, done, hidden)),
         unread=tuple(_unread(latched or {})),
         left_out=left,
@@ -218,6 +224,17 @@ def _carried_out(predictions: tuple[Prediction, ...], *, all_or_nothing: bool) -
     for prediction in predictions:
         if prediction.judgement != "refused" and not (refused and all_or_nothing):
             yield prediction.update
+
+
+def _unready(predictions: tuple[Prediction, ...], cluster_state: ClusterState) -> str:
+    answering = {node.node_id for node in cluster_state.brokers if node.answered}
+    voters = cluster_state.quorum.voters if cluster_state.quorum else None
+    combined = (
+        voters is not None and bool(voters) and voters <= answering and len(answering) == len(cluster_state.brokers)
+    )
+    harmless = {cluster_state.unasked, CONTROLLERS_DIFFER} if combined else set()
+    texts = (one.text for one in predictions if one.judgement == "unknown" and one.text not in harmless)
+    return "; ".join(dict.fromkeys(texts))
 
 
 def _after(view: View, updates: Iterable[Update]) -> View:

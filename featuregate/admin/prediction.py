@@ -42,6 +42,10 @@ _ALL_OR_NOTHING_FROM: Final = 2
 _UPGRADE_TYPE_FROM: Final = 1
 _FEATURES_FROM_0: Final = (3, 9)
 """The first release with features that start at level 0."""
+CONTROLLERS_DIFFER: Final = (
+    "controllers of other releases judge this otherwise, or by a level that no node reports: ask controllers too"
+)
+"""Why an update is unknown where controllers were not asked, and may go by different rules."""
 _LEVELS_OF_KRAFT_VERSION: Final = (0, 1)
 
 
@@ -290,13 +294,8 @@ def _agreed(said: list[_Answer]) -> _Answer:
     found = {says.judgement for says in said}
     if len(found) == 1:
         return said[0]
-    unknown_because = next((says.text for says in said if says.judgement == "unknown"), _DIFFER)
+    unknown_because = next((says.text for says in said if says.judgement == "unknown"), CONTROLLERS_DIFFER)
     return _Answer("unknown", unknown_because)
-
-
-_DIFFER: Final = (
-    "controllers of other releases judge this otherwise, or by a level that no node reports: ask controllers too"
-)
 
 
 def _node_of(answer: BrokerAnswer) -> NodeLevels:

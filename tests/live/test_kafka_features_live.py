@@ -218,6 +218,9 @@ NEWER = (
 )
 """What `featuregate` knows and kafka-features 4.3 does not."""
 
+NOT_SENT = ("{where} upgrade --feature metadata.version=99",)
+"""A level that no node supports, and that could not be undone: `featuregate` keeps it."""
+
 MISTAKES = (
     "version-mapping --feature a=1",
     "feature-dependencies",
@@ -239,7 +242,7 @@ LINES = [
     line
     for line in f"{OFFLINE}{ONLINE}{LEVELS}".strip().splitlines()
     if line.startswith(("{where}", "{quorum}", "version-mapping", "feature-dependencies"))
-    and line not in (*NEWER, *MISTAKES, *RELEASES)
+    and line not in (*NEWER, *NOT_SENT, *MISTAKES, *RELEASES)
 ]
 """Lines that `featuregate` takes, too: of what is wrong with the way to a cluster it says more than upstream."""
 

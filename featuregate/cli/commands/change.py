@@ -157,9 +157,9 @@ def _require_consent(args: argparse.Namespace, verb: Verb, request: ChangeReques
     raised = [update for update in request.updates if update.upgrade_type == "upgrade"]
     lost = ", ".join(f"{one.feature}={one.level}" for one in no_return(raised, levels))
     asks = sys.stdin is not None and sys.stdin.isatty() and not args.yes
-    if lost and plan.judgement != "accepted" and not asks:
-        unknown = "whether the cluster is ready for it is unknown"
-        why = unknown if plan.judgement == "unknown" else "the controller would refuse the request"
+    if lost and not asks and (plan.unready or plan.judgement == "refused"):
+        unknown = f"whether the cluster is ready for it is unknown: {plan.unready}"
+        why = "the controller would refuse the request" if plan.judgement == "refused" else unknown
         raise CommandError(f"nothing was changed: {lost} cannot be undone, and {why} (see 'featuregate plan')", FAILED)
     if lost and not (asks or args.yes):
         raise CommandError(f"nothing was changed: {lost} cannot be undone, so confirm it with --yes", FAILED)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from featuregate import presets
-from featuregate.admin.metadata_log import WHAT_TO_DO
+from featuregate.admin.metadata_log import UNTIL, WHAT_TO_DO
 from featuregate.admin.outcomes import FeatureOutcome, Outcome, lagging
 from featuregate.admin.plans import UnreadLatch, plan
 from featuregate.admin.registrations import Quorum
@@ -23,7 +23,7 @@ IN_LOG = (
 def back(feature: str, level: int, release: str, lowest: int = 0) -> str:
     """Return the line on the way back from a level."""
     start = f"  way back  {feature}: Kafka before {release} does not start with {level}"
-    return f"{start}; to go back, lower it to {lowest}, then {WHAT_TO_DO}"
+    return f"{start}; to go back, lower it to {lowest}, then {UNTIL}"
 
 
 def test_a_downgrade_says_what_closes_and_what_it_affects() -> None:
