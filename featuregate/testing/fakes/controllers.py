@@ -161,7 +161,7 @@ def in_map_order(names: Iterable[str]) -> list[str]:
     buckets = _BUCKETS
     while len(distinct) > buckets * _LOAD:
         buckets *= 2
-    return sorted(distinct, key=lambda name: _spread(_hash_code(name)) & (buckets - 1))
+    return sorted(distinct, key=lambda name: _hash_code(name) & (buckets - 1))
 
 
 def _hash_code(text: str) -> int:
@@ -169,8 +169,4 @@ def _hash_code(text: str) -> int:
     units = text.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(units), 2):
         code = (31 * code + int.from_bytes(units[at : at + 2], "big")) & 0xFFFFFFFF
-    return code
-
-
-def _spread(code: int) -> int:
     return code ^ (code >> 16)

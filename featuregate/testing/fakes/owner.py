@@ -33,15 +33,10 @@ class NodeOwner(Protocol):
     changed: threading.Condition
     """Guards the state of the cluster and of its brokers."""
 
-    @property
-    def finalized(self) -> Mapping[str, int]:
-        """The finalized levels."""
-        ...
-
-    @property
-    def epoch(self) -> int:
-        """The epoch of the finalized levels."""
-        ...
+    finalized: Mapping[str, int]
+    """The finalized levels."""
+    epoch: int
+    """The epoch of the finalized levels."""
 
     @property
     def loop(self) -> LoopThread:
