@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -128,7 +128,10 @@ def _resolve(wanted: Download, repository: Path, progress: ProgressLine) -> Iter
                 progress.state = f"{count} of {len(artifacts)} jars"
                 yield Path(jar)
     except (RuntimeError, ValueError, OSError) as error:  # what jgo raises; errors of requests are OSErrors
-        raise LocalKafkaError(f"could not download {wanted.what} from Maven: {error}") from error
+        problem = f"could not download {wanted.what} from Maven: {error}"
+    else:
+        return
+    raise LocalKafkaError(problem)  # here, because the other error has the mirror's URL, which may hold a password
 
 
 def _artifacts(context: Any, wanted: Download) -> list[Any]:
@@ -195,7 +198,10 @@ def _link(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-_MISMATCH: Final = "Checksum mismatch"
+_OK: Final = 200
+_LONGEST_SUM: Final = 1_000
+_SHA1: Final = re.compile(r"\s*([0-9A-Fa-f]{40})(?:\s|$)")
+"""A file with a checksum has it alone, or the name of the file behind it."""
 
 
 def known_sums() -> Mapping[str, str]:
@@ -207,8 +213,8 @@ def known_sums() -> Mapping[str, str]:
 def verified_resolver(sums: Mapping[str, str] | None = None) -> Any:
     """Return a resolver of jgo that raises ValueError for a file that is not what its checksum says, and deletes it.
 
-    A jar that this package names must have the SHA-256 of its table. Every file must have the SHA-1 that stands beside
-    it in the repository, where there is one; by default jgo warns where it has not, and goes on.
+    A jar that this package names must have the SHA-256 of its table. Every other file must have the SHA-1 that stands
+    beside it in the repository; a file without a checksum is refused. jgo itself only logs what does not fit.
     """
     from jgo.maven import PythonResolver  # noqa: PLC0415 - an extra, needed only to download
 
@@ -216,14 +222,8 @@ def verified_resolver(sums: Mapping[str, str] | None = None) -> Any:
 
     class Verified(PythonResolver):
         def download(self, artifact: Any) -> Path | None:
-            warnings = _Warnings(artifact.filename)
-            log = logging.getLogger("jgo")
-            log.addHandler(warnings)
-            try:
-                path: Path | None = super().download(artifact)
-            finally:
-                log.removeHandler(warnings)
-            if path is not None and (problem := warnings.mismatch or _difference(path, expected)):
+            path: Path | None = super().download(artifact)
+            if path is not None and (problem := _difference(path, expected, artifact)):
                 path.unlink()
                 raise ValueError(problem)
             return path
@@ -231,26 +231,35 @@ def verified_resolver(sums: Mapping[str, str] | None = None) -> Any:
     return Verified()
 
 
-def _difference(path: Path, expected: Mapping[str, str]) -> str | None:
-    wanted = expected.get(path.name)
-    if wanted is None:
-        return None
-    with path.open("rb") as jar:
-        found = hashlib.file_digest(jar, "sha256").hexdigest()
-    if found == wanted:
-        return None
-    return f"{path.name} has the SHA-256 {found}, and must have {wanted}: the mirror does not serve the released file"
+def _difference(path: Path, expected: Mapping[str, str], artifact: Any) -> str | None:
+    """Say what is wrong with a file; None where its checksum fits."""
+    if (wanted := expected.get(path.name)) is not None:
+        found = _sum_of(path, "sha256")
+        problem = (
+            f"{path.name} has the SHA-256 {found}, and must have {wanted}: the mirror does not serve the released file"
+        )
+        return None if found == wanted else problem
+    stated = _stated_sum(artifact)
+    if stated is None:
+        return f"the repository has no checksum of {path.name} beside it, and an unchecked file is not used"
+    found = _sum_of(path, "sha1")
+    return None if found == stated else f"Checksum mismatch for {path.name}: expected {stated}, got {found}"
 
 
-class _Warnings(logging.Handler):
-    """Keeps the warning by which jgo says that a checksum does not fit."""
+def _sum_of(path: Path, algorithm: str) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()
 
-    def __init__(self, filename: str) -> None:
-        super().__init__(logging.WARNING)
-        self._begins = f"{_MISMATCH} for {filename}:"  # other threads download other files
-        self.mismatch: str | None = None
 
-    def emit(self, record: logging.LogRecord) -> None:
-        text = record.getMessage()
-        if text.startswith(self._begins):
-            self.mismatch = text
+def _stated_sum(artifact: Any) -> str | None:
+    """Return the SHA-1 that the first repository with one states; None where there is none."""
+    import requests  # noqa: PLC0415 - of jgo, needed only to download
+
+    folder = artifact.component.path_prefix.as_posix()
+    for repository in artifact.context.remote_repos.values():
+        url = f"{repository}/{folder}/{artifact.filename}.sha1"
+        with requests.get(url, timeout=artifact.context.timeout, stream=True) as response:
+            if response.status_code == _OK:
+                text = next(response.iter_content(_LONGEST_SUM), b"").decode("latin-1")
+                return found[1].lower() if (found := _SHA1.match(text)) else ""
+    return None

@@ -1,6 +1,7 @@
 """Downloads of jars: what a mirror may serve, and what is refused."""
 
 import hashlib
+import logging
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -28,6 +29,9 @@ class Mirror(BaseHTTPRequestHandler):
         path, _, kind = self.path.rpartition(".")
         content = self.content(path, kind)
         if kind == "sha1":
+            if self.sha1 == "none":
+                self.send_error(404)
+                return
             content = (self.sha1 or hashlib.sha1(self.content(*path.rpartition(".")[::2])).hexdigest()).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
@@ -60,13 +64,22 @@ def test_an_artifact_is_installed_whose_checksum_fits(tmp_path: Path, monkeypatc
     assert fetch(tmp_path, "http://127.0.0.1:1", "app", monkeypatch) == folder
 
 
-def test_an_artifact_is_refused_whose_checksum_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """jgo itself warns, and goes on. Nothing of it is kept."""
+@pytest.mark.parametrize(
+    ("sha1", "problem"),
+    [("0" * 40, "Checksum mismatch for app-4"), ("<html>", "Checksum mismatch"), ("none", "has no checksum of app-4")],
+)
+@pytest.mark.parametrize("level", [logging.DEBUG, logging.CRITICAL])
+def test_an_artifact_is_refused_whose_checksum_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sha1: str, problem: str, level: int
+) -> None:
+    """jgo itself logs a warning, whatever is logged, and goes on. Nothing of it is kept."""
+    monkeypatch.setattr(logging.getLogger("jgo"), "level", level)
     with (
-        serving_http(Mirror, sha1="0" * 40) as url,
-        pytest.raises(LocalKafkaError, match=r"could not download Example from Maven: Checksum mismatch for app-4"),
+        serving_http(Mirror, sha1=sha1) as url,
+        pytest.raises(LocalKafkaError, match=rf"could not download Example from Maven: .*{problem}") as caught,
     ):
         fetch(tmp_path, url, "app", monkeypatch)
+    assert caught.value.__cause__ is None
     assert not list((tmp_path / "cache").rglob("*.pom"))
     with serving_http(Mirror, sha1=None) as url:
         assert fetch(tmp_path, url, "app", monkeypatch).is_dir()
