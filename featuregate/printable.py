@@ -6,23 +6,42 @@ that know a peer's text cut it shorter with `shown`. Pure.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from featuregate.budgets import LONGEST_SAID, LONGEST_TEXT, MOST_NAMED
 
 T = TypeVar("T")
+_WORD: Final = re.compile(r"\S+")
+_SCHEME: Final = re.compile(r"(?<![A-Za-z0-9+.\-])(?!file:)[A-Za-z][A-Za-z0-9+.\-]*:/{1,2}", re.IGNORECASE)
 
 
 def printable(text: str) -> str:
-    """Escape line breaks and control characters: a peer's text must not steer a terminal, or forge a line of a log."""
+    """Escape line breaks and control characters: a peer's text must not steer a terminal, or forge a line of a log.
+
+    Of a URI with a user part, only the scheme and what follows the last ``@`` are left.
+    """
+    text = without_users(text)
     if text.isprintable():
         return text
     return "".join(character if character.isprintable() else f"\\x{ord(character):02x}" for character in text)
 
 
+def without_users(text: str) -> str:
+    """Leave out what stands before the last ``@`` of each URI: names, passwords and keys, which may hold any sign."""
+    return _WORD.sub(_without_user, text) if "@" in text and ":/" in text else text
+
+
+def _without_user(found: re.Match[str]) -> str:
+    word = found[0]
+    scheme, at = _SCHEME.search(word), word.rfind("@")
+    return word if scheme is None or scheme.end() > at else word[: scheme.end()] + word[at + 1 :]
+
+
 def fit(text: str, longest: int = LONGEST_SAID) -> str:
     """Escape control characters, and cut what is longer. A text that was fit stays as it is."""
+    text = without_users(text)  # before the cut, which might leave a part of a password
     if len(text) <= longest and text.isprintable():
         return text
     start = printable(text[:longest])
@@ -49,6 +68,7 @@ def _harmless(value: Any) -> Any:
 
 def shown(text: str, longest: int = LONGEST_TEXT) -> str:
     """Cut a long text, and replace control characters, which a terminal would obey."""
+    text = without_users(text)
     start = "".join(character if character.isprintable() else "?" for character in text[:longest])
     return start + ("..." if len(text) > longest else "")
 

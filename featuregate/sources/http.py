@@ -270,10 +270,12 @@ def _checked(url: str) -> str:
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port  # a port that is no number raises
-    except (ValueError, AttributeError, TypeError) as error:
-        raise ConfigError("url", f"must be like http://relay:8080, not {url!r}") from error
+    except (ValueError, AttributeError, TypeError):
+        parts = None
+    if parts is None:  # raised here, because the other error may hold a part of a password
+        raise ConfigError("url", "must be like http://relay:8080")
     if parts.username is not None or parts.password is not None:
         raise ConfigError("url", "must not carry a user name or a password")
     if parts.scheme not in {"http", "https"} or not host or parts.query or parts.fragment:
-        raise ConfigError("url", f"must be like http://relay:8080, not {url!r}")
+        raise ConfigError("url", "must be like http://relay:8080, without a query")
     return url.rstrip("/")

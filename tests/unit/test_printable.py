@@ -6,7 +6,8 @@ import inspect
 import io
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from importlib import import_module
 from pathlib import Path
@@ -19,12 +20,13 @@ from waiting import BOUND
 import featuregate as fg
 from featuregate.budgets import LONGEST_SAID
 from featuregate.cli.app import main
-from featuregate.errors import FeatureGateError, GateClosed, RelayError
+from featuregate.errors import ConfigError, FeatureGateError, GateClosed, RelayError
 from featuregate.gating.decisions import Decision, Reason
 from featuregate.logs import get_logger
 from featuregate.printable import fit, harmless, printable, shown
 from featuregate.sources.relay_responses import freshness_of
 from featuregate.testing import FakeCluster, release_view
+from featuregate_fleet.files.storage import storage_path
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = ["\x1b[31mred", "two\nlines", "\r2026-01-01 ERROR forged", "bidi\u202eevil", "\x9b2J", "\u2028", "nul\0"]
@@ -290,3 +292,92 @@ def test_a_fit_text_stays_as_it_is() -> None:
         assert fit(fit(text)) == fit(text)
         assert len(fit(text)) <= LONGEST_SAID
     assert harmless({"a": ["\n", ("\r",)], "\t": 1}) == {"a": ["\\x0a", ("\\x0d",)], "\\x09": 1}
+
+
+URIS = [
+    "s3://KEY:hunter2/hunter2@bucket/x",
+    "https://u:hunter2@relay:8080/",
+    "http://hunter2@relay:1",
+    "socks5://u:hunter2@a:hunter2@proxy:1",
+    "abfss:/u:hunter2@account/x",
+    "x='gs://hunter2?q#hunter2@bucket'",
+]
+
+
+@pytest.mark.parametrize("uri", URIS)
+@pytest.mark.parametrize(
+    "make", [printable, shown, fit, lambda text: harmless([text])[0], lambda text: str(ConfigError("k", text))]
+)
+def test_of_a_uri_only_the_scheme_and_what_follows_the_last_at_is_shown(uri: str, make: Callable[[str], str]) -> None:
+    """A key or a password may hold any sign, and be cut."""
+    for text in (uri, f"cannot reach {uri}, see u@example.com", "y" * 3_990 + " " + uri, f"{uri} " + "y" * 5_000):
+        assert "hunter2" not in make(text)
+
+
+def test_what_is_left_of_a_uri_says_where() -> None:
+    """Nothing else is changed."""
+    assert printable("of s3://K:S/E@bucket/x and u@h") == "of s3://bucket/x and u@h"
+    assert printable("file:///home/u@h/x of u@example.com at https://h/x") == (
+        "file:///home/u@h/x of u@example.com at https://h/x"
+    )
+
+
+SECRET = "KEY:hunter2/hunter2@bucket/x"
+URI_DOORS: dict[str, Callable[[Path], object]] = {
+    "relay": lambda _: fg.HttpSource(f"https://{SECRET}"),
+    "relay without a host": lambda _: fg.HttpSource(f"s3://{SECRET}"),
+    "relay with a query": lambda _: fg.HttpSource("https://h/?api_key=hunter2"),
+    "latch store": lambda _: fg.Discoverer("b:1", latch_store=f"s3://{SECRET}"),
+    "brokers": lambda _: fg.Discoverer(f"PLAINTEXT://{SECRET}"),
+    "token endpoint": lambda _: fg.Discoverer(
+        {
+            "bootstrap.servers": "b",
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.token.endpoint.url": f"https://{SECRET}",
+        }
+    ),
+    "proxy": lambda _: fg.Discoverer({"bootstrap.servers": "b", "proxy_url": f"socks5://{SECRET}"}),
+    "file of properties": lambda _: fg.Discoverer(Path(f"s3://{SECRET}")),
+    "certificates": lambda _: fg.Discoverer(
+        {"bootstrap.servers": "b", "security.protocol": "SSL", "ssl.ca.location": f"s3://{SECRET}"}
+    ),
+    "storage": lambda _: storage_path("tables", f"s3://{SECRET}"),
+}
+
+
+@pytest.mark.parametrize("name", URI_DOORS)
+def test_no_door_that_takes_a_uri_shows_its_secret(name: str, tmp_path: Path) -> None:
+    """Neither in the error, nor in what it hides."""
+    with pytest.raises(FeatureGateError) as caught:
+        URI_DOORS[name](tmp_path)
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert "hunter2" not in f"{error} {error!r} {vars(error)}"
+        error = error.__cause__ or error.__context__
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["health", f"http://{SECRET}"],
+        ["health", f"s3://{SECRET}"],
+        ["hold", "list", "--file", f"s3://{SECRET}"],
+        ["hold", "list", "--latches", f"s3://{SECRET}"],
+        ["describe", "--bootstrap-server", f"PLAINTEXT://{SECRET}"],
+        ["describe", "--command-config", f"s3://{SECRET}"],
+        ["describe", "--output", f"s3://{SECRET}"],
+        ["serve", "--config", f"s3://{SECRET}"],
+        ["serve", "--bootstrap-server", "b", "--check-config", "--latches", f"s3://{SECRET}"],
+        ["fleet", "readiness", "--tables", f"s3://{SECRET}"],
+        [f"s3://{SECRET}"],
+    ],
+    ids=" ".join,
+)
+def test_no_command_shows_the_secret_of_a_uri(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """On standard output and on standard error."""
+    with suppress(SystemExit):
+        main(argv)
+    said = capsys.readouterr()
+    assert said.out or said.err
+    assert "hunter2" not in said.out + said.err

@@ -74,10 +74,11 @@ def storage_path(key: str, place: str | os.PathLike[str]) -> Path:
         return _local(key, place)
     if not found[3]:
         raise ConfigError(key, f"names no {_authority(scheme)}: write it behind {scheme}://")
-    if ":" in found[3].rpartition("@")[0]:
+    user, _, host = found[3].rpartition("@")
+    if ":" in user or (":" in host and not host.rpartition(":")[2].isdigit()):  # a password may hold a slash
         raise ConfigError(key, f"has a password in it: leave it out, and let {scheme}:// find its credentials")
     if scheme == "abfss" and not _OF_AZURE.fullmatch(found[3]):
-        raise ConfigError(key, "must begin with abfss://container@account.dfs.core.windows.net")
+        raise ConfigError(key, "must name CONTAINER@ACCOUNT.dfs.core.windows.net behind abfss://")
     return _of_storage(key, scheme, found[3], found[4] or "/")
 
 
