@@ -99,6 +99,18 @@ class AbortableAdapter(HTTPAdapter):
         }
 
 
+class DirectSession(requests.Session):
+    """A session that follows no redirect: to learn where one leads, `requests` reads its body, of any size."""
+
+    def __init__(self, adapter: AbortableAdapter) -> None:
+        super().__init__()
+        self.mount("http://", adapter)
+        self.mount("https://", adapter)
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Say that no response is a redirect."""
+
+
 def _shut_down(sock: socket.socket) -> None:
     with suppress(OSError):  # closed meanwhile
         # Not that of ssl.SSLSocket, which would drop the TLS state under the reader's feet.

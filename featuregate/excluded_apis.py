@@ -16,9 +16,7 @@ from featuregate.errors import ConfigError, UnknownApi
 
 _NEWEST: Final = 2**15 - 1
 """Of versions; a protocol's versions and API keys are INT16."""
-_PART: Final = re.compile(
-    r"(?P<api>[^=]+?)\s*(?:=\s*(?P<lowest>[0-9]{1,5})\s*(?P<dash>-\s*(?P<highest>[0-9]{1,5})?)?)?"
-)
+_VERSIONS: Final = re.compile(r"(?P<lowest>[0-9]{1,5})\s*+(?P<dash>-\s*+(?P<highest>[0-9]{1,5})?)?")
 
 
 class ExcludedApis(NamedTuple):
@@ -85,12 +83,13 @@ def excluded_apis(text: object, *, key: str = "exclude_apis") -> ExcludedApis:
 
 
 def _read(key: str, place: str, part: str) -> tuple[int, int, int]:
-    found = _PART.fullmatch(part)
-    if found is None:
+    name, equals, versions = (each.strip() for each in part.partition("="))
+    found = _VERSIONS.fullmatch(versions if equals else "0-")
+    if not name or found is None:
         raise ConfigError(key, f"{place} is none of: API, API=9, API=9-11, API=9-")
-    api = _key(found["api"])
+    api = _key(name)
     if api is None:
-        close = close_to(found["api"], API_NAMES.values())
+        close = close_to(name, API_NAMES.values())
         hint = f": did you mean {' or '.join(close)}?" if close else ""
         raise ConfigError(key, f"{place} names no known API{hint}")
     lowest, highest = int(found["lowest"] or 0), _NEWEST

@@ -9,8 +9,11 @@ from featuregate.budgets import MOST_KEY_PARTS, MOST_TOML_CHARACTERS
 
 _TEXT: Final = r'"(?:[^"\\\n]|\\.)*+"' + r"|'[^'\n]*+'"
 _PART: Final = rf"(?:[\w-]++|{_TEXT})"
-_TOKEN: Final = re.compile(rf"(?P<deep>{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MOST_KEY_PARTS},}}+)|{_TEXT}|#.*+|[\w-]++")
-"""A key that is too deep, or what is no part of one."""
+_TOKEN: Final = re.compile(
+    rf"(?P<deep>{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MOST_KEY_PARTS},}}+)|{_TEXT}|\\.|#.*+|[\w-]++"
+)
+"""A key that is too deep, or what is no part of one; a backslash and what follows it, so that no quote that it escapes
+begins a text that runs to the end of the line in vain."""
 
 
 def parse_toml(text: str) -> dict[str, Any]:

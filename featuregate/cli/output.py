@@ -15,7 +15,7 @@ from featuregate.printable import printable
 PROGRAM: Final = "featuregate"
 OUTPUT_ERRORS: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of writing output. Commands turn every other OSError into an error of featuregate."""
-_USERINFO: Final = re.compile(r"(['\"])[^'\"]*@|\S*@")
+_USERINFO: Final = re.compile(r"(['\"])[^'\"]*@|(?<!\S)\S*@")
 """Back to the opening quote, or to the last white space."""
 
 

@@ -20,9 +20,9 @@ _FIRST_WORDS: Final = frozenset(
     }
 )
 """The first words of the names of properties of Java's clients (4.2) and of librdkafka (2.12)."""
-_JAAS: Final = re.compile(r"^\s*[\w.\-]+\s*\{", re.MULTILINE)
-_SECTION: Final = re.compile(r"^\s*\[[^\[\]\n]*\]\s*$", re.MULTILINE)
-_YAML: Final = re.compile(r"^(---\s*|[ ]*[\w.\-]+:[ ]*)$", re.MULTILINE)
+_JAAS: Final = re.compile(r"^[ \t]*+[\w.\-]++\s*+\{", re.MULTILINE)
+_SECTION: Final = re.compile(r"^[ \t]*+\[[^\[\]\n]*\][ \t]*+$", re.MULTILINE)
+_YAML: Final = re.compile(r"^(---[ \t]*+|[ ]*+[\w.\-]++:[ ]*+)$", re.MULTILINE)
 _SHELL_NAME: Final = re.compile(r"(export\s+)?[A-Z][A-Z0-9_]*")
 _EXAMPLES: Final = "write one NAME=VALUE in each line, with names such as bootstrap.servers, security.protocol"
 

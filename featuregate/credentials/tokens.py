@@ -34,7 +34,6 @@ from featuregate.printable import shown
 if TYPE_CHECKING:
     import requests
 
-    from featuregate.abortable import AbortableAdapter
 
 _KEPT: Final = 0.8
 _LONGEST_LIFE: Final = 24 * 3600
@@ -226,13 +225,13 @@ def _post(source: ClientCredentials, timeout: float) -> dict[str, Any]:
     """Ask the endpoint within ``timeout`` seconds: a timeout of `requests` begins again with each byte."""
     import requests  # noqa: PLC0415 - only a token endpoint needs it
 
-    from featuregate.abortable import AbortableAdapter  # noqa: PLC0415 - likewise
+    from featuregate.abortable import AbortableAdapter, DirectSession  # noqa: PLC0415 - likewise
 
     form = {"grant_type": "client_credentials"} | ({"scope": source.scope} if source.scope else {})
     adapter = AbortableAdapter()
     try:
         with (
-            _session(adapter) as session,
+            DirectSession(adapter) as session,
             adapter.limited(timeout + _GRACE),
             session.post(
                 source.endpoint,
@@ -254,15 +253,6 @@ def _post(source: ClientCredentials, timeout: float) -> dict[str, Any]:
         raise _timed_out(source, timeout)
     # Raised here, because the other error holds the address with its query, and would be the context of this one.
     raise AuthenticationFailed(source.place, "OAUTHBEARER", problem)
-
-
-def _session(adapter: AbortableAdapter) -> requests.Session:
-    import requests  # noqa: PLC0415 - see above
-
-    session = requests.Session()
-    session.mount("http://", adapter)
-    session.mount("https://", adapter)
-    return session
 
 
 def _utf8(text: str) -> str:

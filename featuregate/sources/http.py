@@ -271,7 +271,7 @@ def _checked(url: str) -> str:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port  # a port that is no number raises
     except (ValueError, AttributeError, TypeError):
-        parts = None
+        parts, host = None, None
     if parts is None:  # raised here, because the other error may hold a part of a password
         raise ConfigError("url", "must be like http://relay:8080")
     if parts.username is not None or parts.password is not None:

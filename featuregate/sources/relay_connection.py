@@ -173,18 +173,14 @@ class RelayConnection:
 
     def take_session(self) -> requests.Session:
         """Return the open connection, or a new one: a call that was given up may still use the one before."""
-        import requests  # noqa: PLC0415 - only a relay needs it
-
         self._leave_to_parent()
         session, self._kept = self._kept, None
         if session is None or self._adapter(session).aborted:
-            from featuregate.sources.abortable import AbortableAdapter  # noqa: PLC0415 - see above
+            from featuregate.abortable import DirectSession  # noqa: PLC0415 - only a relay needs it
+            from featuregate.sources.abortable import AbortableAdapter  # noqa: PLC0415 - likewise
             from featuregate.sources.bodies import ACCEPTED  # noqa: PLC0415 - likewise
 
-            session = requests.Session()
-            adapter = AbortableAdapter()
-            session.mount("http://", adapter)
-            session.mount("https://", adapter)
+            session = DirectSession(AbortableAdapter())
             session.headers["Accept"] = "application/json"
             session.headers["Accept-Encoding"] = ACCEPTED
             session.auth = self._identity

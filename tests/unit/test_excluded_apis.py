@@ -91,6 +91,13 @@ def test_any_text_reads_or_is_a_config_error(text: str) -> None:
     assert excluded_apis(str(excluded)) == excluded
 
 
+@pytest.mark.parametrize("text", ["a ", "a =", "1-", "9- "])
+def test_a_long_text_is_read_in_one_pass(text: str) -> None:
+    """The expression took the square of it: minutes for a file of properties."""
+    with pytest.raises(ConfigError):
+        excluded_apis("Fetch" + text * 100_000)
+
+
 def test_the_property_and_the_keyword_are_the_same() -> None:
     """The keyword overrides the property, and an error names the one that the app used."""
     config = {"bootstrap.servers": "a", "featuregate.exclude.apis": "Fetch"}

@@ -32,6 +32,13 @@ def test_texts_and_comments_may_have_dots():
     assert parse_toml(f'# {deep}\nx = "{deep} \\" {deep}"\ny = \'{deep}\'') == {"x": f'{deep} " {deep}', "y": deep}
 
 
+@pytest.mark.parametrize("text", ['\\"', "\\'", 'a."', "'\"", '"\\'])
+def test_a_document_is_read_in_one_pass(text: str):
+    """Escaped quotes took the square of their number: minutes for a document of the allowed size."""
+    with pytest.raises(ValueError, match=r"."):
+        parse_toml(text * (MOST_TOML_CHARACTERS // len(text)))
+
+
 def test_a_document_has_a_limited_size():
     """At the limit it is read."""
     assert parse_toml("#" * MOST_TOML_CHARACTERS) == {}

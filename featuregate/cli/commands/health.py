@@ -38,10 +38,20 @@ def _problem_of_file(args: argparse.Namespace) -> str | None:
 
 
 def _problem_of_url(url: str) -> str | None:
+    """Ask for the status alone: the body, which may have any size, is not read."""
     import requests  # noqa: PLC0415 - a file needs none of it
 
+    from featuregate.abortable import AbortableAdapter, DirectSession  # noqa: PLC0415 - likewise
+
+    adapter = AbortableAdapter()
     try:
-        status = requests.get(url, timeout=_URL_SECONDS, allow_redirects=False).status_code
-    except requests.RequestException as error:
-        raise CommandError(f"{url} cannot be reached: {type(error).__name__}", UNKNOWN) from error
+        with (
+            DirectSession(adapter) as session,
+            adapter.limited(_URL_SECONDS),
+            session.get(url, timeout=_URL_SECONDS, allow_redirects=False, stream=True) as response,
+        ):
+            status = response.status_code
+    except (requests.RequestException, OSError) as error:
+        reason = f"no answer within {_URL_SECONDS:g} s" if adapter.aborted else type(error).__name__
+        raise CommandError(f"{url} cannot be reached: {reason}", UNKNOWN) from error
     return None if status == _READY else f"{url} answers {status}"

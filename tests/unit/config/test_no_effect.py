@@ -44,6 +44,15 @@ def test_a_file_without_a_known_property_is_named(tmp_path: Path, kind: str, tex
     assert "hunter2" not in str(caught.value)
 
 
+@pytest.mark.parametrize("text", ["\n", " ", "a\n", "a \n\n", "[", "[a\n", "---\n", "a:\n", "LoginModule\n", "A=\n"])
+def test_a_large_file_is_judged_in_one_pass(tmp_path: Path, text: str) -> None:
+    """A file may have a megabyte of whatever there is."""
+    file = tmp_path / "client.conf"
+    file.write_text("x.y=1 LoginModule\n" + text * (1_000_000 // len(text)))
+    with pytest.raises(ConfigError, match="has no property"):
+        read_properties(file)
+
+
 @pytest.mark.parametrize("text", ["", "# nothing\n", "acks=all\n", "kafka.acks=all\n", "compression.type=zstd\na=b\n"])
 def test_a_file_of_other_properties_of_clients_is_read(tmp_path: Path, text: str) -> None:
     """A file for a producer may have no property that featuregate reads."""
