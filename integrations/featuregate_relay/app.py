@@ -238,7 +238,7 @@ class _Relay:
 
 def _decided(cluster: ServedCluster, text: str) -> bytes:
     """Decide the requirement of a client, in the thread of the cluster; raises `RequestRefused`."""
-    return decision_json(cluster.features.evaluate(asked_requirement(text)))
+    return decision_json(cluster.features.evaluate(asked_requirement(text, cluster.gates)))
 
 
 def _health(clusters: Mapping[str, ServedCluster]) -> dict[str, dict[str, Any]]:

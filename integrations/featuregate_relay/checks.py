@@ -6,11 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.errors import RequirementError
-from featuregate.requirements import And, Or, Requirement, conditions_in, parse
+from featuregate.requirements import And, Or, Requirement, conditions_in, configs_in, parse, presets
 from featuregate_relay.refusals import RequestRefused
 
 if TYPE_CHECKING:
-    from featuregate import Decision
+    from collections.abc import Iterable
+
+    from featuregate import Decision, Gate
 
 LONGEST_REQUIREMENT: Final = 1000
 """Characters of the text."""
@@ -20,13 +22,20 @@ MOST_REASONS: Final = 6000
 """Of one answer: one for each broker of the largest cluster. Those that keep it closed come first."""
 
 
-def asked_requirement(text: str) -> Requirement:
+OF_PRESETS: Final = frozenset(name for preset in presets.all() for name in configs_in(preset))
+"""The configs on which presets depend."""
+
+
+def asked_requirement(text: str, gates: Iterable[Gate] = ()) -> Requirement:
     """Return the requirement of a client's text, without duplicates.
+
+    It may name the configs of presets and of the relay's ``gates``. A client that could name others would read whatever
+    brokers tell the relay, and use up the number of configs that are asked for.
 
     Raises
     ------
     RequestRefused
-        400: the text does not parse, is too long, or has too many conditions.
+        400: the text does not parse, is too long, has too many conditions, or names another config.
     """
     if len(text) > LONGEST_REQUIREMENT:
         raise RequestRefused(400, f"require: has {len(text)} characters, and {LONGEST_REQUIREMENT} are allowed")
@@ -37,6 +46,9 @@ def asked_requirement(text: str) -> Requirement:
     number = sum(1 for _ in conditions_in(requirement))
     if number > MOST_CONDITIONS:
         raise RequestRefused(400, f"require: has {number} conditions, and {MOST_CONDITIONS} are allowed")
+    named = set(configs_in(requirement)) - OF_PRESETS
+    if others := sorted(named.difference(*(configs_in(gate.requirement) for gate in gates))):
+        raise RequestRefused(400, f"require: config:{others[0]} is of no preset and of no gate of this relay")
     return requirement
 
 

@@ -17,6 +17,7 @@ from featuregate_relay.checks import (
     LONGEST_REQUIREMENT,
     MOST_CONDITIONS,
     MOST_REASONS,
+    OF_PRESETS,
     asked_requirement,
     decision_json,
 )
@@ -71,6 +72,20 @@ def test_conditions_of_presets_count() -> None:
     assert len(text) <= LONGEST_REQUIREMENT
     with pytest.raises(RequestRefused, match="conditions, and 64 are allowed"):
         asked_requirement(text)
+
+
+def test_a_check_may_name_only_configs_that_the_relay_reads_for_itself() -> None:
+    """A client would read any config, and a hundred made-up names would shut out those of the next client."""
+    features = StaticFeatures(release_view("4.2"))
+    gates = (features.gate("mine", "config:my.config has a"),)
+    for text in ("config:log.dirs has /a", "kip848 & (Fetch>=1 | config:made.up.1 has a)"):
+        with pytest.raises(RequestRefused, match="is of no preset and of no gate of this relay"):
+            asked_requirement(text, gates)
+    for name in (*OF_PRESETS, "my.config"):
+        asked_requirement(f"kip447 | config:{name} has a", gates)
+    with serving({"default": features}) as url:
+        response = requests.get(f"{url}/v1/clusters/default/check?require=config:log.dirs%20has%20a", timeout=BOUND)
+    assert response.status_code == 400
 
 
 def decision(*reasons: Reason) -> Decision:
