@@ -241,7 +241,7 @@ def _difference(path: Path, expected: Mapping[str, str], artifact: Any) -> str |
         return None if found == wanted else problem
     stated = _stated_sum(artifact)
     if stated is None:
-        return f"the repository has no checksum of {path.name} beside it, and an unchecked file is not used"
+        return f"the repository has no checksum of {path.name}, and an unchecked file is not used"
     found = _sum_of(path, "sha1")
     return None if found == stated else f"Checksum mismatch for {path.name}: expected {stated}, got {found}"
 
