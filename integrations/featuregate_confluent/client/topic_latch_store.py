@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Collection, Mapping
 from contextlib import closing
@@ -12,6 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Messag
 
 from featuregate.errors import ConfigError, LatchStoreError
 from featuregate.gating.latches import LatchState, join
+from featuregate.logs import get_logger
 from featuregate.printable import some
 from featuregate_confluent.client import clients
 from featuregate_confluent.client.compacted_topic import CompactedTopic, Reading
@@ -30,7 +30,7 @@ from featuregate_confluent.latch.latch_records import (
 if TYPE_CHECKING:
     from featuregate_confluent.latch.group_agreement import GroupLatch, GroupLatchState
 
-logger = logging.getLogger("featuregate")
+logger = get_logger("featuregate")
 
 LATCH_TOPIC: Final = "featuregate-latches"
 _MOST_NAMED: Final = 3
