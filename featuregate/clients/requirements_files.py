@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MARKS: Final = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 """PowerShell writes UTF-16 where ``pip freeze`` is sent to a file."""
 _MOST_FILES: Final = 100
-_COMMENT: Final = re.compile(r"(?:^|\s+)#.*$")
+_COMMENT: Final = re.compile(r"(?<!\S)#.*")
 _OTHER_FILE: Final = re.compile(r"(?:-([rc])\s*|--(requirement|constraint)(?:\s+|=))(\S.*)")
 _OF_PIP: Final = re.compile(
     r"(?:-i|-f|--(?:index-url|extra-index-url|no-index|find-links|no-binary|only-binary|prefer-binary|require-hashes|pre"
@@ -33,7 +33,7 @@ _OF_PIP: Final = re.compile(
 """Options of a file by which no package is named."""
 _OF_LINE: Final = re.compile(r"\s--(?:hash|config-settings?|global-option)\b.*")
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
-_TABLE: Final = re.compile(r"^\s*\[{1,2}[\w.\"' -]+\]{1,2}\s*$", re.MULTILINE)
+_TABLE: Final = re.compile(r"^[ \t]*\[{1,2}[\w.\"' -]+\]{1,2}[ \t\r]*$", re.MULTILINE)
 _YAML: Final = re.compile(r"^(?:dependencies|channels|packages|package|name):(?:\s|$)", re.MULTILINE)
 _GIVE: Final = "give a requirements file, such as the output of 'pip freeze' in that environment"
 
@@ -131,7 +131,7 @@ class _Reader:
             return "the file that it names is not read: it is on another machine, or one of too many"
         try:
             self.read(path.parent / name, path.parent / name, is_constraint=is_constraint)
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:  # also a name that no file can have
             return f"the file that it names cannot be read: {getattr(error, 'strerror', None) or 'this is not text'}"
         return None
 
@@ -218,7 +218,13 @@ def _of_toml(text: str) -> list[tuple[str, str]] | str:
 
 def _locked(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for package in [*document.get("package", ()), *document.get("packages", ())]:
-        yield package["name"], _pinned(package.get("version"))
+        yield _named(package["name"]), _pinned(package.get("version"))
+
+
+def _named(name: object) -> str:
+    if not isinstance(name, str):
+        raise TypeError(name)
+    return name
 
 
 def _pinned(version: object) -> str:

@@ -4,15 +4,18 @@ import asyncio
 import json
 import re
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from builders import broker, deaf, view
 from starlette.applications import Starlette
 
 from featuregate import View, parse
+from featuregate.clients.requirements_files import requirements_in
 from featuregate.config.jaas import parse_jaas
 from featuregate.config.properties_file import read_properties
 from featuregate.config.settings import Settings
@@ -49,6 +52,7 @@ from featuregate_confluent.latch.latch_records import (
     records_of,
     state_of,
 )
+from featuregate_fleet.evidence.batches import parse_file
 from featuregate_fleet.evidence.lines import request as requests_of_lines
 from featuregate_fleet.evidence.lines.fast_path import read_lines
 from featuregate_fleet.evidence.lines.log_lines import KeptLines
@@ -56,7 +60,7 @@ from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.paths import LogFile
 from featuregate_fleet.evidence.reasons import CUT
 from featuregate_fleet.files.parsing import parse_pieces
-from featuregate_fleet.files.pieces import pieces_of
+from featuregate_fleet.files.pieces import lines_of, pieces_of
 from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.config.relay import ConfigMistakes, read_config
 from fuzzing.door import Door
@@ -320,6 +324,44 @@ def log_files() -> list[bytes]:
     return [b"\x00" + text for text in texts] + [b"\x01" + gzip.compress(text, mtime=0) for text in texts[:5]]
 
 
+def read_events(data: bytes) -> None:
+    """Read a file of broker 1 that may have several events in a line: each line of it, and each event, is counted."""
+    file = LogFile("file:/l/1/a", "1/a", "1", len(data))
+    tables = pa.Table.from_batches(parse_file(file, lines_of(data)))
+    counts = {
+        name: pc.sum(pc.struct_field(tables["evidence_files"], name)).as_py()
+        for name in ("read", "rows", "quarantined")
+    }
+    lines = len([line for line in data.split(b"\n") if line.strip()])
+    assert counts["read"] == counts["rows"] + counts["quarantined"] >= lines, counts
+    assert (pc.sum(pc.struct_field(tables["api_usage"], "count")).as_py() or 0) <= counts["rows"]
+
+
+def events() -> list[bytes]:
+    """Return lines in the envelopes of shippers that put several into one."""
+    found = []
+    for first, second in pairwise(line.decode() for line in log_lines()[:40:4]):
+        time, nanos = "2026-11-22T21:08:34.881Z", "1795381714881000000"
+        objects = [{"@timestamp": time, "message": each} for each in (first, second)]
+        found += [
+            {"messageType": "DATA_MESSAGE", "logEvents": [{"timestamp": 1795381714881, **each} for each in objects]},
+            {"streams": [{"stream": {"level": "debug"}, "values": [[nanos, first], [nanos, second, {"a": "b"}]]}]},
+            {"hits": {"hits": [{"_source": each, "fields": {"message": [each["message"]]}} for each in objects]}},
+            {"records": [{"time": time, "properties": json.dumps({"log": each})} for each in (first, second)]},
+            {
+                "resourceLogs": [
+                    {"scopeLogs": [{"logRecords": [{"timeUnixNano": nanos, "body": {"stringValue": first}}]}]}
+                ]
+            },
+            objects,
+        ]
+    texts = [json.dumps(each) for each in found]
+    return [
+        text.encode()
+        for text in (*texts, "".join(texts[:3]), json.dumps({"log": texts[0]}), json.dumps(found[1], indent=1))
+    ]
+
+
 LOG_WORDS = (
     *(
         b"Completed request:",
@@ -391,6 +433,13 @@ TOML = (
     b'listen = "127.0.0.1:8080"\n[clusters."b c"]\nconfig."bootstrap.servers" = "a:1,b:2"\nlabels = ["a", 1.5, {}]\n',
 )
 
+REQUIREMENTS_FILES = (
+    b"confluent-kafka==2.6.0 ; python_version > '3.8'  # a\n-r other.txt\nkafka-python>=2 \\\n  --hash=sha256:00\n",
+    b"\xef\xbb\xbfaiokafka @ https://example.org/aiokafka-0.12.0.tar.gz#sha256=0\n-e .\n--index-url https://example.org\n",
+    b'version = 1\n[[package]]\nname = "confluent-kafka"\nversion = "2.6.0"\n\n',
+    b'{"_meta": {}, "default": {"confluent-kafka": {"version": "==2.6.0"}}, "develop": {}}',
+)
+
 DOORS = (
     Door(name="message", enter=read_message, examples=frames, change=of_bytes, documents=(RemoteWireError,)),
     Door(name="record", enter=read_record, examples=records, change=of_bytes, documents=(RemoteWireError,)),
@@ -407,6 +456,29 @@ DOORS = (
     ),
     Door(name="log line", enter=read_log_line, examples=log_lines, change=of_words(*LOG_WORDS)),
     Door(name="log file", enter=read_log_file, examples=log_files, change=of_words(*LOG_WORDS)),
+    Door(
+        name="log events", enter=read_events, examples=events, change=of_words(*LOG_WORDS, b"}{", b"[{", b"]}", b"\\n")
+    ),
+    Door(
+        name="requirements file",
+        enter=lambda data: requirements_in(file_with(data, "requirements.txt")),
+        examples=lambda: REQUIREMENTS_FILES,
+        change=of_words(
+            *MARKS,
+            b"==",
+            b"===",
+            b"-r ",
+            b"-c ",
+            b"[[package]]",
+            b"{",
+            b"\xff\xfe",
+            b"9" * 5000,
+            b"${A}",
+            b" @ ",
+            b".whl",
+        ),
+        documents=(UnicodeDecodeError,),
+    ),
     Door(
         name="requirement",
         enter=lambda data: str(parse(data.decode("utf-8", "replace"))),

@@ -3,6 +3,7 @@
 import codecs
 import json
 from pathlib import Path
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -71,6 +72,8 @@ def test_a_line_names_a_client(line: str, client: tuple[str, str], tmp_path: Pat
         ("-r nowhere.txt", "requirements.txt line 1"),
         ("-c https://example.org/constraints.txt", "requirements.txt line 1"),
         ("-r .", "requirements.txt line 1"),
+        ("-r a\0b", "requirements.txt line 1"),
+        ("[[package]]\nname = 1\n", "requirements.txt"),
         ("--unheard-of x", "requirements.txt line 1"),
         ("dependencies:\n  - python-confluent-kafka=0.11.6\n", "requirements.txt"),
         ('[project]\ndependencies = ["confluent-kafka==0.11.6"]\n', "requirements.txt"),
@@ -161,3 +164,11 @@ def test_a_client_among_any_lines_is_found_or_something_is_unread(
     """Never neither."""
     found = read(tmp_path_factory.mktemp("r"), "\n".join([*before, BROKEN + after]))
     assert any(name == "confluent-kafka" for name, _ in clients_of(found)) or found.unread
+
+
+@pytest.mark.parametrize("unit", ["\n", " ", " #", "[", "\\\n", "-r", "==", " ; ", "9", "{", '"', ",=="])
+def test_a_file_of_one_repeated_text_takes_time_in_proportion(unit: str, tmp_path: Path):
+    """A search that begins again at each line took minutes."""
+    begin = process_time()
+    read(tmp_path, f"{BROKEN} {unit * 60_000}")
+    assert process_time() - begin < 10
