@@ -20,15 +20,27 @@ if TYPE_CHECKING:
 
 
 def client_findings(view: View, clients: Iterable[Client], mechanism: str | None) -> Iterator[DoctorFinding]:
-    """Yield what each client cannot do on a release that a broker runs. What was not measured has no finding."""
+    """Yield what each client cannot do on a release that a broker runs, and which were not measured."""
     if view.role != "broker" or not view.answering:
         return
     sasl = mechanism if f"sasl-{mechanism}" in SASL else None
     for client in clients:
         fits = [fit_of(client, release, sasl=sasl) for release in releases_of(view)]
         yield from (_finding(fit, mechanism) for fit in fits if _matters(fit, mechanism))
+        yield from (_unmeasured(fit) for fit in fits[-1:] if not fit.basis)
         yield from (_pin_finding(fit) for fit in fits[-1:] if fit.pin is not None)
         yield from _preset_findings(view, client)
+
+
+def _unmeasured(fit: Fit) -> DoctorFinding:
+    return DoctorFinding(
+        severity="note",
+        code="client-not-measured",
+        where=str(fit.client),
+        problem=f"Whether it works on Kafka {fit.release} is not known.",
+        evidence="; ".join(each.why for each in fit.findings),
+        advice="try it with a broker of this release: a lookup of offsets, a rebalance, a login",
+    )
 
 
 def _pin_finding(fit: Fit) -> DoctorFinding:

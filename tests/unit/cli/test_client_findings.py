@@ -17,13 +17,13 @@ from featuregate.clients.declared import client
         ("2.6.0", "4.2", "SCRAM-SHA-512", ["client-breaks"]),
         ("2.6.0", "4.2", "OAUTHBEARER", []),
         ("2.16.1", "4.2", "SCRAM-SHA-512", []),
-        ("99.0", "4.2", None, []),
+        ("99.0", "4.2", None, ["client-not-measured"]),
     ],
 )
 def test_a_client_has_a_finding_where_it_cannot_work(
     version: str, release: str, mechanism: str | None, codes: list[str]
 ):
-    """A mechanism counts where the configuration logs in; what was not measured is no finding."""
+    """A mechanism counts where the configuration logs in; what was not measured says so."""
     found = list(client_findings(view(release), [client("confluent-kafka", version)], mechanism))
     assert [finding.code for finding in found] == codes
 
