@@ -19,7 +19,7 @@ from featuregate.records import (
 )
 from featuregate.records.coordinator_topic import CoordinatorRecord, CoordinatorTopic, UnknownKey, UnknownValue
 from featuregate.records.key_value import Key, Value
-from featuregate.records.tagged import keep_tagged_fields, tagged_fields
+from featuregate.records.tagged import tagged_fields
 from featuregate.wire.schema import ZERO_UUID
 
 __all__ = [
@@ -33,7 +33,6 @@ __all__ = [
     "UnknownKey",
     "UnknownValue",
     "Value",
-    "keep_tagged_fields",
     "tagged_fields",
 ]
 

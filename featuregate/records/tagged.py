@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from featuregate.wire.schema import Flexible, Tag
 
 if TYPE_CHECKING:
     from featuregate.records.key_value import Value
-
-    V = TypeVar("V", bound=Value)
 
 
 def tagged_fields(value: Value) -> tuple[str, ...]:
@@ -22,30 +20,6 @@ def tagged_fields(value: Value) -> tuple[str, ...]:
     ``assigned_partitions.assignment_epochs``. A field that is newer than this code is named by its number: ``tag 7``.
     """
     return tuple(dict.fromkeys(_tagged(value, "")))
-
-
-def keep_tagged_fields(value: V, known: Collection[str]) -> V:
-    """Return the value with only these tagged fields, which have the names that `tagged_fields` gives."""
-    kept: V = _keep(value, known, "")
-    return kept
-
-
-def _keep(structure: Any, known: Collection[str], prefix: str) -> Any:
-    cls: Any = type(structure)
-    tags = _tags(cls)
-    changes: dict[str, Any] = {}
-    for field in dataclasses.fields(structure):
-        content, label = getattr(structure, field.name), prefix + field.name
-        if field.name in tags and label not in known:
-            changes[field.name] = field.default
-        elif isinstance(content, Flexible):
-            changes[field.name] = _keep(content, known, f"{label}.")
-        elif isinstance(content, tuple) and content and isinstance(content[0], Flexible):
-            changes[field.name] = tuple([_keep(inner, known, f"{label}.") for inner in content])
-    changes["unknown_tags"] = {
-        number: data for number, data in structure.unknown_tags.items() if f"{prefix}tag {number}" in known
-    }
-    return dataclasses.replace(structure, **changes)
 
 
 def _tagged(structure: Flexible, prefix: str) -> Iterator[str]:

@@ -14,7 +14,6 @@ from featuregate.records import (
     CoordinatorTopic,
     UnknownKey,
     UnknownValue,
-    keep_tagged_fields,
     tagged_fields,
 )
 from featuregate.records.classic_groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
@@ -521,33 +520,6 @@ def test_tagged_fields_are_named_with_the_fields_that_they_lie_in() -> None:
         "classic_member_metadata.tag 1",
     )
     assert tagged_fields(OFFSET) == ()
-
-
-def test_only_the_tagged_fields_stay_that_are_known() -> None:
-    """At any depth the copy loses other tagged fields, and keeps all fields without a tag."""
-    topics = tuple(
-        TopicPartitions(topic_id=ZERO_UUID, partitions=(0,), assignment_epochs=(epoch,), unknown_tags={9: b"9"})
-        for epoch in (1, 2)
-    )
-    assignment = ConsumerGroupCurrentMemberAssignmentValue(
-        member_epoch=1,
-        previous_member_epoch=0,
-        state=0,
-        assigned_partitions=topics,
-        partitions_pending_revocation=topics,
-        unknown_tags={7: b"7", 8: b"8"},
-    )
-    names = ("assigned_partitions.tag 9", "partitions_pending_revocation.assignment_epochs", "tag 7")
-    kept = keep_tagged_fields(assignment, names)
-    assert sorted(tagged_fields(kept)) == sorted(names)
-    assert [topic.partitions for topic in kept.assigned_partitions] == [(0,), (0,)]
-    assert keep_tagged_fields(assignment, tagged_fields(assignment)) == assignment
-    assert keep_tagged_fields(MEMBER, tagged_fields(MEMBER)) == MEMBER
-    classic = ClassicMemberMetadata(session_timeout_ms=5, supported_protocols=(), unknown_tags={3: b"x"})
-    member = dataclasses.replace(MEMBER, classic_member_metadata=classic)
-    assert keep_tagged_fields(member, tagged_fields(member)) == member
-    kept = keep_tagged_fields(member, ["classic_member_metadata"])
-    assert kept.classic_member_metadata == dataclasses.replace(classic, unknown_tags={})
 
 
 def test_records_can_be_matched_by_type() -> None:
