@@ -26,8 +26,12 @@ _FORMATS: Final = {
     b"x\x9c": "deflate",
     b'\x04"M\x18': "lz4",
     b"\xff\x06\0\0sNaPpY": "snappy",
+    b"PAR1": "Parquet",
+    b"Obj\x01": "Avro",
+    b"7z\xbc\xaf": "7z",
     b"\xff\xfe[\0": "UTF-16",
     b"\xff\xfe2\0": "UTF-16",
+    b"\xff\xfe{\0": "UTF-16",
 }
 """By the first bytes of a file: what Log4j 2, logrotate, shippers and editors write apart from plain text."""
 _LONGEST_MARK: Final = max(map(len, _FORMATS))

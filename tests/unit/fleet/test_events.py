@@ -376,3 +376,11 @@ def test_the_address_of_the_broker_may_be_hidden(tmp_path: Path):
 def test_a_million_events_of_one_line_have_few_rows():
     """The rows of the quarantine are bounded, whatever a line holds."""
     assert len(events_in("[" + ",".join(['{"log":"x"}'] * 5_000) + "]")) == 5_000
+
+
+@pytest.mark.parametrize(
+    "begin", [b"PAR1", b"Obj\x01", b"7z\xbc\xaf\x27\x1c", '{"log"'.encode("utf-16"), b"(\xb5/\xfd"]
+)
+def test_a_file_of_another_format_is_named(begin: bytes, tmp_path: Path):
+    """Firehose writes Parquet, and Connect's sinks write Avro: as text, they would be garbage without a request."""
+    assert read(begin + b"\0" * 50, tmp_path)[:2] == ({}, {"unreadable": 1})
