@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.admin.client import UPDATE_SECONDS, Admin
 from featuregate.admin.effects import MIN_INSYNC
@@ -27,6 +27,15 @@ if TYPE_CHECKING:
 
     from featuregate.admin.plans import Plan
     from featuregate.view.cluster_view import View
+
+
+_OF_OTHERS: Final[dict[Verb, tuple[str, ...]]] = {
+    "upgrade": ("upgrade", "downgrade", "delete", "unsafe"),
+    "downgrade": ("upgrade", "downgrade", "delete"),
+    "disable": ("upgrade", "downgrade", "delete", "metadata", "release_version"),
+    "update": ("feature", "metadata", "release_version"),
+}
+"""The options of ``plan`` that a verb does not have."""
 
 
 class ChangeRequest(NamedTuple):
@@ -79,10 +88,9 @@ def options_of(args: argparse.Namespace, verb: Verb) -> UpdateOptions:
     named = tuple(
         UpdateOptions(verb=each, features=tuple(texts), unsafe=unsafe) for each, texts in changes.items() if texts
     )
-    if named and verb != "update":
-        raise CommandError(f"--upgrade, --downgrade and --delete belong to update, and not to {verb}")
-    if verb == "update" and any(getattr(args, name, None) for name in ("feature", "metadata", "release_version")):
-        raise CommandError("update takes --upgrade, --downgrade and --delete alone")
+    for name in _OF_OTHERS[verb]:
+        if getattr(args, name, None):
+            raise CommandError(f"{verb} does not take --{name.replace('_', '-')}")
     return UpdateOptions(
         verb=verb,
         parts=named,
@@ -158,9 +166,10 @@ def _require_consent(args: argparse.Namespace, verb: Verb, request: ChangeReques
     lost = ", ".join(f"{one.feature}={one.level}" for one in no_return(raised, levels))
     asks = sys.stdin is not None and sys.stdin.isatty() and not args.yes
     if lost and not asks and (plan.unready or plan.judgement == "refused"):
+        said = "; ".join(dict.fromkeys(one.text for one in plan.updates if one.judgement == "refused"))
         unknown = f"whether the cluster is ready for it is unknown: {plan.unready}"
-        why = "the controller would refuse the request" if plan.judgement == "refused" else unknown
-        raise CommandError(f"nothing was changed: {lost} cannot be undone, and {why} (see 'featuregate plan')", FAILED)
+        why = f"the controller would refuse the request: {said}" if plan.judgement == "refused" else unknown
+        raise CommandError(f"nothing was changed: {lost} cannot be undone, and {printable(why)}", FAILED)
     if lost and not (asks or args.yes):
         raise CommandError(f"nothing was changed: {lost} cannot be undone, so confirm it with --yes", FAILED)
     if asks and (lost or verb != "upgrade" or plan.judgement == "refused"):

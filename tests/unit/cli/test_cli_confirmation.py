@@ -229,7 +229,7 @@ def test_without_a_terminal_a_level_that_is_not_known_is_not_sent(cluster: Scrip
         [*command, "--feature", "metadata.version=99"], input="", capture_output=True, text=True, check=False
     )
     assert "no return" not in done.stderr
-    assert "the controller would refuse the request (see 'featuregate plan')" in done.stderr
+    assert "the controller would refuse the request: Invalid update version 99 for" in done.stderr
     assert ("--yes" in done.stderr, cluster.received) == (False, [])
 
 
