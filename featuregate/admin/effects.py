@@ -126,9 +126,9 @@ def _written(configs: InSyncConfigs, voters: Iterable[int] | None, problems: lis
     for voter in sorted(voters):
         values = configs.controllers.get(voter) or configs.brokers.get(voter) or ()  # in combined mode it is both
         own = next((value.value for value in values if value.source in _OF_PROPERTIES), None)
-        if own is None:
+        if own is None and not any(f"controller {voter} " in problem for problem in problems):
             problems.append(f"{MIN_INSYNC} of controller {voter} was not read: ask it too (--controllers)")
-        else:
+        elif own is not None:
             found.add(own)
     return frozenset(found), " (written by the controller, from its properties)"
 
@@ -162,7 +162,8 @@ def _notes(configs: InSyncConfigs, changes: tuple[ConfigChange, ...]) -> Iterato
     if any(change.falls for change in changes):
         values = [values[0].value for values in configs.brokers.values() if values]
         highest = max(values, key=lambda text: int(text) if text.isascii() and text.isdigit() else 0)
+        rises = ", and topics with fewer replicas than that refuse acks=all" if len(set(values)) > 1 else ""
         yield (
-            f"set the default of the cluster first, so that no value falls: kafka-configs --bootstrap-server HOST:PORT "
-            f"--entity-type brokers --entity-default --alter --add-config {MIN_INSYNC}={highest}"
+            f"set the default of the cluster first, so that no value falls{rises}: kafka-configs --bootstrap-server "
+            f"HOST:PORT --entity-type brokers --entity-default --alter --add-config {MIN_INSYNC}={highest}"
         )

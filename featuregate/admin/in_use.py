@@ -63,7 +63,10 @@ def users_of(levels: dict[str, int], found: InUse) -> Iterator[str]:
             yield from _producers(level, found)
         elif names := sorted(name for kind, name in found.groups if kind == _GROUP_TYPES[feature]):
             who = f"{len(names)} {_GROUP_TYPES[feature]} group{'s' * (len(names) != 1)}"
-            yield f"{who} with members need {feature}, and their next heartbeat fails: {some(names, _SHOWN)}"
+            then = (
+                f"use {feature}, and go on at {level}" if level else f"need {feature}, and their next heartbeat fails"
+            )
+            yield f"{who} with members {then}: {some(names, _SHOWN)}"
     for problem in dict.fromkeys(found.problems):
         yield f"whether producers or groups use {' and '.join(levels)} is not known of {problem}"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from featuregate.admin.metadata_log import WHAT_TO_DO, in_log, stays_in_log
 from featuregate.admin.no_return import first_release_with
 from featuregate.admin.updates import Update, kraft_version_is_only_recorded
-from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, close_to, effects_measured, features
+from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, close_to, effects_measured, effects_of, features
 
 if TYPE_CHECKING:
     from featuregate.admin.prediction import ClusterState, Prediction
@@ -43,9 +43,12 @@ def notes_on(
 
 
 def notes_on_effects(view: View, updates: Iterable[Update]) -> Iterator[str]:
-    """Name the levels that rise, and whose effects on configs were not measured."""
+    """Name the levels that rise, and whose effects on configs were not measured; and what stays where one falls."""
     for update in updates:
-        rises = update.level > (view.level(update.feature) or 0) and update.feature in features()
+        now = view.level(update.feature) or 0
+        for config in sorted({each.name for each in effects_of(update.feature, update.level, now) if each.stays}):
+            yield f"{config} stays as {update.feature}={now} has changed it: lowering the level restores nothing"
+        rises = update.level > now and update.feature in features()
         if rises and not effects_measured(update.feature, update.level):
             yield f"what {update.feature}={update.level} changes in configs was not measured"
 

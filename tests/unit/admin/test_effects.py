@@ -13,7 +13,7 @@ from featuregate import Admin
 from featuregate.admin.effects import ConfigValue, Effects, InSyncConfigs, effects_on_in_sync
 from featuregate.admin.plans import plan
 from featuregate.admin.registrations import Quorum
-from featuregate.admin.updates import upgrade
+from featuregate.admin.updates import disable, upgrade
 from featuregate.catalog import effects, effects_measured, effects_of
 from featuregate.testing import release_view
 
@@ -57,16 +57,18 @@ def test_a_value_falls_where_the_controller_writes_a_lower_default(
     ("found", "voters", "problem"),
     [
         (None, {101}, "was not read"),
-        (InSyncConfigs(), {101}, "no broker was asked"),
+        (configs(), {101}, "no broker was asked"),
         (configs([("1", KAFKA)], problems=("broker 2 is silent",)), {101}, "broker 2 is silent"),
         (configs([("1", KAFKA)]), None, "the voters are not known"),
         (configs([("1", KAFKA)]), {101, 102}, "of controller 102 was not read: ask it too (--controllers)"),
+        (configs([("1", KAFKA)], problems=("controller 102 did not say it",)), {101, 102}, "did not say it"),
     ],
 )
 def test_what_was_not_read_is_unknown(found: InSyncConfigs | None, voters: set[int] | None, problem: str) -> None:
     """A controller that was not asked may be the one that writes its value."""
     said = effects_on_in_sync(found, voters)
-    assert any(problem in each for each in said.problems)
+    (only,) = said.problems
+    assert problem in only
     quorum = Quorum(voters=None if voters is None else frozenset(voters))
     made = plan(VIEW, RAISED, controllers=replace(VIEW, role="controller"), quorum=quorum, configs=found)
     assert made.judgement == "unknown"
@@ -85,6 +87,15 @@ def test_each_broker_and_topic_has_what_it_has_now_and_will_have() -> None:
     ]
     assert [change.falls for change in said.changes] == [True, True, True, False]
     assert said.notes[0].endswith("min.insync.replicas=3")
+    assert "topics with fewer replicas than that refuse acks=all" in said.notes[0]
+
+
+def test_a_plan_that_lowers_the_level_says_what_stays() -> None:
+    """Nothing restores the values."""
+    there = release_view("4.2", finalized={"metadata.version": 29, ELR: 1}, epoch=50)
+    stays = f"{MIN_INSYNC} stays as {ELR}=1 has changed it: lowering the level restores nothing"
+    assert stays in plan(there, disable(ELR)).notes
+    assert not [note for note in plan(VIEW, disable(ELR)).notes if "stays as" in note]
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.lists(st.integers(1, 5), min_size=1, max_size=3))
