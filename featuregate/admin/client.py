@@ -143,7 +143,7 @@ class Admin:
             configs=configs,
             accept_effects=accept_effects,
         )
-        return replace(made, notes=(*made.notes, *in_use))
+        return replace(made, in_use=in_use)
 
     def dry_run(self, updates: Iterable[Update]) -> Outcome:
         """Ask the controller whether it would; nothing is changed. Raises as :meth:`update`."""

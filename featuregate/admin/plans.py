@@ -84,6 +84,8 @@ class Plan:
     """
     in_log: tuple[str, ...] = ()
     """What older nodes may find in the metadata log, in sentences."""
+    in_use: tuple[str, ...] = ()
+    """Who uses levels that are lowered, in sentences (:func:`featuregate.admin.in_use.fetch_in_use`)."""
 
     @property
     def judgement(self) -> Judgement:
@@ -117,7 +119,15 @@ class Plan:
         remedies = self.effects.notes if self.falling else ()
         unread = (f"unread: {problem}" for problem in self.unread_effects)
         lost = (f"no return: {one}" for one in self.no_return)
-        return (*lost, *(f"way back: {one}" for one in self.way_back), *falls, *remedies, *unread, *self.in_log)
+        return (
+            *lost,
+            *(f"way back: {one}" for one in self.way_back),
+            *falls,
+            *remedies,
+            *unread,
+            *self.in_log,
+            *self.in_use,
+        )
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -290,7 +300,7 @@ def _lines(made: Plan) -> Iterator[str]:
         yield f"  affects   {affected.gate}, which stays latched: {affected.why}"
     for gate, _, why in made.unread:
         yield f"  unread    {gate}: {why}: whether this update affects it is unknown"
-    for note in (*made.notes, *made.in_log):
+    for note in (*made.notes, *made.in_log, *made.in_use):
         yield f"  note      {note}"
 
 

@@ -53,7 +53,7 @@ def predict(
         configs=configs,
         accept_effects=args.accept_effect,
     )
-    return replace(made, notes=(*made.notes, *in_use))
+    return replace(made, in_use=in_use)
 
 
 def _controllers(args: argparse.Namespace, brokers: View) -> View:

@@ -132,5 +132,5 @@ def _to_json(made: Plan) -> dict[str, Any]:
         "closes": list(made.closes),
         "affected": [app._asdict() for app in made.affected],
         "unread": [unread._asdict() for unread in made.unread],
-        "notes": [*made.notes, *made.in_log],
+        "notes": [*made.notes, *made.in_log, *made.in_use],
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from scripted import HANG_UP, ScriptedCluster
 
+from featuregate.wire.in_use import ListedGroup, ListGroupsResponse
 from featuregate.wire.update_features import FeatureResult, UpdateFeaturesResponse, UpgradeType
 
 if TYPE_CHECKING:
@@ -223,6 +224,16 @@ def test_messages_of_a_controller_cannot_steer_a_terminal(on: Run, cluster: Scri
     """The command escapes control characters."""
     cluster.says = lambda *_: UpdateFeaturesResponse(error_code=95, error_message="\x1b[2Jgone\nand more")
     assert on("upgrade", "--feature", "a=1").out == "Could not upgrade a to 1. \\x1b[2Jgone\\x0aand more\n"
+
+
+def test_a_script_that_lowers_a_level_learns_who_uses_it(on: Run, cluster: ScriptedCluster) -> None:
+    """As the plan says it, which nobody is shown without a terminal."""
+    group = ListedGroup(group_id="orders", protocol_type="", group_state="Stable", group_type="consumer")
+    cluster.lists = lambda *_: ListGroupsResponse(groups=(group,))
+    cluster.apply({"group.version": 1})
+    ended = on("disable", "--feature", "group.version")
+    assert "consumer group with members need group.version, and their next heartbeat fails: orders" in ended.err
+    assert ended.out == "group.version was disabled.\n"
 
 
 # ------------------------------------------------------------------ advice
