@@ -14,12 +14,11 @@ from featuregate.testing.fakes.faults import Fault
 from featuregate.testing.fakes.listener import HOST, Listener, Transmission
 from featuregate.testing.fakes.owner import NodeOwner, ReceivedRequest
 from featuregate.testing.fakes.releases import ReleaseFacts, release_facts, start_problem
-from featuregate.wire.api_versions import ApiVersionsRequest
+from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import Node
 
 if TYPE_CHECKING:
     from featuregate.testing.fakes.session import ServerSession
-    from featuregate.wire.api_versions import ApiVersionsResponse
     from featuregate.wire.frames import RequestHeader
 
 _API_VERSIONS: Final = frozenset({"ApiVersions"})
