@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.catalog import API_NAMES, METADATA_VERSION, api_name, captured_releases, features, level_name
+from featuregate.catalog import (
+    API_NAMES,
+    METADATA_VERSION,
+    api_name,
+    captured_releases,
+    close_to,
+    features,
+    level_name,
+)
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Release
 
@@ -35,6 +44,13 @@ class Flag(NamedTuple):
 
 
 NO_FLAGS: Final[Mapping[str, Flag]] = MappingProxyType({})
+
+
+@lru_cache(maxsize=100)
+def no_flag(key: str, known: tuple[str, ...]) -> str:
+    """Say that there is no such flag, and which ones are spelt almost like it. An app asks again and again."""
+    close = " or ".join(close_to(key, known))
+    return f"there is no flag {key!r}{f': did you mean {close}?' if close else ''}"
 
 
 def gate_flag(decision: Decision) -> Flag:

@@ -17,9 +17,8 @@ from openfeature.exception import (
 from openfeature.flag_evaluation import FlagResolutionDetails, FlagValueType, Reason
 from openfeature.provider import AbstractProvider, Metadata
 
-from featuregate.catalog import close_to
 from featuregate.errors import ClosedError, ConfigError
-from featuregate.flags import NO_FLAGS, PREFIXES, Flag, gate_flag, view_flags
+from featuregate.flags import NO_FLAGS, PREFIXES, Flag, gate_flag, no_flag, view_flags
 from featuregate.forks import follow_forks
 
 if TYPE_CHECKING:
@@ -206,8 +205,7 @@ class KafkaFeatureProvider(AbstractProvider):
         gate = self._gates.get(key)
         flag = gate_flag(gate.decision) if gate is not None else self._view_flags.get(key)
         if flag is None:
-            close = " or ".join(close_to(key, [*self._gates, *self._view_flags]))
-            raise FlagNotFoundError(f"there is no flag {key!r}{f': did you mean {close}?' if close else ''}")
+            raise FlagNotFoundError(no_flag(key, (*self._gates, *self._view_flags)))
         if flag.type is not wanted:  # never isinstance: a bool is an int in Python, and a gate is no number
             raise TypeMismatchError(f"{key} is of type {flag.type.__name__}, not {wanted.__name__}")
         return FlagResolutionDetails(

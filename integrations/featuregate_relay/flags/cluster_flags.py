@@ -45,6 +45,7 @@ class Flags:
         gates = {gate.name: gate_flag(decision) for gate, decision in zip(cluster.gates, decisions, strict=True)}
         self.of_view = _of_view(view, before)
         self._by_key = gates | dict(self.of_view)
+        self.keys = tuple(self._by_key)
         cluster_id = None if view is None else view.cluster_id
         self._freshness = {"stale": stale} | ({} if cluster_id is None else {"clusterId": cluster_id})
         self._latches = cluster.latches(cluster_id)

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from featuregate.flags import PREFIXES
+from featuregate.flags import PREFIXES, no_flag
 from featuregate.sources.seen import Seen
 from featuregate_relay.access.authentication import client_in
 from featuregate_relay.flags.cluster_flags import AllFlags, ClusterFlags, encode
@@ -152,7 +152,7 @@ def _one(flags: ClusterFlags, key: str) -> ASGIApp:
         return _json(beginning + known.aged(age) + b"}}")
     if known.view is None and key.startswith(PREFIXES):
         raise RequestRefused(503, f"{flags.cluster.name}: {_NO_ANSWER}", retry_after=1)
-    details = f"there is no flag {key!r}"
+    details = no_flag(key, known.keys)
     return JSONResponse({"key": key, "errorCode": "FLAG_NOT_FOUND", "errorDetails": details}, status_code=404)
 
 

@@ -344,6 +344,20 @@ def test_a_client_that_others_wrote_evaluates_gates_and_levels() -> None:
             api.clear_providers()
 
 
+def test_a_flag_that_is_spelt_almost_like_another_is_suggested() -> None:
+    """As the provider in an app and requirements do; a key that is like none gets no guess."""
+    features = StaticFeatures(release_view("4.2"))
+    with serving({"default": features}, features.gate("new-groups", "kip848")) as url:
+        for key, close in (
+            ("new-group", ": did you mean new-groups?"),
+            ("level.group.versoin", "level.group.version?"),
+            ("x", "'x'"),
+        ):
+            answer = requests.post(f"{url}/ofrep/v1/evaluate/flags/{key}", json={}, timeout=BOUND)
+            assert (answer.status_code, answer.json()["errorCode"]) == (404, "FLAG_NOT_FOUND")
+            assert answer.json()["errorDetails"].endswith(close)
+
+
 @pytest.mark.parametrize("first", [None, -15, -3], ids=["at once", "the head alone", "amid the body"])
 def test_a_request_for_another_protocol_is_answered_in_this_one(first: int | None) -> None:
     """As Java's client asks with each request; uvicorn skips the body then, and nothing of it is a second request."""
