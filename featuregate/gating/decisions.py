@@ -116,6 +116,13 @@ class Decision:
         return first if first is not None and first.condition in (HOLD, BURN_IN) else None
 
     @property
+    def state(self) -> str:
+        """``open``, ``held`` (open although the view does not prove it), ``waiting``, ``closed`` or ``unknown``."""
+        if self.held is not None:
+            return "held"
+        return self.verdict if self.waits is None else "waiting"
+
+    @property
     def sorted_reasons(self) -> tuple[Reason, ...]:
         """The reasons, those that keep it closed first."""
         return tuple(sorted(self.reasons, key=lambda reason: RANK[reason.verdict]))

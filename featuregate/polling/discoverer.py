@@ -271,12 +271,14 @@ class Discoverer(Features):
 
         ``status`` is ``starting``, ``ok``, ``degraded``, ``stale``, ``failing`` or ``closed``; ``reasons`` says why, in
         sentences. ``gates`` maps each gate to whether it is open. ``waits`` has the gates that a hold or their burn-in
-        keeps closed: for which of them, and why. ``usage`` counts reports, where there are some.
+        keeps closed: for which of them, and why. ``states`` has ``open``, ``held`` (open by its latch alone),
+        ``waiting``, ``closed`` or ``unknown`` for each gate. ``usage`` counts reports, where there are some.
         """
         found = self._poller.health() | {"polling": self._life.polling}
         found["gates"] = {gate.name: gate.open for gate in self._store.gates()}
         waiting = {gate.name: waits for gate in self._store.gates() if (waits := gate.decision.waits) is not None}
         found["waits"] = {name: {"for": waits.condition, "why": waits.text} for name, waits in waiting.items()}
+        found["states"] = {gate.name: gate.decision.state for gate in self._store.gates()}
         found["usage"] = None if self._reporting is None else self._reporting.health()
         return harmless(found)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
 from featuregate.version import __version__
+from featuregate_metrics.counts import NUMBERS, EventCounts, Number
 
 try:
     from opentelemetry._logs import LogRecord, SeverityNumber, get_logger
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 _SCHEMA: Final = "https://opentelemetry.io/schemas/1.44.0"
 _NAME: Final = "featuregate"
 _EVALUATION: Final = "feature_flag.evaluation"
+_LABELS: Final = {
+    "gate": "feature_flag.key",
+    "for": "featuregate.waits.for",
+    "kind": "featuregate.change",
+    "state": "featuregate.gate.state",
+    "status": "featuregate.status",
+    "to": "featuregate.gate.to",
+}
+"""The attributes, by the labels of Prometheus."""
 
 
 class FeatureTelemetry:
@@ -58,34 +68,11 @@ class FeatureTelemetry:
         self._seconds = meter.create_histogram(
             "featuregate.poll.duration", unit="s", description="Seconds that a poll took."
         )
-        self._changes = meter.create_counter(
-            "featuregate.changes", unit="{change}", description="Differences between two views, by their kind."
-        )
-        gauges: dict[str, tuple[str, str, Callable[[dict[str, Any]], float | None]]] = {
-            "featuregate.view.age": ("s", "Seconds since a broker answered.", lambda health: health["age_seconds"]),
-            "featuregate.epoch": ("1", "Epoch of the finalized levels.", lambda health: health["epoch"]),
-            "featuregate.brokers.known": (
-                "{broker}",
-                "Brokers of the cluster.",
-                lambda health: health["brokers_known"],
-            ),
-            "featuregate.brokers.answered": (
-                "{broker}",
-                "Brokers that answered the last poll.",
-                lambda health: health["brokers_answered"],
-            ),
-        }
-        for name, (unit, meaning, read) in gauges.items():
-            meter.create_observable_gauge(name, [self._observing(read)], unit=unit, description=meaning)
-        meter.create_observable_gauge(
-            "featuregate.gate.open", [self._observe_gates], unit="1", description="1 if the gate is open."
-        )
-        meter.create_observable_gauge(
-            "featuregate.gate.waits",
-            [self._observe_waits],
-            unit="1",
-            description="1 if a hold or the burn-in keeps the gate closed.",
-        )
+        self._counts = EventCounts(features.health()["gates"])
+        for number in NUMBERS:
+            make = meter.create_observable_gauge if number.kind == "gauge" else meter.create_observable_counter
+            name = f"featuregate.{number.name}"
+            make(name, [self._observing(number)], unit=number.unit, description=number.meaning)
         self._off = features.on_event(self._report)
         self._stopped = False
 
@@ -99,14 +86,14 @@ class FeatureTelemetry:
         self._emit(gate.name, gate.decision)
 
     def _report(self, event: Event) -> None:
+        self._counts(event)
         match event:
             case Polled(seconds=seconds):
                 self._seconds.record(seconds, self._labels)
             case PollFailed(seconds=seconds):
                 self._seconds.record(seconds, {**self._labels, "error.type": "poll_failed"})
-            case Changed(differences=differences):
-                for difference in differences:
-                    self._changes.add(1, {**self._labels, "featuregate.change": difference.kind})
+            case Changed():
+                pass
             case GateMoved(gate=gate, decision=decision):
                 self._emit(gate, decision)
             case _:
@@ -132,27 +119,18 @@ class FeatureTelemetry:
             )
         )
 
-    def _observing(
-        self, read: Callable[[dict[str, Any]], float | None]
-    ) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def _observing(self, number: Number) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        names = [_LABELS[label] for label in number.labels]
+
         def observe(_: CallbackOptions) -> Iterable[Observation]:
-            value = None if self._stopped else read(self._features.health())
-            return [] if value is None else [Observation(value, self._labels)]
+            values = {} if self._stopped else number.read(self._features.health(), self._counts)
+            return [
+                Observation(value, {**self._labels, **dict(zip(names, labels, strict=True))})
+                for labels, value in values.items()
+                if value is not None
+            ]
 
         return observe
-
-    def _observe_gates(self, _: CallbackOptions) -> Iterable[Observation]:
-        gates: dict[str, bool] = {} if self._stopped else self._features.health()["gates"]
-        return [
-            Observation(int(is_open), {**self._labels, "feature_flag.key": name}) for name, is_open in gates.items()
-        ]
-
-    def _observe_waits(self, _: CallbackOptions) -> Iterable[Observation]:
-        waits: dict[str, dict[str, str]] = {} if self._stopped else self._features.health()["waits"]
-        return [
-            Observation(1, {**self._labels, "feature_flag.key": name, "featuregate.waits.for": waiting["for"]})
-            for name, waiting in waits.items()
-        ]
 
 
 def _reason(decision: Decision) -> str:

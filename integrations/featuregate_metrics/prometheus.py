@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from featuregate_metrics.counts import EventCounts
+from featuregate_metrics.counts import NUMBERS, EventCounts
 
 try:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -40,46 +40,17 @@ class FeatureCollector(Collector):
     def __init__(self, features: Discoverer, *, cluster: str = "default") -> None:
         self._features = features
         self._cluster = cluster
-        self._counts = EventCounts()
+        self._counts = EventCounts(features.health()["gates"])
         features.on_event(self._counts)
 
     def collect(self) -> Iterator[Metric]:
         """Yield the current metrics. The registry calls this; no broker is asked."""
         health = self._features.health()
-        yield self._gauge("up", "1 if there is a view, and it is not stale.", health["status"] in {"ok", "degraded"})
-        yield self._gauge("view_age_seconds", "Seconds since a broker answered.", health["age_seconds"])
-        yield self._gauge("epoch", "Epoch of the finalized levels; -1 if there is none.", health["epoch"])
-        yield self._gauge("brokers_known", "Brokers of the cluster.", health["brokers_known"])
-        yield self._gauge("brokers_answered", "Brokers that answered the last poll.", health["brokers_answered"])
-        gates = GaugeMetricFamily("featuregate_gate_open", "1 if the gate is open.", labels=["cluster", "gate"])
-        for name, is_open in health["gates"].items():
-            gates.add_metric([self._cluster, name], is_open)
-        yield gates
-        waits = GaugeMetricFamily(
-            "featuregate_gate_waits",
-            "1 if a hold or the burn-in keeps the gate closed.",
-            labels=["cluster", "gate", "for"],
-        )
-        for name, waiting in health["waits"].items():
-            waits.add_metric([self._cluster, name, waiting["for"]], 1)
-        yield waits
-        yield self._counter("polls", "Polls that have ended.", {(): health["polls"]})
-        yield self._counter("failed_polls", "Polls that no broker answered.", {(): self._counts.failed_polls})
-        changes: dict[tuple[str, ...], int] = {(kind,): count for kind, count in self._counts.changes.items()}
-        yield self._counter("changes", "Differences between two views.", changes, "kind")
-        moves: dict[tuple[str, ...], int] = {
-            (gate, "open" if is_open else "closed"): count for (gate, is_open), count in self._counts.gate_moves.items()
-        }
-        yield self._counter("gate_moves", "Gates that opened, closed, or are held open.", moves, "gate", "to")
-
-    def _gauge(self, name: str, meaning: str, value: float | None) -> Metric:
-        family = GaugeMetricFamily(f"featuregate_{name}", meaning, labels=["cluster"])
-        if value is not None:
-            family.add_metric([self._cluster], value)
-        return family
-
-    def _counter(self, name: str, meaning: str, values: dict[tuple[str, ...], int], *labels: str) -> Metric:
-        family = CounterMetricFamily(f"featuregate_{name}", meaning, labels=["cluster", *labels])
-        for label, value in values.items():
-            family.add_metric([self._cluster, *label], value)
-        return family
+        for number in NUMBERS:
+            name = f"featuregate_{number.name.replace('.', '_')}{'_seconds' if number.unit == 's' else ''}"
+            make = GaugeMetricFamily if number.kind == "gauge" else CounterMetricFamily
+            family = make(name, number.meaning, labels=["cluster", *number.labels])
+            for labels, value in number.read(health, self._counts).items():
+                if value is not None:
+                    family.add_metric([self._cluster, *labels], value)
+            yield family

@@ -15,6 +15,7 @@ from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogR
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
+from featuregate_metrics.counts import STATUSES
 from featuregate_metrics.opentelemetry import FeatureTelemetry
 
 BOUND = 60.0
@@ -89,6 +90,12 @@ def test_numbers_are_those_of_now() -> None:
     assert [point.value for point in found["featuregate.brokers.known"]] == [2]
     (gate,) = found["featuregate.gate.open"]
     assert (gate.value, dict(gate.attributes)) == (1, {"featuregate.cluster": "orders", "feature_flag.key": "groups"})
+    states = {point.attributes["featuregate.gate.state"]: point.value for point in found["featuregate.gate.state"]}
+    assert states == {"open": 1, "held": 0, "waiting": 0, "closed": 0, "unknown": 0}
+    status = {point.attributes["featuregate.status"]: point.value for point in found["featuregate.status"]}
+    assert status == dict.fromkeys(STATUSES, 0) | {"ok": 1}
+    (move,) = found["featuregate.gate.moves"]
+    assert (move.value, move.attributes["featuregate.gate.to"]) == (1, "open")
     kinds = {point.attributes["featuregate.change"] for point in found["featuregate.changes"]}
     assert "broker changed" in kinds
     later = features.gate("later", "release>=4.3")

@@ -1,6 +1,7 @@
 """What Prometheus reads of a discoverer."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from doc_pages import ROOT
@@ -9,6 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 import featuregate as fg
 from featuregate.errors import DiscoveryError
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
+from featuregate_metrics.counts import STATUSES
 from featuregate_metrics.prometheus import FeatureCollector
 
 BOUND = 60.0
@@ -45,6 +47,49 @@ def test_gates_brokers_and_changes_are_numbers() -> None:
     assert registry.get_sample_value("featuregate_changes_total", labels | {"kind": "broker changed"}) == 2
     assert registry.get_sample_value("featuregate_gate_moves_total", labels | {"gate": "groups", "to": "open"}) == 1
     assert b"# HELP featuregate_gate_open 1 if the gate is open." in generate_latest(registry)
+
+
+def states(registry: CollectorRegistry, gate: str) -> dict[str, float | None]:
+    known = ("open", "held", "waiting", "closed", "unknown")
+    labels = {"cluster": "orders", "gate": gate}
+    return {state: registry.get_sample_value("featuregate_gate_state", labels | {"state": state}) for state in known}
+
+
+def test_a_gate_that_is_held_open_is_no_gate_that_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is open all the time. The status is degraded meanwhile, and each state and status has a number."""
+    monkeypatch.setenv("FEATUREGATE_HOLD", "waits")
+    features = StaticFeatures(release_view("3.9", epoch=5))
+    gates = [features.gate(name, "group.version>=1") for name in ("groups", "waits")]
+    registry, _ = scrape(features)
+    assert states(registry, "groups") == {"open": 0, "held": 0, "waiting": 0, "closed": 1, "unknown": 0}
+    upgraded = release_view("4.2", epoch=9)
+    features.show(upgraded)
+    assert states(registry, "groups")["open"] == states(registry, "waits")["waiting"] == 1
+    features.show(release_view("4.2", finalized={"metadata.version": 25}, epoch=10))
+    assert gates[0].open
+    assert states(registry, "groups") == {"open": 0, "held": 1, "waiting": 0, "closed": 0, "unknown": 0}
+    status = [
+        registry.get_sample_value("featuregate_status", {"cluster": "orders", "status": name}) for name in STATUSES
+    ]
+    assert dict(zip(STATUSES, status, strict=True)) == dict.fromkeys(STATUSES, 0) | {"degraded": 1}
+    features.show(replace(upgraded, epoch=11))
+
+    def moves(to: str) -> float | None:
+        labels = {"cluster": "orders", "gate": "groups", "to": to}
+        return registry.get_sample_value("featuregate_gate_moves_total", labels)
+
+    assert (moves("open"), moves("held"), moves("closed")) == (1, 1, None)
+
+
+def test_a_gate_that_was_open_before_the_collector_closes_once() -> None:
+    """The collector begins with the gates as they are."""
+    features = StaticFeatures(release_view("4.2", epoch=9))
+    gate = features.gate("groups", "group.version>=1", policy="live")
+    registry, _ = scrape(features)
+    features.show(release_view("4.2", finalized={"metadata.version": 25}, epoch=10))
+    assert not gate.open
+    labels = {"cluster": "orders", "gate": "groups", "to": "closed"}
+    assert registry.get_sample_value("featuregate_gate_moves_total", labels) == 1
 
 
 def test_the_page_names_each_metric_with_its_labels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -536,6 +536,7 @@ def test_health_is_plain_and_whole(new: FakeCluster) -> None:
         "polling": True,
         "gates": {"txn": True},
         "waits": {},
+        "states": {"txn": "open"},
         "usage": None,
     }
 
