@@ -38,7 +38,7 @@ _SIGNS: Final = {
     "unknown": ("warn", "?"),
     "starting": ("warn", "…"),
     "failing": ("bad", "✕"),
-    "closed": ("bad", "✕"),
+    "closed": ("plain", "○"),  # as each gate is before its upgrade
 }
 """The tone and the sign of each state: some readers do not see the colour."""
 
