@@ -197,7 +197,7 @@ async def idle_rate(kafka: LocalKafka) -> float:
 @asynccontextmanager
 async def polled(config: Any, **options: Any) -> AsyncIterator[fg.Discoverer]:
     """Give a discoverer that has polled once and will not by itself for an hour, with three gates."""
-    async with fg.Discoverer(config, interval=3600, **options) as features:
+    async with fg.Discoverer(source=fg.BrokerSource(config, **options), interval=3600) as features:
         gates = [features.gate(preset.name, preset) for preset in fg.presets.all()[:3]]
         assert await asyncio.to_thread(features.wait, 30)
         yield features
