@@ -22,6 +22,7 @@ _SHOWN: Final = 5
 _TRANSACTIONS: Final = "transaction.version"
 _GROUP_TYPES: Final = {"group.version": "consumer", "share.version": "share", "streams.version": "streams"}
 """The type of the groups that need a feature."""
+_MAY_DESCRIBE: Final = "and a client sees only what it may DESCRIBE"
 _WITHOUT_MEMBERS: Final = frozenset({"Empty", "Dead"})
 _OPEN: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
@@ -61,7 +62,9 @@ def users_of(levels: dict[str, int], found: InUse) -> Iterator[str]:
     for feature, level in levels.items():
         if feature == _TRANSACTIONS:
             yield from _producers(level, found)
-        elif names := sorted(name for kind, name in found.groups if kind == _GROUP_TYPES[feature]):
+        elif not (names := sorted(name for kind, name in found.groups if kind == _GROUP_TYPES[feature])):
+            yield f"no {_GROUP_TYPES[feature]} group with members was seen, {_MAY_DESCRIBE}"
+        else:
             who = f"{len(names)} {_GROUP_TYPES[feature]} group{'s' * (len(names) != 1)}"
             then = (
                 f"use {feature}, and go on at {level}" if level else f"need {feature}, and their next heartbeat fails"
@@ -79,6 +82,8 @@ def _producers(level: int, found: InUse) -> Iterator[str]:
             f"{len(names)} transactional id{'s' * (len(names) != 1)} with an open transaction and {found.idle} others "
             f"were seen, whose producers go on with {_TRANSACTIONS}={level} at their next transaction{those}"
         )
+    else:
+        yield f"no transactional id was seen, {_MAY_DESCRIBE}"
 
 
 async def fetch_in_use(settings: Settings, updates: Iterable[Update], view: View) -> tuple[str, ...]:

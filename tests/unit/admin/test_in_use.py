@@ -42,7 +42,7 @@ def notes(updates: tuple[Update, ...], answers: Any = lists, nodes: int = 2) -> 
     """Plan an update of a cluster that answers so, and return what the plan says of those who use the levels."""
     with ScriptedCluster(nodes) as cluster:
         cluster.lists = answers
-        cluster.apply({"group.version": 1, "share.version": 2, "transaction.version": 2})
+        cluster.apply({"group.version": 1, "share.version": 2, "transaction.version": 2, "streams.version": 1})
         return list(Admin(cluster.bootstrap).plan(updates).in_use)
 
 
@@ -58,6 +58,10 @@ def notes(updates: tuple[Update, ...], answers: Any = lists, nodes: int = 2) -> 
             ["1 share group with members need share.version, and their next heartbeat fails: s"],
         ),
         (downgrade({"transaction.version": 1}), [PRODUCERS]),
+        (
+            disable("streams.version"),
+            ["no streams group with members was seen, and a client sees only what it may DESCRIBE"],
+        ),
         (downgrade({"share.version": 1}), ["1 share group with members use share.version, and go on at 1: s"]),
         (upgrade({"group.version": 1}), []),  # it is there already
         (downgrade({"metadata.version": 27}), []),
@@ -80,7 +84,8 @@ def test_what_was_not_seen_is_said() -> None:
     assert one.startswith("1 consumer group with members")
     assert other.startswith("whether producers or groups use group.version is not known of broker 1: ")
     assert "COORDINATOR_LOAD_IN_PROGRESS" in other
-    (producers,) = notes(downgrade({"transaction.version": 1}), fails)
+    none, producers = notes(downgrade({"transaction.version": 1}), fails)
+    assert none == "no transactional id was seen, and a client sees only what it may DESCRIBE"
     assert "is not known of broker 1: 127.0.0.1" in producers
 
 
