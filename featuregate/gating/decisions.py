@@ -67,6 +67,10 @@ class Staleness(NamedTuple):
 FRESH: Final = Staleness()
 
 
+STATES: Final = ("open", "held", "waiting", "closed", "unknown")
+"""Of a gate: :attr:`Decision.state`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """Open or not, and why. Picklable. Texts from outside are made fit, whoever makes the decision."""
@@ -117,7 +121,7 @@ class Decision:
 
     @property
     def state(self) -> str:
-        """``open``, ``held`` (open although the view does not prove it), ``waiting``, ``closed`` or ``unknown``."""
+        """One of :data:`STATES`: ``held`` is open by the latch alone, ``waiting`` closed by a hold or the burn-in."""
         if self.held is not None:
             return "held"
         return self.verdict if self.waits is None else "waiting"

@@ -16,6 +16,8 @@ from featuregate.view.answers import BrokerAnswer, unlisted
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
+STATUSES: Final = ("starting", "ok", "degraded", "stale", "failing", "closed")
+"""Of :meth:`PollState.health`."""
 STALE_INTERVALS: Final = 3
 """After so many intervals without an answer a view is stale, unless the app says otherwise."""
 

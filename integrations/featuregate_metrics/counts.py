@@ -6,13 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple, assert_never
 
+from featuregate.gating.decisions import STATES
 from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
-
-STATUSES: Final = ("starting", "ok", "degraded", "stale", "failing", "closed")
-"""Of `Discoverer.health`."""
-STATES: Final = ("open", "held", "waiting", "closed", "unknown")
-"""Of a gate. An open gate that only its latch keeps open is ``held``; a closed one that would be open but for a hold or
-its burn-in is ``waiting``."""
+from featuregate.polling.poll_state import STATUSES
 
 _UP: Final = {"ok", "degraded"}
 Values = Mapping[tuple[str, ...], float | None]

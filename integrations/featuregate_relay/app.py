@@ -226,7 +226,6 @@ class _Relay:
             name: ClusterNumbers(
                 cluster.features.health(),
                 cluster.features.view,
-                {gate.name: gate.open for gate in cluster.gates},
                 cluster.next_view.waiting,
                 cluster.next_state.waiting,
             )

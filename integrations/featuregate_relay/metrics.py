@@ -12,6 +12,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from featuregate.gating.decisions import STATES
+from featuregate.polling.poll_state import STATUSES
 from featuregate.printable import printable
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ class ClusterNumbers(NamedTuple):
     health: Mapping[str, Any]
     """As `Discoverer.health` returns it."""
     view: View | None
-    gates: Mapping[str, bool]
     waiting: int
     """Requests that wait for the next view."""
     streams: int
@@ -52,13 +53,16 @@ class _Numbers(Collector):
         streams = _gauge("streams", "Open streams of events.")
         answered = _gauge("broker_answered", "1 if the broker answered the last poll.", "broker")
         gate_open = _gauge("gate_open", "1 if the gate is open.", "gate")
-        polls = _counter("polls", "Polls that have ended.")
+        status = _gauge("status", "1 for the status of now.", "status")
+        state = _gauge(
+            "gate_state", "1 for the state of the gate: open, held, waiting, closed or unknown.", "gate", "state"
+        )
         of_health: dict[str, CounterMetricFamily | GaugeMetricFamily] = {
             "age_seconds": _gauge("view_age_seconds", "Seconds since a broker answered."),
             "epoch": _gauge("epoch", "Epoch of the finalized levels; -1 if there is none."),
             "brokers_known": _gauge("brokers_known", "Brokers of the cluster."),
             "failures": _gauge("failed_polls", "Polls in a row that no broker answered."),
-            "polls": polls,
+            "polls": _counter("polls", "Polls that have ended."),
         }
         for name, numbers in self._clusters.items():
             up.add_metric([name], numbers.health["status"] in {"ok", "degraded"})
@@ -70,9 +74,13 @@ class _Numbers(Collector):
             for broker in numbers.view.brokers if numbers.view else ():
                 label = broker.address if broker.node_id is None else str(broker.node_id)
                 answered.add_metric([name, printable(label)], broker.answered)
-            for gate, is_open in numbers.gates.items():
+            for each in STATUSES:
+                status.add_metric([name, each], each == numbers.health["status"])
+            for gate, is_open in numbers.health["gates"].items():
                 gate_open.add_metric([name, gate], is_open)
-        yield from (up, waiting, streams, answered, gate_open, *of_health.values())
+                for each in STATES:
+                    state.add_metric([name, gate, each], each == numbers.health["states"][gate])
+        yield from (up, status, waiting, streams, answered, gate_open, state, *of_health.values())
 
 
 def _gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:

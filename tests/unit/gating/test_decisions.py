@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from strategies import KEYS, named, requirements, small_conditions, views
 
 from featuregate import catalog
-from featuregate.gating.decisions import HOLD, Decision, GateVerdict, Reason, as_unknown, evaluate
+from featuregate.gating.decisions import HOLD, STATES, Decision, GateVerdict, Reason, as_unknown, evaluate
 from featuregate.requirements import And, Api, ApiAtLeast, Condition, Feature, Or, Release, Requirement, presets
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
 from featuregate.view.cluster_view import View
 from featuregate.view.merging import merge
 
 TXN = Api("TxnOffsetCommit") >= 3
-STATES = ["open", "held", "waiting", "closed", "unknown"]
 GROUP = Feature("group.version") >= 1
 
 
@@ -35,7 +34,7 @@ def test_the_state_of_a_decision_is_one_word() -> None:
     closed = evaluate(view(broker(1, txn=2)), TXN)
     waiting = replace(closed, reasons=(Reason(HOLD, None, None, "closed", "not yet"), *closed.reasons))
     held = replace(closed, held="held open")
-    assert [each.state for each in (open_, held, waiting, closed, unknown)] == STATES
+    assert [each.state for each in (open_, held, waiting, closed, unknown)] == list(STATES)
 
 
 def test_a_decision_is_json_with_each_reason() -> None:

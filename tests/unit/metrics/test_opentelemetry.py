@@ -6,6 +6,7 @@ import pytest
 
 import featuregate as fg
 from featuregate.errors import DiscoveryError
+from featuregate.polling.poll_state import STATUSES
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 
 pytest.importorskip("opentelemetry.sdk")
@@ -15,7 +16,6 @@ from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogR
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from featuregate_metrics.counts import STATUSES
 from featuregate_metrics.opentelemetry import FeatureTelemetry
 
 BOUND = 60.0

@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 import featuregate as fg
 from featuregate.errors import DiscoveryError
+from featuregate.polling.poll_state import STATUSES
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
-from featuregate_metrics.counts import STATUSES
 from featuregate_metrics.prometheus import FeatureCollector
 
 BOUND = 60.0

@@ -37,6 +37,9 @@ def test_metrics_have_clusters_brokers_and_gates_as_labels() -> None:
     assert found["featuregate_relay_up", "late"] == 0
     assert found["featuregate_relay_epoch", "late"] == -1
     assert found["featuregate_relay_gate_open", "default", 'a "gate"\\'] == 1
+    assert found["featuregate_relay_gate_state", "default", 'a "gate"\\', "open"] == 1
+    assert found["featuregate_relay_gate_state", "default", 'a "gate"\\', "held"] == 0
+    assert found["featuregate_relay_status", "late", "starting"] == 1
     assert found["featuregate_relay_requests_waiting", "default"] == 0
     assert ("featuregate_relay_polls_total", "default") in found
     assert ("featuregate_relay_view_age_seconds", "late") not in found
