@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 BOOTSTRAP = 3
-"""So many addresses stand in the client's configuration, as apps have it."""
+"""Addresses in the client's configuration."""
 
 
 def raise_file_limit() -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 BROKERS, CLIENTS, APIS, DAYS = (int(size) for size in os.environ.get("FLEET_USAGE", "100,500,8,90").split(","))
-"""As many rows a day as these make together; the last week is hourly, as ``fleet compact`` leaves it."""
+"""What determines the number of rows a day; the last week is hourly, as ``fleet compact`` leaves it."""
 RUNS: Final = int(os.environ.get("FLEET_RUNS", "1000"))
 """Hourly runs, one file of each broker in each."""
 FILES: Final = int(os.environ.get("FLEET_FILES", "100000"))

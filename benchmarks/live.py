@@ -40,7 +40,7 @@ AS_THE_SCRIPT = [
 TO_START_FAST = ["-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true"]
 LOGGING = "rootLogger.level=error\n"
 POLLS = 200
-"""So many polls in a row are one measurement: the clock of processor time is coarse."""
+"""Polls in a row that are one measurement: the clock of processor time is coarse."""
 IDLE_SECONDS = 3.0
 LISTENERS: dict[str, dict[str, Any]] = {
     "PLAINTEXT": {},

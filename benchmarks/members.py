@@ -33,7 +33,7 @@ class Held(NamedTuple):
     """What a process holds open."""
 
     clients: int
-    """Of librdkafka: the consumer, every producer, and what else there may be. Each has one main thread."""
+    """Clients of librdkafka: the consumer, each producer, and any other. Each has one main thread."""
     threads: int
     connections: int
     resident: float

@@ -23,7 +23,7 @@ from relay_load.flags import FAST_FEATURE, of_ofrep, peers
 from relay_load.processes import HERE, Server, raise_file_limit, running
 
 REQUESTS = 10_000
-"""Of one round."""
+"""Requests of one round."""
 STREAMS, POLLS = 5000, 10_000
 TLS = " over TLS"
 REST_SECONDS = 15.0

@@ -23,9 +23,9 @@ LINES_A_FILE = 100_000
 ZIPF = 1.1
 """The n-th client sends 1/n^1.1 of what the first one sends."""
 GARBAGE = 0.01
-"""So many of the requests are lines that no parser can read."""
+"""Share of the lines that no parser can read."""
 REFUSED = 0.001
-"""So many of the requests are refused, and the broker logs four lines of each."""
+"""Share of the requests that are refused; the broker logs four lines of each."""
 
 _REASONS = ("and unsupported version", "which is not enabled")
 _SLOTS = re.compile(

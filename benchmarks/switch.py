@@ -28,11 +28,11 @@ OUTPUTS = 8
 BATCH = 512
 WAIT = 0.1
 TRANSACTIONS = 32
-"""So many make a turn, about: a third of a second of work. Many short turns tell two loops apart, on a machine whose
-pace changes from one second to the next, where few long ones do not."""
+"""Transactions of one turn: a third of a second of work. Many short turns tell two loops apart, on a machine whose pace
+changes from one second to the next, where few long ones do not."""
 LEAST_BATCHES = 2
 TOGETHER = 4
-"""So many turns are looked at together for the latency of their transactions: of 32, no hundredth is slowest."""
+"""Turns that are looked at together for the latency of their transactions: of 32, no hundredth is slowest."""
 WARM_UPS = 4
 """Turns that do not count: the brokers, too, are slow at first."""
 TAKEOVERS = 20

@@ -33,7 +33,7 @@ class Options:
     slot: str | None
     """The name of this process among its siblings, which it keeps over restarts; None: another one each time."""
     turn: int = sys.maxsize
-    """So many messages are one turn."""
+    """Messages of one turn."""
     consumer: dict[str, Any] = field(default_factory=dict)
     producer: dict[str, Any] = field(default_factory=dict)
 

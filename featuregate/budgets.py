@@ -13,7 +13,7 @@ MAX_API_VERSIONS_FRAME: Final = 1024 * 1024
 """Bytes of one response to ApiVersions: a thousand times a real one. A probe reads many of them concurrently, before
 authentication."""
 MOST_ELEMENTS: Final = 65_536
-"""Of one array."""
+"""Elements of one array."""
 MOST_TAGS: Final = 16_384
 """Tagged fields of one message, those in elements of arrays included. An empty one takes two bytes in the frame and a
 hundred in memory: without this limit, a frame of the allowed length could take a minute to decode."""
@@ -22,11 +22,11 @@ MOST_APIS: Final = 512
 MOST_FEATURES: Final = 256
 """Features that one broker supports, and features that it reports as finalized: Kafka 4.4 has 8."""
 MOST_ITERATIONS: Final = 1_000_000
-"""Of SCRAM's hash that a broker may ask for: about a second of CPU. Kafka's default is 4,096."""
+"""Iterations of SCRAM's hash that a broker may ask for: about a second of CPU. Kafka's default is 4,096."""
 
 # ---------------------------------------------------------------------- one poll of a cluster
 MOST_NODES: Final = 5_000
-"""Of one cluster, those included that vanished and are still known."""
+"""Nodes of one cluster, including those that vanished and are still known."""
 MOST_POLL_ELEMENTS: Final = 150_000
 """API ranges and features in the answers of one poll together. Brokers that answer alike count once, so it allows a
 thousand brokers of which no two are alike."""
@@ -43,11 +43,11 @@ MOST_FILE_BYTES: Final = 16 * 1024 * 1024
 MOST_LATCH_RECORDS: Final = 100_000
 """Records of one app and cluster in a topic of latches, before it is compacted."""
 MOST_LATCH_BYTES: Final = 16 * 1024 * 1024
-"""Of these records together."""
+"""Bytes of these records together."""
 MOST_PROPERTIES_BYTES: Final = 1024 * 1024
-"""Of a file of properties, which takes a second to read."""
+"""Bytes of a properties file, which takes a second to read."""
 MOST_TOML_CHARACTERS: Final = 1024 * 1024
-"""Of a file of settings in TOML."""
+"""Characters of a TOML file of settings."""
 MOST_KEY_PARTS: Final = 32
 """Parts of a dotted key in TOML: tomllib takes the square of them, also of memory."""
 MOST_JSON_VALUES: Final = 2_000_000

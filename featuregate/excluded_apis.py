@@ -15,7 +15,7 @@ from featuregate.catalog import API_NAMES, api_key, api_name, close_to
 from featuregate.errors import ConfigError, UnknownApi
 
 _NEWEST: Final = 2**15 - 1
-"""Of versions; a protocol's versions and API keys are INT16."""
+"""The newest version there can be: versions and API keys are INT16."""
 _VERSIONS: Final = re.compile(r"(?P<lowest>[0-9]{1,5})\s*+(?P<dash>-\s*+(?P<highest>[0-9]{1,5})?)?")
 
 

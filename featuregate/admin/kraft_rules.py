@@ -90,7 +90,7 @@ class Controller:
     """What an active controller goes by."""
 
     release: ReleaseNumber
-    """Of its build, such as ``(4, 2)``: it chooses the rules."""
+    """The release of the controller's build, such as ``(4, 2)``. It chooses the rules."""
     own: NodeLevels | None
     """What it can run itself; None where it was not asked."""
     brokers: tuple[NodeLevels, ...]

@@ -53,7 +53,7 @@ class Plan:
 
     cluster_id: str | None
     epoch: int
-    """Of the view that it was made from; -1 for unknown."""
+    """The epoch of the view that the plan was made from; -1 if unknown."""
     all_or_nothing: bool
     """Whether one refusal stops all (4.0 and newer)."""
     updates: tuple[Prediction, ...]
@@ -62,7 +62,7 @@ class Plan:
     opens: tuple[str, ...]
     """Presets that would hold, as far as features go."""
     affected: tuple[AffectedGate, ...]
-    """Of the latched gates that were given, those that the update affects."""
+    """The latched gates, of those that were given, which the update affects."""
     notes: tuple[str, ...]
     """What could not be seen, and other things to know, in sentences."""
     unread: tuple[UnreadLatch, ...] = ()

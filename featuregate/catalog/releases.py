@@ -16,8 +16,8 @@ _PRODUCE: Final = 0
 _OLDEST_PRODUCE: Final = 3
 """Brokers from 4.0 on advertise Produce from 0 on for librdkafka's sake, and refuse versions 0 to 2 (KAFKA-18659)."""
 _PATCHED: Final = {"4.0": (1, {11: (0, 9)})}
-"""From which patch of a release on brokers serve other versions of an API than the captured one: 4.0.1 and newer have
-JoinGroup 0 and 1 again (KAFKA-19444)."""
+"""The first patch of a release whose brokers serve other versions of an API than the captured release: 4.0.1 and newer
+serve JoinGroup 0 and 1 again (KAFKA-19444)."""
 
 
 class CapturedRelease(NamedTuple):

@@ -41,7 +41,7 @@ class EvidenceFinding(NamedTuple):
 
     verdict: str
     subject: str
-    """Of whom or of what: a client, a group, a feature."""
+    """The client, group or feature that the finding is about."""
     why: str
     do: str
     """What to do about it; empty where there is nothing to do."""

@@ -23,7 +23,7 @@ _JAVA_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_][\w$]*)+")
 Pairs = tuple[tuple[str, str], ...]
 
 _LIFE_DIGITS = 9
-"""Of a token's life in seconds: 31 years at the most."""
+"""Digits of a token's life in seconds: 31 years at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ class Material:
     location: str | None = None
     pem: Secret | None = None
     password: Secret | None = None
-    """Of the store; a private key's own password is `Tls.key_password`."""
+    """The password of the store; that of a private key is `Tls.key_password`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

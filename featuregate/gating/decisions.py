@@ -68,7 +68,7 @@ FRESH: Final = Staleness()
 
 
 STATES: Final = ("open", "held", "waiting", "closed", "unknown")
-"""Of a gate: :attr:`Decision.state`."""
+"""The states of a gate: :attr:`Decision.state`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class Decision:
     cluster_id: str | None
     epoch: int
     policy: str = ""
-    """Of the gate; empty where there is none."""
+    """The policy of the gate; empty for a requirement without a gate."""
     held: str | None = None
     """Why a sticky gate stays open although the view does not prove it; None where the verdict stands."""
 

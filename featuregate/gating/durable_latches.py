@@ -21,7 +21,7 @@ StartFrom = Literal["answers", "latch"]
 
 
 class LatchStart(NamedTuple):
-    """Of which cluster the latches count before the first answer. Without either, those of none."""
+    """The cluster whose latches count before the first answer. Without either field, no latch counts."""
 
     cluster_id: str | None = None
     """The cluster that the app names."""

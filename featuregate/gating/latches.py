@@ -118,7 +118,7 @@ class LatchState:
     gates: Mapping[LatchKey, LatchedGate] = field(default_factory=dict)
     """Each gate that opened."""
     burn_ins: Mapping[LatchKey, BurnIn] = field(default_factory=dict)
-    """Of gates with ``open_after``."""
+    """The burn-ins of gates with ``open_after``."""
 
 
 def join(one: LatchState, other: LatchState) -> LatchState:

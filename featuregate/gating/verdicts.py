@@ -28,7 +28,7 @@ _PLURALS: Final[Mapping[str, str]] = {
 }
 _SILENT: Final = "did not answer"
 _ADDRESSES: Final = 3
-"""So many are shown of brokers that share a line, so that it stays one line."""
+"""Addresses that are shown of brokers that share a line."""
 
 
 class Reason(NamedTuple):

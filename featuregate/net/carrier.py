@@ -1,4 +1,4 @@
-"""Between a transport and a `Session`: bytes in, bytes out, events."""
+"""Carries bytes between a transport and a `Session`, and returns the session's events."""
 
 from __future__ import annotations
 

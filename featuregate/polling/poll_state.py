@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
 STATUSES: Final = ("starting", "ok", "degraded", "stale", "failing", "closed")
-"""Of :meth:`PollState.health`."""
+"""The values of ``status`` in :meth:`PollState.health`."""
 STALE_INTERVALS: Final = 3
 """After so many intervals without an answer a view is stale, unless the app says otherwise."""
 
@@ -45,7 +45,7 @@ class PollState:
     levels_at: float | None = None
     """When a broker last reported the finalized levels of the view, or newer ones."""
     epoch: int = -1
-    """Of the view; ``epoch_reported`` is the highest that a broker has just reported."""
+    """The epoch of the view; ``epoch_reported`` is the highest epoch that a broker has just reported."""
     epoch_reported: int = -1
     closed: bool = False
     """Whether polling has ended for good."""

@@ -29,7 +29,7 @@ logger = get_logger("featuregate")
 
 JOIN_SECONDS = 5.0
 BEGIN_SECONDS = 15.0
-"""Within which a thread begins to poll, and goes on after a rest, on a machine however busy."""
+"""Seconds within which a thread begins to poll, and continues after a rest, on any busy machine."""
 POLL_SECONDS = 60.0
 """What a poll may take beside its source: a latch store blocks for as long as its app allows."""
 

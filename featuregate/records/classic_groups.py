@@ -25,7 +25,7 @@ class MemberMetadata(Flexible):
 
     member_id: str
     group_instance_id: Annotated[str | None, Versions(3)] = None
-    """Of a static member (KIP-345)."""
+    """The group.instance.id of a static member (KIP-345)."""
     client_id: str
     client_host: str
     """With a leading slash, as Java prints addresses."""

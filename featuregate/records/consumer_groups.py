@@ -102,7 +102,7 @@ class ConsumerGroupMemberMetadataValue(Value):
     """The description of a member, as the member sent it."""
 
     instance_id: str | None
-    """Of a static member (KIP-345)."""
+    """The group.instance.id of a static member (KIP-345)."""
     rack_id: str | None
     client_id: str
     client_host: str
@@ -179,7 +179,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Value):
     member_epoch: Int32
     previous_member_epoch: Int32
     state: Int8
-    """Of ``MemberState.java``: 0 stable, 1 must revoke partitions, 2 waits for partitions that other members revoke."""
+    """The state as in ``MemberState.java``: 0 stable, 1 must revoke partitions, 2 waits for other members."""
     assigned_partitions: tuple[TopicPartitions, ...]
     partitions_pending_revocation: tuple[TopicPartitions, ...]
 
@@ -201,7 +201,7 @@ class ConsumerGroupRegularExpressionValue(Value):
 
     topics: tuple[str, ...]
     version: Int64
-    """Of the metadata image that was searched."""
+    """The version of the metadata image that was searched."""
     timestamp: Int64
     """Milliseconds since 1970."""
 

@@ -90,7 +90,7 @@ class ShareGroupCurrentMemberAssignmentValue(Value):
     member_epoch: Int32
     previous_member_epoch: Int32
     state: Int8
-    """Of ``MemberState.java``: 0 stable."""
+    """The state as in ``MemberState.java``: 0 stable."""
     assigned_partitions: tuple[TopicPartition, ...]
 
 
@@ -143,7 +143,7 @@ class StateBatch(Flexible):
     first_offset: Int64
     last_offset: Int64
     delivery_state: Int8
-    """Of ``PersisterStateBatch``: 0 available, 2 acknowledged, 4 archived."""
+    """The state as in ``PersisterStateBatch``: 0 available, 2 acknowledged, 4 archived."""
     delivery_count: Int16
 
 

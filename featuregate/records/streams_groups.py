@@ -63,7 +63,7 @@ class StreamsGroupMemberMetadataValue(Value):
     """The description of a member, as the member sent it."""
 
     instance_id: str | None
-    """Of a static member (KIP-345)."""
+    """The group.instance.id of a static member (KIP-345)."""
     rack_id: str | None
     client_id: str
     client_host: str
@@ -71,7 +71,7 @@ class StreamsGroupMemberMetadataValue(Value):
     rebalance_timeout_ms: Int32 = -1
     topology_epoch: Int32
     process_id: str
-    """Of the Streams instance, which may have several members."""
+    """The id of the Streams instance, which may have several members."""
     user_endpoint: Endpoint | None = None
     client_tags: tuple[KeyValue, ...]
 

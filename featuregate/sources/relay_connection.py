@@ -72,7 +72,7 @@ class KnownView:
     """The gates that the relay holds."""
     etag: str | None
     revision: str | None
-    """Of the content; None where the relay does not say, and so cannot be asked to wait for another one."""
+    """The revision of the content; None where the relay sends none, and cannot be asked to wait for another one."""
     age: float
     """Seconds since the brokers answered, at the most, when the response was there."""
     transit: float

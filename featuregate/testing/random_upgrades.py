@@ -44,7 +44,7 @@ _WEIGHTS: Final = {
 }
 _OF_A_NODE: Final = frozenset({"start", "pause", "resume", "lag", "catch_up"})
 _JOINING: Final = 3
-"""As many brokers may join a cluster."""
+"""Brokers that may join a cluster."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ SCHEMA_VERSION: Final = 1
 MOST_GATES: Final = 1000
 """In one report. An app with more makes their names at run time, and no operator reads them."""
 MOST_BYTES: Final = 1_048_576
-"""Of one report that is read: what brokers accept by default (``message.max.bytes``)."""
+"""Bytes of one report that is read: what brokers accept by default (``message.max.bytes``)."""
 LONGEST_TEXT: Final = 16_384
 LONGEST_NAME: Final = 256
 LATEST: Final = 253_402_300_799.0
@@ -78,7 +78,7 @@ class UsageReport:
     cluster_id: str | None
     """None where brokers report none, or the bootstrap list names the brokers."""
     epoch: int
-    """Of the view; -1 where the cluster has none."""
+    """The epoch of the view; -1 where the cluster has none."""
     age_seconds: float
     """Seconds since a broker answered."""
     gates: tuple[ReportedGate, ...]

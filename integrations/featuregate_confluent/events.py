@@ -113,7 +113,7 @@ class RoundExceededLimit:
 
     messages: int
     seconds: float
-    """Of the app's code and of the commit, where that was waited for."""
+    """Seconds of the app's code, and of the commit if the caller waited for it."""
     limit: str
     """The property and its value: ``max.poll.interval.ms=300000`` or ``transaction.timeout.ms=10000``."""
 
@@ -130,7 +130,7 @@ class RoundResized:
     most: int
     """``batch_size``, or what the app asks for."""
     message_seconds: float
-    """That a message is expected to take."""
+    """Seconds that a message is expected to take."""
     limit: str
     """The property, and its value, that the size comes from."""
 

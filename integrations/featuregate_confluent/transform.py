@@ -41,7 +41,7 @@ class Transform(Protocol):
 
 A_FUNCTION: Final = "a transform is a plain function: run what you await in it with asyncio.run()"
 ALONE_SECONDS: Final = 5.0
-"""For which messages are tried one by one, only to name the one that fails."""
+"""Seconds for which messages are tried one by one, to name the message that fails."""
 
 
 def is_async(transform: Transform) -> bool:

@@ -14,7 +14,7 @@ T = TypeVar("T")
 _BEGIN_SECONDS: Final = 30.0
 """Until a thread has begun, on a machine however busy."""
 _CHECK_SECONDS: Final = 0.1
-"""Between checks of how far the work is: the next call may have a shorter bound than the current one."""
+"""Seconds between checks of the work: the next call may have a shorter bound than the current one."""
 _END_SECONDS: Final = 1.0
 
 _Answer: TypeAlias = tuple[BaseException | None, Any]

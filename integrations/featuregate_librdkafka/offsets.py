@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 LATE_SECONDS: Final = 1.0
-"""Between two reads. The thread of a coordinator that applies offsets is late by milliseconds, unless it has to wait
-for a processor, which took half a second at times."""
+"""Seconds between two reads. The coordinator's thread that applies offsets is late by milliseconds, unless it has to
+wait for a processor, which took half a second at times."""
 
 
 def read_until_agreed(read: Callable[[float], T], seconds: float) -> T:

@@ -19,7 +19,7 @@ LONGEST_REQUIREMENT: Final = 1000
 MOST_CONDITIONS: Final = 64
 """Those of presets included, and without those that follow themselves."""
 MOST_REASONS: Final = 6000
-"""Of one answer: one for each broker of the largest cluster. Those that keep it closed come first."""
+"""Reasons in one answer: one for each broker of the largest cluster. Reasons that keep the gate closed come first."""
 
 
 OF_PRESETS: Final = frozenset(name for preset in presets.all() for name in configs_in(preset))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _POLL_SECONDS: Final = 1.0
-"""Between two polls that clients ask for, however many they are."""
+"""Seconds between two polls that clients ask for, for all clients together."""
 MOST_CALLS: Final = 500
 """Calls of requests that wait for the thread of one cluster."""
 

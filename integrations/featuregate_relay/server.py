@@ -30,7 +30,7 @@ __all__ = ["PolledCluster", "bind", "serve"]
 DRAIN_SECONDS: Final = 10
 """How long requests that are under way may take when the relay stops."""
 _RENEW_TICKS: Final = 100
-"""Of uvicorn, which has ten in a second."""
+"""In ticks of the server (10 a second)."""
 _BACKLOG: Final = 2048
 _ALLOCATIONS: Final = 50_000
 """Objects between two collections. A stream has 150, and none in a cycle. With Python's 700, the events of a change to

@@ -235,3 +235,21 @@ def test_a_class_has_a_name_of_its_own() -> None:
     )
     assert len(names) > 500, "it looks for classes where there are none"
     assert [name for name, count in names.items() if count > 1] == []
+
+
+_FRAGMENT = re.compile(
+    r"(Of|That|Between|Not those|So many|As many|(For|To|With|From|At|By|After|Within|Above|On|Until) which)\b"
+)
+
+
+def test_a_docstring_can_be_read_without_its_code() -> None:
+    """A docstring that continues a sentence which nobody sees says nothing in the reference or in an editor."""
+    found = [
+        f"{path.relative_to(ROOT)}: {text.splitlines()[0]}"
+        for folder in ("featuregate", "integrations", "benchmarks", "scripts")
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        if _FRAGMENT.match(text := node.value.value)
+    ]
+    assert found == []

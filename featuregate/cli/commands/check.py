@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 RETRY_SECONDS: Final = 1.0
-"""Between two decisions, with ``--wait``."""
+"""Seconds between two decisions, with ``--wait``."""
 
 _EXITS: Final[Mapping[GateVerdict, int]] = {"open": OK, "closed": FAILED, "unknown": UNKNOWN}
 

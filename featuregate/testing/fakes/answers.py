@@ -57,7 +57,7 @@ APIS: Final[Mapping[int, type[Request[Any]]]] = {
 
 _PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
 _DEFAULT_PROTOCOLS: Final = {(4, 2): "classic,consumer,streams", (4, 0): "classic,consumer", (3, 7): "classic"}
-"""From which release on, the newest first (seen: 3.9.2, 4.2.0, 4.3.1)."""
+"""The default by the first release that has it, the newest first (seen: 3.9.2, 4.2.0, 4.3.1)."""
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _SOFTWARE_FROM: Final = 3
 _FEATURES_FROM_ZERO_FROM: Final = 4

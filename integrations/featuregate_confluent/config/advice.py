@@ -37,7 +37,7 @@ _log = get_logger("featuregate_confluent.config.advice")
 
 ClientRole = Literal["consumer", "producer", "share"]
 Version = tuple[int, int, int]
-"""Of librdkafka, such as ``(2, 12, 0)``."""
+"""A version of librdkafka, such as ``(2, 12, 0)``."""
 
 
 class _First(NamedTuple):

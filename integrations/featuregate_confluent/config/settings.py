@@ -42,7 +42,7 @@ _BOOTSTRAP: Final = ("bootstrap.servers", "metadata.broker.list")
 
 class _Rule(NamedTuple):
     spellings: tuple[str, ...]
-    """Of one property: librdkafka's name and its aliases."""
+    """The spellings of one property: librdkafka's name and its aliases."""
     allows: Callable[[object], bool]
     problem: str
     """Why the value contradicts, and what to do; follows "is <value>"."""

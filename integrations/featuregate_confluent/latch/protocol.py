@@ -75,7 +75,7 @@ class ModelChoice:
 
 
 LATCHED: Final = ModelChoice(Model.V2, "the group is latched at v2, and never goes back by itself")
-"""Of every member, once a v2 commit was made."""
+"""The choice of every member after a v2 commit."""
 
 
 def latch(

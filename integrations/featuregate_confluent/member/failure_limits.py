@@ -21,8 +21,8 @@ UNEXPLAINED_AT_MOST: Final = 5
 REPEATED: Final = 3
 """Failures with no commit in between, from which on a member is not well."""
 UNRELEASED_SECONDS: Final = 120.0
-"""For which another member may have the ``group.instance.id``. A killed process keeps it until its session times out,
-45 s by default; a running process keeps it for good."""
+"""Seconds for which another member may hold the ``group.instance.id``. A killed process keeps it until its session
+times out, 45 s by default; a running process keeps it for good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

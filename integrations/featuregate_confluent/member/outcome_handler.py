@@ -31,7 +31,7 @@ NOT_WAITED_FOR: Final = (
 )
 
 SLOW_CODE: Final = 0.5
-"""Of transaction.timeout.ms: what the app's code takes of a transaction that is lost for its length to be at fault."""
+"""Share of transaction.timeout.ms: if the app's code takes more of a lost transaction, the code counts as the cause."""
 
 
 class OutcomeHandler:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PROCESSES: Final = 1024
-"""So many processes of one app on one host; more is taken for a folder whose locks do not work."""
+"""Processes of one app on one host; a larger number means that the locks of the folder do not work."""
 LONGEST: Final = 100
 """Characters of one part of a name. Names stand in file names, ACLs and logs."""
 

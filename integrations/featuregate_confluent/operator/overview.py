@@ -34,7 +34,7 @@ class Overview:
     gate: Decision
     """Whether every broker checks the group's generation."""
     progress: Mapping[Partition, PartitionProgress] = field(default_factory=dict)
-    """Of each partition that has an offset or an owner."""
+    """The progress of each partition that has an offset or an owner."""
     seen_at: float = 0.0
     """The time of the last look at the progress, on the clock of its times."""
 

@@ -35,7 +35,7 @@ class GroupMetadata(NamedTuple):
     """The membership of a consumer, from the group metadata."""
 
     generation: int
-    """Of a classic group; in a KIP-848 group the epoch of the member. -1 outside any."""
+    """The generation of a classic group; in a KIP-848 group the epoch of the member. -1 outside of a group."""
     member_id: str
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 from confluent_kafka import KafkaError, KafkaException
 
 ABSENT_SECONDS: Final = 5.0
-"""For which a topic may be unknown: a new one takes a moment to be everywhere."""
+"""Seconds for which a topic may be unknown: a new topic takes a moment to reach all brokers."""
 _ASK_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.1
 _ABSENT: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE})

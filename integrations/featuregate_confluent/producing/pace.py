@@ -53,7 +53,7 @@ class Pace:
         self.fixed = 0.0
         """Seconds that a round takes whatever its size."""
         self._seconds = 0.0
-        """That the last round took which was committed."""
+        """Seconds of the last round that was committed."""
         self._next = 1.0
         self._ceiling, self._rise = float(_LARGEST), 0
         self._compared: tuple[int, float] | None = None

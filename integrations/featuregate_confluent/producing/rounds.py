@@ -69,14 +69,14 @@ class _Measured:
 
     messages: int = 0
     seconds: float = 0.0
-    """Of the app's code, in and out of transactions."""
+    """Seconds of the app's code, inside and outside of transactions."""
     open_seconds: float = 0.0
-    """Of the app's code while a transaction was open."""
+    """Seconds of the app's code while a transaction was open."""
     delivery: float = 0.0
     """From the end of the app's code to the end of the commit, or of the abort: the longest of transactions, which are
     committed side by side."""
     longest: float = 0.0
-    """Of one transaction that was open, to the end of its commit."""
+    """Seconds of the longest transaction, to the end of its commit."""
     where: str = ""
     """The place of the first message."""
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 STALE_AFTER_HOURS: Final = 168.0
 MIN_HOURS: Final = 1.0
 _MOST_HOURS: Final = 10_000_000
-"""Of more than about 17 million the beginning would be before the year 1."""
+"""The most hours: 17 million would begin before the year 1."""
 
 DESCRIPTION: Final = """\
 Say what a move breaks: compare the API versions that clients used with those that brokers serve then. Any row that

@@ -54,7 +54,7 @@ _MOST: Final = 200_000
 _MOST_BYTES: Final = 64 * 2**20
 """Records that are kept until they are decoded. It bounds the memory of a task."""
 _IDENTITY: Final = ("topic", "partition", "key", "version", "tombstone")
-"""Of records that are alike in these, the last one counts."""
+"""Columns that identify a record: of records that are equal in these, the last one counts."""
 _SAID: Final = pa.schema(
     [
         COORDINATOR_RECORDS.field(name)

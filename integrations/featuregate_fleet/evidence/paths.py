@@ -18,7 +18,7 @@ class LogTimes(NamedTuple):
     """How a broker writes the times of its log."""
 
     time_zone: str = "UTC"
-    """That of times which do not say it."""
+    """The zone of times that do not name one."""
     layout: str = ""
     """As for `featuregate_fleet.evidence.lines.layouts`; empty where times need none."""
 

@@ -38,7 +38,7 @@ class MissingRequests(NamedTuple):
 
     path: str
     reason: str
-    """Of the first line with a request, or of the file."""
+    """The reason of the first line with a request, or of the file."""
     lines: int
     """Those that were not understood, or those before the damage."""
     head: str

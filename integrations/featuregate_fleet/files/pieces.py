@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 _PIECE: Final = 128 * 2**20
 _MOST_LINES: Final = 2**18
-"""That are placed at once: each takes some tens of bytes in addition to its text, which may be empty."""
+"""Pieces that are placed at once: each takes some tens of bytes in addition to its text, which may be empty."""
 _HEADER: Final = 2**20
 """Bytes before a piece in which the line before it begins, if that is the header of a refusal, and those of a request
 that a container runtime has split."""
 _JSON: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(?:\[\s*)*+\{|(?:\[\s*)++)\s*\"")
 _JOINTS: Final = (b'}{"', b'},{"', b'}, {"', b'],["', b'], ["')
-"""Between two objects or lists, and never within a text of JSON, in which quotes have a backslash."""
+"""What stands between two objects or lists, and never within a text of JSON, in which quotes have a backslash."""
 _OPENS: Final = len(b'{"')
 _BATCH: Final = 8192
 """Lines: those that go to the quarantine become objects of Python."""

@@ -35,7 +35,7 @@ class _Limits(NamedTuple):
     """How much of a report a page shows."""
 
     rows: int
-    """Of each table."""
+    """Rows of each table."""
     charts: int
     brokers: int
 

@@ -17,7 +17,7 @@ class Usage:
     """How often a client used one version of an API, on all brokers and in all hours."""
 
     outcome: Literal["completed", "refused", "cut"]
-    """Of a line that was cut the head is known: neither principal, nor listener, nor software."""
+    """A line that was cut has its head alone: no principal, no listener, no software."""
     forwarded: bool | None
     principal: str | None
     client_id: str | None
@@ -109,7 +109,7 @@ class RecordUse:
     kind: str | None
     """The name of Kafka's schema; None for a type that this release does not know."""
     version: int | None
-    """Of the value; None for tombstones."""
+    """The version of the value; None for tombstones."""
     reason: str | None
     """Why key or value was not decoded."""
     group: str | None
@@ -214,7 +214,7 @@ class Evidence:
     """Lines: ``read = rows + lines_quarantined``."""
     rows: int = 0
     lines_quarantined: int = 0
-    """Of all times, also those that were deleted from the quarantine."""
+    """Lines of all times, also those that were deleted from the quarantine."""
     quarantined: Mapping[tuple[str | None, str], int] = field(default_factory=dict)
     """Lines that are in quarantine by broker and reason; a file that cannot be read is one line."""
     since: datetime | None = None

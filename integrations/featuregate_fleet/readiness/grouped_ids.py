@@ -18,7 +18,7 @@ from featuregate_fleet.readiness.rows import MOST_HOSTS, Row, Verdict
 _FEW: Final = 20
 """Clients of one pattern that keep rows of their own: each may be somebody's."""
 _MOST_CHARACTERS: Final = 700_000
-"""Of all findings as JSON: the document has other parts, too."""
+"""Characters of all findings as JSON: the document has other parts, too."""
 _RANDOM: Final = "[bcdfghjklmnpqrstvwxz2456789]"
 """What Kubernetes makes names of (apimachinery's rand.String)."""
 _GENERATED: Final = re.compile(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _HOUR: Final = timedelta(hours=1)
 _ENOUGH: Final = 0.9
-"""Of an hour: a log that was on for an hour has its first and its last request a little later and earlier."""
+"""Share of an hour that counts as all of it: the first request comes a little later, and the last a little earlier."""
 _CLOCKS: Final = timedelta(minutes=5)
 """How far the clocks of a broker and of this machine may differ."""
 _ZONES: Final = timedelta(hours=14)

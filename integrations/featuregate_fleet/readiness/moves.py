@@ -41,7 +41,7 @@ class DowngradeTo:
     KIND: ClassVar = "downgrade-to"
     release: CapturedRelease
     version: str
-    """Of the release, with its patch where that is known: coordinators of patches differ."""
+    """The numbers of the release, with its patch where that is known: coordinators of patches differ."""
 
     @property
     def target(self) -> str:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _FILES_IN_A_BATCH: Final = (256, 10_000)
 """At least and at most: a micro-batch costs three seconds of processor time in addition to its lines."""
 _BYTES_IN_A_BATCH: Final = 2**31
-"""Of small files, of which a micro-batch has more: a run that is to stop ends its micro-batch first."""
+"""Bytes of small files in one micro-batch: a run that is to stop ends its micro-batch first."""
 _SAMPLE: Final = 1000
 """Files whose sizes say whether files are small."""
 _LISTED: Final = 100_000

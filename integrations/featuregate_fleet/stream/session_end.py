@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NO_MEMORY: Final = 52
 """What Spark exits with where a task found no memory (SparkExitCode.OOM)."""
 _SECONDS: Final = 5.0
-"""Between the last answer of a JVM and its end."""
+"""Seconds between the last answer of a JVM and its end."""
 _NEXT: Final = "the tables have whole micro-batches, and the next run continues"
 
 

@@ -29,9 +29,9 @@ class _Needed(NamedTuple):
 
     root: str
     paths: frozenset[str]
-    """Of files that are there, or that a replay will try again."""
+    """Paths of files that are there, or that a replay will try again."""
     texts: frozenset[str | None]
-    """Of files that were not read yet: one of them may be another one under a new name."""
+    """Hashes of the texts of files that were not read yet: one of them may be a renamed file."""
 
 
 def old_parts() -> Column:

@@ -61,7 +61,7 @@ class RemovalPlan(NamedTuple):
     counts: Mapping[str, int]
     """How many rows, by table."""
     checksum: str
-    """That of the rows and of what is done to them."""
+    """The checksum of the rows and of the change."""
 
 
 def retention(tables: Tables, days: int, now: datetime, logs: Path | None = None) -> Removal:

@@ -43,7 +43,7 @@ goes back as far as its deleted files: by default 30 days, and each run lists so
 _PARTITIONS: Final = "cluster"
 """Delta Lake lets two writers commit at a time where each reads and changes files of its own partition alone."""
 _INVENTORY: Final = "path string, length long, isDir boolean, modificationTime long"
-"""Of files that a vacuum looks at, as Delta Lake takes it."""
+"""Columns of the files that a vacuum looks at, as Delta Lake takes them."""
 
 
 class BatchId(NamedTuple):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from featuregate_relay.clusters import ServedCluster
 
 _LOOK_SECONDS: Final = 0.05
-"""By which a view ages until the relay looks again whether it is stale: a look costs more than a response."""
+"""Seconds between two checks of whether a view is stale: a check costs more than a response."""
 
 
 class AllFlags(NamedTuple):
@@ -24,7 +24,7 @@ class AllFlags(NamedTuple):
 
     tag: Seen
     beginning: bytes
-    """Of the response, up to the age of the view."""
+    """The response as bytes, up to the age of the view."""
 
 
 class Flags:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _FLAGS: Final = "/ofrep/v1/evaluate/flags"
 _EVENTS: Final = "/ofrep/v1/events"
 _MOST_BYTES: Final = 64 * 1024
-"""Of a request. Nothing in it changes the answer."""
+"""Bytes of the body of a request. Nothing in it changes the answer."""
 _NO_ANSWER: Final = "no broker has answered yet"
 
 

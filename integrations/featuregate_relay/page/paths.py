@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from featuregate_relay.views.floors import Floors
 
 _TYPES: Final = {".css": "text/css", ".mjs": "text/javascript", ".svg": "image/svg+xml"}
-"""Not those of the system, which may not know modules."""
+"""MIME types of our own: the system's table may lack JavaScript modules."""
 
 _HEADERS: Final = {
     "Cache-Control": "no-cache",

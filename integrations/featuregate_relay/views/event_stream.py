@@ -30,7 +30,7 @@ _MOST_OF_A_CLIENT: Final = 1000
 _HEARTBEAT_SECONDS: Final = 15.0
 """Below the idle timeouts of most proxies."""
 _AGE_SECONDS: Final = 300.0
-"""After which a stream ends, so that clients spread over replicas again, and authenticate again."""
+"""Seconds after which a stream ends, so that clients spread over replicas again, and authenticate again."""
 _JITTER: Final = 0.2
 _SPREAD_SECONDS: Final = 0.2
 """Over which the events of all streams are spread when a cluster changes."""

@@ -45,7 +45,7 @@ class _ViewRequest:
     """Seconds for which the request waits for other content than the client has."""
     if_none_match: str | None
     revision: str | None
-    """Of the content that the client has; it waits for another one."""
+    """The revision that the client has; the client waits for another one."""
     accept_encoding: str
 
     @classmethod

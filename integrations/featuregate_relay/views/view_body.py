@@ -73,7 +73,7 @@ class ViewBody:
 
     @cached_property
     def headers(self) -> RawHeaders:
-        """Of each response, also of one without the body: thousands of requests a second get the same ones."""
+        """The headers of each response, also without a body: thousands of requests a second get the same headers."""
         headers = {
             # Only this process knows the age of the view, so no cache may answer without asking it.
             "cache-control": "no-cache",

@@ -14,7 +14,7 @@ from featuregate.errors import ConfigError
 from featuregate_librdkafka.core_settings import librdkafka_properties
 
 _CLIENT_ID: Final = "client.id"
-"""Of the session's polls. Quotas and request logs know the sink by its own, which the app gives it or librdkafka."""
+"""Left to the session's polls: the sink has a client id of its own, by which quotas and request logs know it."""
 _BROKERS: Final = {"bootstrap.servers", "metadata.broker.list"}
 _TLS: Final = ("ssl.", "enable.ssl.")
 _SASL: Final = ("sasl.", "enable.sasl.", "oauth_cb")

@@ -44,7 +44,7 @@ class RunningQuery(NamedTuple):
 
     run: Run
     execution: Any = None
-    """Of the batch, in the JVM: with the time of the batch in place of the clock. None on Spark Connect."""
+    """The JVM's plan of the batch, with the time of the batch in place of the clock. None on Spark Connect."""
     text: str = ""
     """The analyzed plan, on Spark Connect."""
 

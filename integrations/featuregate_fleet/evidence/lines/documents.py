@@ -50,7 +50,7 @@ _DEPTH: Final = 4
 _DEEPEST: Final = 24
 """Objects and lists in one another in which events are looked for."""
 _BETWEEN: Final = re.compile(r"(?:[\s,\]}\x1e]++|\[(?=\s*\{))*+")
-"""Between documents: the elements of a list are read one after the other. What they are in may be cut."""
+"""What stands between documents: the elements of a list are read one after the other. What they are in may be cut."""
 _BEGIN: Final = re.compile(r"""\{\s*"|\[\s*[\["]""")
 _SEVERAL: Final = 2
 _SPELLED: Final = 2048

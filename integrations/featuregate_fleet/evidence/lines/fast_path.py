@@ -76,7 +76,7 @@ _TIMES: Final = (
     + _NUMBER
     + rf'(?:,"[a-zA-Z]+TimeMs":{_NUMBER})*$'
 )
-"""Between `_CONNECTION` and `_BEHIND_TIMES`. Groups would make it five times slower."""
+"""What stands between `_CONNECTION` and `_BEHIND_TIMES`. Groups would make it five times slower."""
 _BEHIND_TIMES: Final = ',"securityProtocol":'
 _CLIENT: Final = (
     r'^"[A-Z_]+","principal":'

@@ -25,7 +25,7 @@ _ERROR: Final = "ERROR"
 _FIRST: Final = re.compile(r"(?<!\S)Closing socket for (\S+) because of error(?!\S)", re.ASCII)
 _SECOND: Final = re.compile(r"(?<!\S)Exception while processing request from (\S+)(?!\S)", re.ASCII)
 _BREAK: Final = re.compile(r"\n|#012|\\n")
-"""Between the lines of one text: as it is, or as syslog and shippers write it."""
+"""What separates the lines of one text: a line feed, or how syslog and shippers write one."""
 
 _EXCEPTION: Final = r"(?:^|.*?[\s\]|])org\.apache\.kafka\.common\.errors\.\w+: "
 """Before it stands what Compose, syslog or kubectl write before each line."""

@@ -18,7 +18,7 @@ class Unwrapped(NamedTuple):
 
     text: str
     time: LineTime | None = None
-    """Of the innermost envelope that has one."""
+    """The time of the innermost envelope that has one."""
     level: str | None = None
     stream: str | None = None
     """Which lines a runtime may have split; None where it splits none."""

@@ -17,8 +17,8 @@ class Negotiating:
     """The clients that negotiate, as far as their requests tell them apart."""
 
     apps: frozenset[tuple[str, str, str, str | None]]
-    """Of requests in JSON, by principal, client id, software and host, which tell apps apart that share a client id.
-    Rows that an older release wrote name no host."""
+    """Usage by principal, client id, software and host, which tell apps apart that share a client id (from
+    requests in JSON). Rows that an older release wrote name no host."""
     software: frozenset[tuple[str, str, str]]
     """The same without the host."""
     names: frozenset[tuple[str, str]]
