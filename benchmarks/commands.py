@@ -23,7 +23,7 @@ from featuregate.testing.local_kafka.releases import recipe_for
 COMMANDS = (
     "describe",
     "upgrade --feature group.version=1",
-    "upgrade --release-version 4.2 --dry-run",
+    "upgrade --feature metadata.version=29 --dry-run",
     "downgrade --feature metadata.version=27 --dry-run",
     "disable --feature group.version --dry-run",
     "version-mapping",
