@@ -16,16 +16,14 @@ from starlette.routing import Route
 
 from featuregate.sources.relay_responses import AGE_HEADER, EPOCH_HEADER, SEEN_AT_HEADER, SEEN_HEADER, freshness_of
 from featuregate_relay.access.authentication import Access, Authentication, client_of
-from featuregate_relay.access.hosts import LocalHosts
-from featuregate_relay.access.not_stored import NotStored
+from featuregate_relay.access.hosts import LocalHosts, NotStored
 from featuregate_relay.checks import asked_requirement, decision_json
 from featuregate_relay.clusters import PolledCluster, ServedCluster
 from featuregate_relay.flags.ofrep import Evaluations, FlagPaths
 from featuregate_relay.metrics import CONTENT_TYPE, ClusterNumbers, exposition
 from featuregate_relay.page import paths as page
 from featuregate_relay.refusals import RequestRefused, refusal
-from featuregate_relay.views.cluster_events import ClusterEvents
-from featuregate_relay.views.event_stream import OpenStreams, open_stream
+from featuregate_relay.views.event_stream import ClusterEvents, OpenStreams, open_stream
 from featuregate_relay.views.floors import FLOOR_SECONDS, Floors
 from featuregate_relay.views.view_answers import UnchangedViews, ViewPath
 from featuregate_relay.waiting import ClientGone, unless_gone

@@ -1,4 +1,6 @@
-"""Middleware: a relay for this machine alone answers only requests that name this machine.
+"""Middleware: which hosts a relay answers for, and that no cache keeps a response.
+
+A relay for this machine alone answers only requests that name this machine.
 
 A page of another site can let its own name lead to 127.0.0.1 (DNS rebinding). The browser then sends the requests of
 that page to the relay, and lets the page read the responses. An address in ``Host`` is never such a name.
@@ -15,7 +17,7 @@ from starlette.requests import Request
 from featuregate_relay.refusals import RequestRefused, refusal
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _HOST: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]+))(?::[0-9]*)?", re.ASCII)
 _PROBLEM: Final = (
@@ -54,3 +56,22 @@ class LocalHosts:
                 await response(scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+
+class NotStored:
+    """Adds ``Cache-Control: no-store`` to each response that says nothing else, refusals included."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = message.get("headers", [])
+                if not any(name.lower() == b"cache-control" for name, _ in headers):
+                    message["headers"] = [*headers, (b"cache-control", b"no-store")]
+            await send(message)
+
+        await self._app(scope, receive, marked)
