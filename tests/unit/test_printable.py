@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import KafkaError
 from http_serving import serving_http
 from waiting import BOUND
 
@@ -197,7 +198,13 @@ def sources() -> dict[str, ast.Module]:
 
 def errors(of: type[FeatureGateError] = FeatureGateError) -> Iterator[type[FeatureGateError]]:
     """Yield every kind of error, also those of the integrations."""
-    for module in ("confluent.errors", "fleet.errors", "spark.errors", "relay.config.relay"):
+    for module in (
+        "confluent.errors",
+        "confluent.client.pending",
+        "fleet.errors",
+        "spark.errors",
+        "relay.config.relay",
+    ):
         import_module(f"featuregate_{module}")
     for each in of.__subclasses__():
         yield each
@@ -216,6 +223,7 @@ def argument(parameter: inspect.Parameter, text: str) -> object:
         "list": [text],
         "Model": SimpleNamespace(label="v2"),
         "ErrorAction": SimpleNamespace(value="abort"),
+        "KafkaError": KafkaError(1, text.replace("\0", "")),  # librdkafka's texts end there
         "int": 1,
         "float": 1,
         "bool": True,

@@ -31,14 +31,10 @@ class GroupUnreadable(SwitchError):
     """The group could not be read. ``error`` is the client's own, or None where no answer came in time."""
 
     def __init__(self, what: str, error: KafkaError | None) -> None:
-        super().__init__(what, error)
+        why = "no answer in time" if error is None else f"{error.name()}: {error.str()}"
+        super().__init__(f"{what}: {why}")
         self.what = what
         self.error = error
-
-    def __str__(self) -> str:
-        return (
-            f"{self.what}: {'no answer in time' if self.error is None else f'{self.error.name()}: {self.error.str()}'}"
-        )
 
 
 class PendingAnswer(Generic[T]):

@@ -69,7 +69,9 @@ def test_levels_that_a_release_does_not_support_are_told_with_a_way() -> None:
         levels(NOW_AT_4_2, "3.9")
         == """
 block feature-levels, group.version=1: Kafka 3.9 supports no group.version, and its brokers do not start with
-    another level. -> Before, run 'featuregate downgrade --feature group.version=0', which loses nothing.
+    another level. -> Before, run 'featuregate downgrade --feature group.version=0', which loses nothing. Then
+    wait until every node has written a snapshot since then (__cluster_metadata-0/*.checkpoint; by
+    metadata.log.max.snapshot.interval.ms each hour), or restart the nodes with a shorter interval.
     [last_seen=22.12:00]
 block feature-levels, metadata.version=4.0-IV3: Kafka 3.9 supports 3.0-IV1 to 3.9-IV0, and its brokers do not
     start with another level. -> There is no way: the controller refuses metadata.version=3.9-IV0. Unsupported
@@ -77,7 +79,9 @@ block feature-levels, metadata.version=4.0-IV3: Kafka 3.9 supports 3.0-IV1 to 3.
     delete metadata information. [last_seen=22.12:00]
 block feature-levels, transaction.version=1: Kafka 3.9 supports no transaction.version, and its brokers do not
     start with another level. -> Before, run 'featuregate downgrade --feature transaction.version=0', which
-    loses nothing. [last_seen=22.12:00]
+    loses nothing. Then wait until every node has written a snapshot since then
+    (__cluster_metadata-0/*.checkpoint; by metadata.log.max.snapshot.interval.ms each hour), or restart the
+    nodes with a shorter interval. [last_seen=22.12:00]
 """
     )
     assert (
