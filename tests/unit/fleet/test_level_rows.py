@@ -99,8 +99,9 @@ block feature-levels, metadata.version=UNKNOWN 99: Kafka 4.2 supports 3.3-IV3 to
     assert (
         levels(replace(view("2.8"), finalized={"x": 1}), "3.9")
         == """
-block feature-levels, x=1: Kafka 3.9 supports no x, and its brokers do not start with another level. ->
-    Before, run 'featuregate downgrade --feature x=0', which loses nothing. [last_seen=22.12:00]
+block feature-levels, x=1: Kafka 3.9 supports no x, and its brokers do not start with another level. -> It is
+    not known whether the controller accepts x=0: no release of Kafka has a feature for a controller with
+    ZooKeeper, which alone knows. [last_seen=22.12:00]
 """
     )
 
