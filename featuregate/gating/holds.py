@@ -3,13 +3,14 @@
 A hold keeps a gate from opening until the hold is taken away. It never closes a gate that has latched.
 
 People write holds by hand, and a latch is for good. So quotes, a byte order mark and the dash of a list around a name
-do not count, a hold of a name that no gate has holds each gate with a similar name, and what cannot be the name of a
-gate holds every gate.
+do not count; what cannot be the name of a gate holds every gate; and a hold of a name that no gate has holds each gate
+with a similar name or that its text lists, as ``hold: eos-v2, zstd`` does.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,11 +21,15 @@ from featuregate.printable import shown, some
 
 ALL_GATES: Final = "*"
 
-_AROUND: Final = " \t\r\n\f\v\xa0\ufeff\u200b\"'`\u00ab\u00bb\u2018\u2019\u201a\u201c\u201d\u201e"
+_BLANK: Final = " \t\r\n\f\v\xa0\ufeff\u200b"
+_AROUND: Final = f"{_BLANK}\"'`\u00ab\u00bb\u2018\u2019\u201a\u201c\u201d\u201e"
 """What may stand around a name: blanks, a byte order mark, and the quotes of shells, YAML and editors."""
-_IN_LIST: Final = re.compile(r"[\s\ufeff]*[-*+\u2022]\s+")
+_IN_LIST: Final = re.compile(r"^[\s\ufeff]*[-*+\u2022]\s+(?=\S)")
 _BETWEEN: Final = re.compile(r"[,;\n]")
 _NAME: Final = re.compile(r"[\w ./:@+~-]*")
+_LISTED: Final = re.compile(r"[^\w ./@+~*-]+")
+_APART: Final = re.compile(r"[^\w-]+")
+_ALL: Final = frozenset({"", "all", "all gates", "every gate", "everything", "on", "true", "yes", "1"})
 
 
 class Hold(NamedTuple):
@@ -42,9 +47,15 @@ class Hold(NamedTuple):
         name, written = gate.strip(_AROUND).casefold(), f"{self.gate}:{self.reason}".casefold()
         return self.gate == ALL_GATES or self.gate.casefold() == name or f"{written}:".startswith(f"{name}:")
 
-    def meant(self, gates: Iterable[str]) -> list[str]:
-        """Return those of these gates that it may mean, where it names none: one of its words is similar, or all."""
-        return [gate for gate in gates if any(_are_similar(part, gate) for part in (self.gate, *self.gate.split()))]
+    def meant(self, gates: list[str]) -> list[str]:
+        """Return those of these gates that it may mean beside the one that it names."""
+        listed = [part.strip(_AROUND).casefold() for part in _LISTED.split(self.reason)]
+        if any(map(self.names, gates)):
+            return [gate for gate in gates if gate.casefold() in listed and not self.names(gate)]
+        parts = (self.gate, *_APART.split(self.gate), *listed, *listed[0].split()[:1])
+        if ALL_GATES in (*self.gate, *listed) or self.gate.casefold() in _ALL:
+            return gates
+        return [gate for gate in gates if any(_are_similar(part, gate) for part in parts if part)]
 
     @property
     def text(self) -> str:
@@ -66,8 +77,9 @@ class Holds:
         """Return these holds, and those on the gates that a hold may mean which names none of these."""
         names = list(gates)
         meant = [
-            Hold(gate, f"{hold.reason}{'; ' * bool(hold.reason)}no gate is named {shown(hold.gate)}", hold.where)
-            for hold in self._without_gate(names)
+            Hold(gate, f"{hold.reason}{'; ' * bool(hold.reason)}{_why(hold, names)}", hold.where)
+            for hold in self.found
+            if hold.gate != ALL_GATES
             for gate in hold.meant(names)
         ]
         return Holds((*self.found, *meant)) if meant else self
@@ -79,12 +91,9 @@ class Holds:
     def misspelt(self, gates: Iterable[str]) -> Iterator[str]:
         """Yield each hold that may mean some of these gates, and names none of them."""
         names = list(gates)
-        for hold in self._without_gate(names):
-            if meant := hold.meant(names):
+        for hold in self.found:
+            if hold.gate != ALL_GATES and not any(map(hold.names, names)) and (meant := hold.meant(names)):
                 yield f"{hold.where} holds {shown(hold.gate)}, and no gate has this name: this holds {some(meant)}"
-
-    def _without_gate(self, names: list[str]) -> Iterator[Hold]:
-        return (hold for hold in self.found if hold.gate != ALL_GATES and not any(map(hold.names, names)))
 
     def __add__(self, other: Holds) -> Self:
         return type(self)((*self.found, *other.found))
@@ -93,9 +102,14 @@ class Holds:
 NO_HOLDS: Final = Holds()
 
 
+def _why(hold: Hold, gates: list[str]) -> str:
+    name = shown(hold.gate)
+    return f"listed behind {name}" if any(map(hold.names, gates)) else f"no gate is named {name}"
+
+
 @lru_cache(maxsize=16384)
 def _are_similar(name: str, other: str) -> bool:
-    letters, others = (re.sub(r"[\W_]", "", each).casefold() for each in (name, other))
+    letters, others = (re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", each)).casefold() for each in (name, other))
     return letters == others or bool(close_to(name, [other]))
 
 
@@ -119,7 +133,7 @@ def written_holds(text: str, where: str) -> Holds:
     """
     found = []
     for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip(_AROUND) or line.strip(_AROUND).startswith("#"):
+        if not line.strip(_AROUND) or line.strip(_BLANK).startswith("#"):
             continue
         found.append(hold := _hold(line, where))
         if not hold.gate:

@@ -174,6 +174,17 @@ SLIPS = {
     "a comma at the end": "eos-v2,",
     "a semicolon": "eos-v2;elsewhere",
     "a dash of a text processor": "eos\u2011v2: wait",
+    "a dash before the reason": "eos-v2 - not before the audit",
+    "a key of YAML": "hold: eos-v2",
+    "a list of YAML in one line": "holds: [zstd, eos-v2]",
+    "a list of gates with fields": "- name: eos-v2\n  reason: wait",
+    "a sentence behind a key": "gate: eos-v2 not before the audit",
+    "all behind a key": "gates: '*'",
+    "a word for all": "All gates: freeze",
+    "an app before the name": "orders/eos-v2: wait",
+    "two names of a path": "zstd:eos-v2",
+    "full width": "\uff45\uff4f\uff53-v2: wait",
+    "a comment in quotes": "'# eos-v2'",
     "UTF-16 without a mark": "\0".join("eos-v2"),
 }
 
@@ -197,6 +208,13 @@ IN_VARIABLES = (
     "eos-v2: why",
     "eos_v2",
     "[eos-v2]",
+    "* ",
+    "zstd, * ",
+    "zstd - eos-v2",
+    "zstd+eos-v2",
+    "zstd:eos-v2",
+    "all",
+    "true",
 )
 
 
@@ -233,6 +251,19 @@ def test_a_hold_on_a_gate_that_exists_holds_no_gate_with_a_similar_name() -> Non
     assert held(holds, "eos-v2", "eos-v3", "orders:eos") == ["eos-v3", "orders:eos"]
     assert held(holds, "eos-v2") == ["eos-v2"]
     assert holds.widened(["eos-v2"]).why("eos-v2") == "held by f: INC-12; no gate is named eos-v3"
+
+
+@pytest.mark.parametrize("name", ["eos-v2;other", "", "eos*", "zstd,eos-v2", "ALL"])
+def test_invariant_17_a_slip_of_the_pen_in_a_mapping_holds(name: str) -> None:
+    """The configuration of an app has names as a variable has them."""
+    assert "eos-v2" in held(explained_holds({name: ""}, "c"), "eos-v2", "zstd")
+
+
+def test_a_gate_that_the_text_of_a_named_one_lists_is_held_for_that() -> None:
+    """Sentences of a reason may speak of other gates."""
+    holds = written_holds("zstd:eos-v2\nother: until zstd is off", "f").widened(["zstd", "eos-v2"])
+    assert holds.why("eos-v2") == "held by f: eos-v2; listed behind zstd"
+    assert held(written_holds("other: until zstd is off", "f"), "zstd") == []
 
 
 def test_what_cannot_be_a_name_is_no_name_of_a_mapping() -> None:
