@@ -85,7 +85,7 @@ class Plan:
     in_log: tuple[str, ...] = ()
     """What older nodes may find in the metadata log, in sentences."""
     in_use: tuple[str, ...] = ()
-    """Who uses levels that are lowered, in sentences (:func:`featuregate.admin.in_use.fetch_in_use`)."""
+    """Who uses levels that are lowered, in sentences (``featuregate.admin.in_use.fetch_in_use``)."""
 
     @property
     def judgement(self) -> Judgement:

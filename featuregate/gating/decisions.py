@@ -121,7 +121,7 @@ class Decision:
 
     @property
     def state(self) -> str:
-        """One of :data:`STATES`: ``held`` is open by the latch alone, ``waiting`` closed by a hold or the burn-in."""
+        """One of ``STATES``: ``held`` is open by the latch alone, ``waiting`` closed by a hold or the burn-in."""
         if self.held is not None:
             return "held"
         return self.verdict if self.waits is None else "waiting"
