@@ -21,6 +21,9 @@ _URI: Final = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.\-]+:)+/")
 """One slash is enough: ``dbfs:/a`` is a URI, and pathlib makes ``s3:/a`` of ``s3://a``."""
 _FILE_URI: Final = re.compile(r"\s*file:(?://(?:localhost)?)?(/(?!/).*)", re.DOTALL | re.IGNORECASE)
 
+_UNSEEN: Final = " \t\r\n\f\v\xa0\ufeff\u200b"
+_QUOTES: Final = "\"'\u2018\u2019\u201c\u201d"
+
 _OPENED_BY_THE_SHELL: Final = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 """What a shell calls the pipe of ``<(command)`` and of ``command |``."""
 
@@ -32,17 +35,24 @@ def load_modules() -> None:
 
 
 def require_text(key: str, place: object) -> None:
-    """Raise `ConfigError` for an empty text: a variable that is not set. As a path it is the current folder."""
-    if isinstance(place, str) and not place.strip():
+    """Raise `ConfigError` for an empty text: a variable that is not set. As a path it is the current folder.
+
+    Likewise for quotes, which files of variables keep: they begin the name of a file below the current folder.
+    """
+    if not isinstance(place, str):
+        return
+    if not (inside := place.strip(_UNSEEN).strip(_QUOTES)).strip(_UNSEEN):
         raise ConfigError(key, "is empty: give a path, or leave it out")
+    if inside != place.strip(_UNSEEN):
+        raise ConfigError(key, "has quotes around it, which would belong to the path: leave them out")
 
 
 def local_path(key: str, place: str | os.PathLike[str]) -> Path:
     """Return the path of a file or folder of this machine, of a path or of a URI such as ``file:///var/lib``.
 
     The URI of a storage is also the name of a folder below the current one, where no other machine would look. A letter
-    and a colon, or a colon without a slash behind it, are a name. Raises `ConfigError` for ``key`` without the text,
-    since a URI may hold a key.
+    and a colon, or a colon without a slash behind it, are a name. ``~`` is the home folder, as in a shell. Raises
+    `ConfigError` for ``key`` without the text, since a URI may hold a key.
     """
     require_text(key, place)
     from pathlib import Path  # noqa: PLC0415 - most apps keep no files
@@ -56,7 +66,7 @@ def local_path(key: str, place: str | os.PathLike[str]) -> Path:
             "is a URI, and only files and folders of this machine can be used: give a path, such as that of a volume "
             "that is mounted; a local folder whose name looks like a URI needs its absolute path",
         )
-    return Path(place)
+    return Path(os.path.expanduser(place))  # noqa: PTH111 - pathlib raises for a user who is not known
 
 
 def read_file(path: Path, most: int = MOST_FILE_BYTES) -> bytes:

@@ -44,7 +44,7 @@ BINDINGS = {"log4j-slf4j-impl", "slf4j-log4j12", "slf4j-reload4j"}
 def cache_folder() -> Path:
     """Return the folder of the cache: ``FEATUREGATE_CACHE``, or ``featuregate`` in the user's cache folder."""
     if (chosen := os.environ.get(CACHE, "")).strip():
-        return local_path(CACHE, chosen).expanduser()
+        return local_path(CACHE, chosen)
     if (xdg := os.environ.get("XDG_CACHE_HOME", "")).strip():
         return Path(xdg).expanduser() / "featuregate"
     return Path.home() / ".cache" / "featuregate"

@@ -40,7 +40,7 @@ def class_path(
         The folder lacks a jar, the jars cannot be downloaded, or nobody has published any for this Spark.
     """
     if folder is None and (named := environment.get(FOLDER, "")).strip():
-        folder = local_path(FOLDER, named).expanduser()
+        folder = local_path(FOLDER, named)
     if folder is not None:
         _check(folder, spark, topics=topics, s3=s3)
         return f"{folder}/*"

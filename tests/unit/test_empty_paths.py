@@ -19,6 +19,7 @@ from featuregate_relay.config.relay import ConfigMistakes, read_config
 
 RELAY = "http://relay"
 BLANKS = ("", " ", "\t\n")
+NOTHING = (*BLANKS, "\ufeff", '""', "''")
 DOORS: dict[str, Callable[[str], object]] = {
     "latch_store": lambda text: fg.Discoverer("localhost:9092", latch_store=text),
     "the latch store": fg.FileLatchStore,
@@ -47,7 +48,7 @@ OPTIONS = (
 )
 
 
-@pytest.mark.parametrize("text", BLANKS)
+@pytest.mark.parametrize("text", NOTHING)
 @pytest.mark.parametrize("door", DOORS)
 def test_an_empty_text_is_refused_as_a_path(
     door: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -59,13 +60,21 @@ def test_an_empty_text_is_refused_as_a_path(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("text", ['"/var/lib/latches"', "'latches'", '"a', "\u201ca\u201d"])
+def test_a_path_in_quotes_is_refused(text: str) -> None:
+    """Docker keeps them in a file of variables: the folder would be below the current one, and vanish with it."""
+    for door in DOORS.values():
+        with pytest.raises(ConfigError):
+            door(text)
+
+
 @pytest.mark.parametrize("words", OPTIONS, ids=" ".join)
 def test_an_empty_option_is_refused_as_a_path(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As where a script's variable is not set. Without --command-config there would be no TLS."""
     monkeypatch.chdir(tmp_path)
-    for text in BLANKS:
+    for text in NOTHING:
         try:
             code = main([*words, text])
         except SystemExit as ended:  # what argparse refuses

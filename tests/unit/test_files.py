@@ -57,10 +57,15 @@ def test_a_uri_is_no_path_of_this_machine(text: str) -> None:
         ("file:/var/lib", "/var/lib"),
         ("FILE://localhost/var/lib", "/var/lib"),
         (" file:///var", "/var"),
+        ("~/latches", "/home/app/latches"),
+        ("~nobody-has-this-name/a", "~nobody-has-this-name/a"),
     ],
 )
-def test_a_name_with_a_colon_and_the_uri_of_a_file_are_paths(text: str, path: str) -> None:
-    """Kafka and Spark take file:///, and a folder may have any name."""
+def test_a_name_with_a_colon_and_the_uri_of_a_file_are_paths(
+    text: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka and Spark take file:///, and a folder may have any name. A folder ``~`` would be below the current one."""
+    monkeypatch.setenv("HOME", "/home/app")
     assert local_path("latch_store", text) == Path(path)
 
 
