@@ -3,10 +3,12 @@
 import base64
 import gzip
 import json
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -185,6 +187,12 @@ NOT_UNDERSTOOD = {
         {},
         {"encoded": 3},
     ),
+    "as fields": (
+        json.dumps([{"ts": 1795341602, **document()}, {"_source": document()}, {"message": "started"}]),
+        {},
+        {"unknown-layout": 2, "no-request": 1},
+    ),
+    "cut at the begin": (line(FETCH)[line(FETCH).index("pleted") :], {}, {"unknown-layout": 1}),
     "journald without texts": (json.dumps({"MESSAGE": None}) * 2, {}, {"cut": 2}),
 }
 
@@ -355,7 +363,23 @@ def test_peek_names_who_breaks_in_any_event(
     assert "Produce" in said
 
 
-@pytest.mark.parametrize("lost", [bare(PRODUCE), json.dumps({"data": "H4sIAAAAAAAAA6tWSs5JLS1SslJQ"})])
+PACKED = zlib.compress("\n".join(line(PRODUCE, correlationId=number) for number in range(100)).encode())
+CODES = {
+    "no time": bare(PRODUCE),
+    "a gzip": json.dumps({"data": "H4sIAAAAAAAAA6tWSs5JLS1SslJQ"}),
+    "deflate in base64": json.dumps({"data": base64.b64encode(PACKED).decode()}),
+    "base64 of URLs": base64.urlsafe_b64encode(PACKED).decode(),
+    "hexadecimal digits": PACKED.hex(),
+    "a URL": quote(line(PRODUCE)),
+    "characters as numbers": "".join(f"\\u{ord(character):04x}" for character in line(PRODUCE)),
+    "UTF-16": line(PRODUCE).encode("utf-16-le").decode(),
+    "UTF-32": line(PRODUCE).encode("utf-32-be").decode(),
+    "bytes": PACKED.decode(errors="replace"),
+    "as fields": "\n".join([json.dumps(document(requestApiKey=0, requestApiVersion=2))] * 10),
+}
+
+
+@pytest.mark.parametrize("lost", CODES.values(), ids=CODES)
 def test_peek_is_no_ok_where_requests_were_not_read(lost: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """Those that were read say too little."""
     code, said = peek("\n".join([line(FETCH)] * 50 + [lost]), tmp_path, capsys, "--to", "3.9")

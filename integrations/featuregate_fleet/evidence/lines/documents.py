@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import Any, Final
 
 from featuregate_fleet.evidence.lines.layouts import Layout, time_in
-from featuregate_fleet.evidence.lines.request import MARKER
+from featuregate_fleet.evidence.lines.request import AS_FIELDS, MARKER
 from featuregate_fleet.evidence.lines.times import LineTime, epoch_time
 from featuregate_fleet.evidence.lines.unwrapped import Unwrapped, last_level
 
@@ -164,6 +164,8 @@ class _Reader:
             own = [_event(at, text, _event(document, "", outer)) for at, text in requests]
         elif requests:
             own = [_event(document, requests[0][1], outer)]
+        elif any(AS_FIELDS in name for at in {id(at): at for at, _ in texts}.values() for name in at):
+            own = [outer._replace(text=json.dumps(document))]
         elif (message := _message(document)) is not None:
             own = [_event(document, _with_reason(message, document), outer)]
         elif not inner and "MESSAGE" in document and document["MESSAGE"] is None:  # journald leaves out long ones

@@ -14,6 +14,7 @@ from featuregate_fleet.evidence.lines.envelopes import unwrap
 from featuregate_fleet.evidence.lines.layouts import Layout, time_in
 from featuregate_fleet.evidence.lines.request import (
     ANSWERED,
+    AS_FIELDS,
     DEPRECATED_ALONE,
     EVERY_REQUEST,
     MARKER,
@@ -38,8 +39,13 @@ _GOES_ON: Final = re.compile(r"\s*[\]},]")
 
 _ENCODED: Final = re.compile(
     r"\bH4sI[\w+/]{16}|Q29tcGxldGVkIHJlcXVlc3Q6|NvbXBsZXRlZCByZXF1ZXN0O|Db21wbGV0ZWQgcmVxdWVzdD"
+    r"|(?<![\w+/-])(?=[\w+/-]{0,64}\d)(?=[\w+/-]{0,64}[A-Za-z])[\w+/-]{512}"
+    r"|Completed(?:%20|\+)request(?:%3A|:)|(?:\\u00[0-9a-f]{2}){16}"
+    r"|(?:[\ufffd\x01-\x08\x0e-\x1a][^\ufffd\x01-\x08\x0e-\x1a]{0,4}){8}|(?:[^\0]\0{1,3}){16}",
+    re.ASCII,
 )
-"""Gzip, or a request, in base64: Lambda and Kinesis have it in JSON."""
+"""Gzip, or a request, in base64: Lambda and Kinesis have it in JSON. Another long run of base64 or of hexadecimal
+digits; the text of a URL; characters as numbers; bytes that are not text, and those of UTF-16 or UTF-32."""
 
 
 def read_line(line: str, layout: Layout | None = None) -> LoggedRequest | str:
@@ -89,6 +95,8 @@ def _without_request(line: Unwrapped) -> str:
         return CUT
     if _ENCODED.search(line.text):
         return ENCODED
+    if AS_FIELDS in line.text:
+        return UNKNOWN_LAYOUT
     return NO_REQUEST if line.text and not line.text.isspace() else EMPTY
 
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 MARKER: Final = "Completed request:"
 """What stands before the request (kafka.network.RequestChannel)."""
+AS_FIELDS: Final = "requestApiKey"
+"""What a request without the marker has: a shipper has made fields of it, or its beginning was cut."""
 EVERY_REQUEST: Final = "DEBUG"
 """The level of a line that does not say it. At INFO brokers log deprecated requests alone, which say that."""
 DEPRECATED_ALONE: Final = "INFO"

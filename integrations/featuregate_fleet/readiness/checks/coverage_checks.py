@@ -241,6 +241,6 @@ _ADVICE: Final = {
     UNKNOWN_BROKER: _NAME_BROKERS,
     **dict.fromkeys(sorted(OF_FILES), _RESTORE_FILES),
     UNKNOWN_LAYOUT: _OTHER_LAYOUT,
-    ENCODED: "Decode the base64 in the lines of the table 'quarantine', and read what it holds.",
+    ENCODED: "Decode the lines of the table 'quarantine' (base64, or another code), and read what they hold.",
 }
 """What to do about lines that are missing, by reason: the first one counts."""
