@@ -12,9 +12,20 @@ from featuregate.clients.neighbours import neighbours
 
 PYTHON: Final = (
     *("confluent-kafka", "kafka-python", "aiokafka", "pyspark"),
-    *("kafka-python-ng", "pykafka", "asynckafka"),
+    *("kafka-python-ng", "pykafka", "asynckafka", "kafka", "robinhood-aiokafka"),
 )
 """The packages of PyPI that are clients of Kafka, or bring one: those that were measured, and others."""
+BRINGING: Final = {
+    "faust": "robinhood-aiokafka",
+    **dict.fromkeys(("faust-streaming", "faststream[kafka]"), "aiokafka"),
+    **dict.fromkeys(
+        ("quixstreams", "apache-airflow-providers-apache-kafka", "apache-airflow[apache-kafka]"), "confluent-kafka"
+    ),
+    **dict.fromkeys(
+        ("faststream[confluent]", "kombu[confluentkafka]", "streamz[kafka]", "bytewax[kafka]"), "confluent-kafka"
+    ),
+}
+"""Packages of PyPI, some with an extra, that need one of these clients."""
 _EXACT: Final = re.compile(r"v?\d+(?:\.\d+)*(?:[-.+_]?[A-Za-z][\w.+-]*|[-+][\w.+-]+)?")
 _WILDCARD: Final = re.compile(r"\.x(?:\.|$)", re.IGNORECASE)
 

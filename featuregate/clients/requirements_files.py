@@ -9,10 +9,11 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from os.path import normpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from featuregate.clients.declared import PYTHON, client, normalized
+from featuregate.clients.declared import BRINGING, PYTHON, client, normalized
 from featuregate.files import read_file
 from featuregate.toml_values import parse_toml
 
@@ -32,6 +33,8 @@ _OF_PIP: Final = re.compile(
 )
 """Options of a file by which no package is named."""
 _OF_LINE: Final = re.compile(r"\s--(?:hash|config-settings?|global-option)\b.*")
+_EXTRAS: Final = re.compile(r"[\w.-]+\s*\[([^\]]*)\]")
+_KAFKA: Final = "kafka"
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
 _TABLE: Final = re.compile(r"^[ \t]*\[{1,2}[\w.\"' -]+\]{1,2}[ \t\r]*$", re.MULTILINE)
 _YAML: Final = re.compile(r"^(?:dependencies|channels|packages|package|name):(?:\s|$)", re.MULTILINE)
@@ -73,11 +76,22 @@ class _Reader:
         self._listed: dict[tuple[str, str], str] = {}
         """Name and version to the file that has them first."""
         self._constrained: dict[tuple[str, str], str] = {}
+        self._bringing: dict[str, str] = {}
+        """Packages, also with one of their extras."""
         self._unread: list[Unread] = []
-        self._files: set[tuple[Path, bool]] = set()
+        self._files: set[tuple[str, bool]] = set()
 
     def declared(self) -> Declared:
-        """Return what was found. A constraint is the version of a client that is listed without one."""
+        """Return what was found. A constraint is the version of a client that is listed without one.
+
+        A package that brings a client lists it, unless the file does, as lock files do.
+        """
+        names = {name for name, _ in self._listed}
+        for bringing, found_in in self._bringing.items():
+            if (brought := BRINGING.get(bringing)) and brought not in names:
+                self._listed.setdefault((brought, ""), f"{found_in}, by {bringing}")
+            elif not brought and not names - {"pyspark"}:
+                self._unread.append(Unread(found_in, f"{bringing} may bring a client of Kafka, and none is listed"))
         names = {name for name, _ in self._listed}
         versions = {name: [version for known, version in self._constrained if known == name] for name in names}
         found: dict[Client, None] = {}
@@ -93,9 +107,9 @@ class _Reader:
 
     def read(self, path: Path, place: Path, *, is_constraint: bool) -> None:
         """Read a file once, as a list of packages or as constraints."""
-        if (path, is_constraint) in self._files:
+        if (key := (normpath(path), is_constraint)) in self._files:
             return
-        self._files.add((path, is_constraint))
+        self._files.add(key)
         text = _text(read_file(path))
         if (packages := _packages_of(text)) is None:
             self._lines(text, path, is_constraint=is_constraint)
@@ -106,12 +120,15 @@ class _Reader:
                 self._add(name, version, str(path), is_constraint=is_constraint)
 
     def _lines(self, text: str, path: Path, *, is_constraint: bool) -> None:
-        number = 1
-        for joined in re.split(r"(?<!\\)\r?\n", text):
-            line = _COMMENT.sub("", re.sub(r"\\\r?\n", " ", joined)).strip()
+        parts: list[str] = []
+        for number, part in enumerate([*text.splitlines(), ""]):
+            is_comment = part.lstrip().startswith("#")  # as for pip, it goes not on
+            parts.append(" " + part if is_comment else part.rstrip("\\"))
+            if part.endswith("\\") and not is_comment:
+                continue
+            line, first, parts = _COMMENT.sub("", "".join(parts)).strip(), number + 2 - len(parts), []
             if line and (why := self._line(line, path, is_constraint=is_constraint)):
-                self._unread.append(Unread(f"{path} line {number}", why))
-            number += joined.count("\n") + 1
+                self._unread.append(Unread(f"{path} line {first}", why))
 
     def _line(self, line: str, path: Path, *, is_constraint: bool) -> str | None:
         """Read a line; return why that cannot be done."""
@@ -124,6 +141,9 @@ class _Reader:
         if (found := _package_of(_OF_LINE.sub("", line))) is None:
             return "this is not a requirement with a name"
         self._add(*found, str(path), is_constraint=is_constraint)
+        extras = _EXTRAS.match(line)
+        for extra in extras[1].split(",") if extras and not is_constraint else ():
+            self._bring(f"{normalized(found[0])}[{normalized(extra.strip())}]", str(path))
         return None
 
     def _other(self, name: str, path: Path, *, is_constraint: bool) -> str | None:
@@ -138,6 +158,13 @@ class _Reader:
     def _add(self, name: str, version: str, found_in: str, *, is_constraint: bool) -> None:
         if (name := normalized(name)) in PYTHON:
             (self._constrained if is_constraint else self._listed).setdefault((name, version), found_in)
+        elif not is_constraint:
+            self._bring(name, found_in)
+
+    def _bring(self, name: str, found_in: str) -> None:
+        """Note a package that brings a client, or may do so by its name."""
+        if name in BRINGING or _KAFKA in name:
+            self._bringing.setdefault(name, found_in)
 
 
 def _text(data: bytes) -> str:

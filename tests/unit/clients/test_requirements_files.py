@@ -50,6 +50,13 @@ def clients_of(found: Declared) -> list[tuple[str, str]]:
         ),
         ("confluent-kafka @ git+https://example.org/x.git@main", ("confluent-kafka", "")),
         ("\ufeffconfluent-kafka==0.11.6", ("confluent-kafka", "0.11.6")),
+        ("# a comment goes not on \\\nconfluent-kafka==0.11.6", ("confluent-kafka", "0.11.6")),
+        ("six==1\x0cconfluent-\\\nkafka==0.11.6\\", ("confluent-kafka", "0.11.6")),
+        ("kafka==1.3.5", ("kafka", "1.3.5")),
+        ("Faust_Streaming==0.11.0", ("aiokafka", "")),
+        ("aiokafka==0.10.0\nfaust-streaming==0.11.0", ("aiokafka", "0.10.0")),
+        ("kombu[redis, ConfluentKafka]>=5.4", ("confluent-kafka", "")),
+        ("confluent-kafka==2.6.0\ndagster-kafka", ("confluent-kafka", "2.6.0")),
     ],
 )
 def test_a_line_names_a_client(line: str, client: tuple[str, str], tmp_path: Path):
@@ -63,6 +70,8 @@ def test_a_line_names_a_client(line: str, client: tuple[str, str], tmp_path: Pat
     ("text", "place"),
     [
         ("requests==2.31\n-e .", "requirements.txt line 2"),
+        ("dagster-kafka==0.25", "requirements.txt"),
+        ("celery[kafka]", "requirements.txt"),
         ("\\\n  --editable=git+https://example.org/x.git#egg=confluent-kafka", "requirements.txt line 1"),
         ("a==1 \\\n  --hash=sha256:0\n\n.", "requirements.txt line 4"),
         ("git+https://example.org/x.git", "requirements.txt line 1"),
@@ -106,8 +115,11 @@ def test_each_line_counts_whatever_its_marker_says(tmp_path: Path):
 )
 def test_other_files_are_read(option: str, tmp_path: Path):
     """Beside the file that names them; a circle ends."""
-    (tmp_path / "other.txt").write_text(f"{BROKEN}\n-r requirements.txt\n")
-    (found,) = read(tmp_path, option).clients
+    (tmp_path / "other.txt").write_text(f"{BROKEN}\n-r requirements.txt\n-r x/../other.txt")
+    (tmp_path / "x").mkdir()
+    found = read(tmp_path, option)
+    assert found.unread == ()
+    (found,) = found.clients
     assert (found.version, found.found_in) == ("0.11.6", str(tmp_path / "other.txt"))
 
 
