@@ -23,6 +23,8 @@ _BEFORE_REQUESTS: Final = re.compile(
 )
 """A connection that has no request of a transaction yet: a broker is away, for example."""
 _INFO: Final = 6
+_NUMBER: Final = re.compile(r"\s*\+?(0x[\da-f]+|\d+)", re.ASCII | re.IGNORECASE)
+"""As librdkafka reads a number, which does not look at what follows it."""
 _LEVELS: Final = (*[logging.CRITICAL] * 3, logging.ERROR, logging.WARNING, logging.INFO, logging.INFO, logging.DEBUG)
 """What confluent-kafka makes of librdkafka's levels."""
 
@@ -54,13 +56,14 @@ class ConnectionWatch:
         self._hides_closes = False
 
     def config(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the properties with this logger. It passes on what their ``log_level`` asks for, and no more."""
-        given = str(config.get("log_level", _INFO)).strip()
+        """Return the properties with this logger. It passes on what their ``log_level`` and ``debug`` ask for."""
+        given = _NUMBER.match(str(config.get("log_level", _INFO)))
         self._hides_closes = str(config.get("log.connection.close")).strip().lower() in {"false", "f", "0"}
         own = {**config, "logger": self, "log.connection.close": True}
-        if given.isdecimal():  # else librdkafka refuses it
-            self._least = _LEVELS[min(int(given), len(_LEVELS) - 1)]
-            own["log_level"] = max(int(given), _INFO)
+        if given:  # else librdkafka refuses it
+            level = int(given[1], 16 if given[1].lower().startswith("0x") else 10)
+            self._least = logging.DEBUG if config.get("debug") else _LEVELS[min(level, len(_LEVELS) - 1)]
+            own["log_level"] = max(level, _INFO)
         return own
 
     def log(self, level: int, msg: str, /, *args: object) -> None:
