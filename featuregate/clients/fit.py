@@ -155,7 +155,8 @@ def fit_of(client: Client, release: str, *, sasl: str | None = None) -> Fit:
     findings = [found for step in needed if (found := _finding(rows, between, step, release))]
     for step in [*OPTIONAL, *([] if sasl else SASL)]:
         around = tried_around(rows, between, step)
-        if step_of(around, step, release).fate == "fails" and _worked_before(around, step, release):
+        fates = {step_of(of, step, release).fate for of in (around, *([row] for row in around))}
+        if "fails" in fates and _worked_before(around, step, release):
             findings += filter(None, [_finding(rows, between, step, release)])
     return Fit(
         client=client,

@@ -89,6 +89,21 @@ def test_old_clients_in_go_cannot_log_in_with_gssapi_from_4_0_on(name: str, vers
     assert (found.step, found.works_from) == ("sasl-GSSAPI", works_from)
 
 
+@pytest.mark.parametrize("version", ["2.6.1rc1", "v2.6.1-RC2", "2.6.1.dev3", "2.6.0.9"])
+def test_a_release_between_two_that_differ_in_a_setting_depends_on_it(version: str):
+    """What came before 2.6.1 is not 2.6.1, in which SCRAM was mended; whether it had been mended then is unknown."""
+    found = fit_of(client("confluent-kafka", version), "4.2")
+    assert (found.verdict, {each.fate for each in found.findings}) == ("depends", {"unknown"})
+    assert {each.step for each in found.findings} == {"sasl-SCRAM-SHA-256", "sasl-SCRAM-SHA-512"}
+    assert fit_of(client("confluent-kafka", version), "4.2", sasl="SCRAM-SHA-256").verdict == "unknown"
+
+
+@pytest.mark.parametrize("version", ["2.6.1", "2.6.1.post1", "2.6.1+corp.1", "2.6.1-dirty", "2.6.1-cp1"])
+def test_what_follows_a_release_has_what_the_release_has(version: str):
+    """Builds of others carry a suffix."""
+    assert fit_of(client("confluent-kafka", version), "4.2").verdict == "works"
+
+
 def test_a_step_has_neighbours_of_its_own():
     """Some mechanisms were tried with some releases and brokers alone, and those around them stand for the others."""
     assert str(confluent("2.5.3", sasl="OAUTHBEARER")).endswith(
