@@ -39,13 +39,19 @@ _GOES_ON: Final = re.compile(r"\s*[\]},]")
 
 _ENCODED: Final = re.compile(
     r"\bH4sI[\w+/]{16}|Q29tcGxldGVkIHJlcXVlc3Q6|NvbXBsZXRlZCByZXF1ZXN0O|Db21wbGV0ZWQgcmVxdWVzdD"
-    r"|(?<![\w+/-])(?=[\w+/-]{0,64}\d)(?=[\w+/-]{0,64}[A-Za-z])[\w+/-]{512}"
-    r"|Completed(?:%20|\+)request(?:%3A|:)|(?:\\u00[0-9a-f]{2}){16}"
-    r"|(?:[\ufffd\x01-\x08\x0e-\x1a][^\ufffd\x01-\x08\x0e-\x1a]{0,4}){8}|(?:[^\0]\0{1,3}){16}",
-    re.ASCII,
 )
-"""Gzip, or a request, in base64: Lambda and Kinesis have it in JSON. Another long run of base64 or of hexadecimal
-digits; the text of a URL; characters as numbers; bytes that are not text, and those of UTF-16 or UTF-32."""
+"""Gzip, or a request, in base64: Lambda and Kinesis have it in JSON."""
+_OF_URL: Final = re.compile(r"Completed(?:%20|\+)request(?:%3A|:)")
+_NUMBER: Final = "\\u00"
+_NUMBERS: Final = re.compile(r"(?:\\u00[0-9a-f]{2}){16}")
+"""Characters as numbers."""
+_LONG_RUN: Final = 512
+_RUN: Final = re.compile(
+    rf"(?<![\w+/-])(?=[\w+/-]{{0,64}}\d)(?=[\w+/-]{{0,64}}[A-Za-z])[\w+/-]{{{_LONG_RUN}}}", re.ASCII
+)
+"""Other base64, or hexadecimal digits."""
+_BYTES: Final = re.compile(r"(?:[\ufffd\x01-\x08\x0e-\x1a][^\ufffd\x01-\x08\x0e-\x1a]{0,4}){8}|(?:[^\0]\0{1,3}){16}")
+"""Bytes that are not text, or those of UTF-16 or UTF-32."""
 
 
 def read_line(line: str, layout: Layout | None = None) -> LoggedRequest | str:
@@ -93,11 +99,20 @@ def _is_quoted(line: str, text: str) -> bool:
 def _without_request(line: Unwrapped) -> str:
     if has_tail(line.text):
         return CUT
-    if _ENCODED.search(line.text):
+    if _is_encoded(line.text):
         return ENCODED
     if AS_FIELDS in line.text:
         return UNKNOWN_LAYOUT
     return NO_REQUEST if line.text and not line.text.isspace() else EMPTY
+
+
+def _is_encoded(text: str) -> bool:
+    """Return whether a text may hold lines in another code. Most texts are short and plain, which is fast to see."""
+    if _ENCODED.search(text) or ("%" in text and _OF_URL.search(text)) or (_NUMBER in text and _NUMBERS.search(text)):
+        return True
+    if len(text) >= _LONG_RUN and _RUN.search(text):
+        return True
+    return not (text.isascii() and text.isprintable()) and bool(_BYTES.search(text))
 
 
 def _request(time: LineTime, level: str | None, document: Any) -> LoggedRequest | None:
