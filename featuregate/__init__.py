@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from featuregate.before_forks import before_fork as _before_fork  # noqa: F401 - forks wait from here on
 from featuregate.version import __version__
 
 TYPE_CHECKING = False  # typing takes most of the time before a command can catch Ctrl-C

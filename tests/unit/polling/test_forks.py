@@ -18,7 +18,7 @@ from threads_of_ours import PROGRAMS, ROOT, imported_by, never_done
 from waiting import eventually
 
 import featuregate as fg
-from featuregate import forks
+from featuregate import before_forks, forks
 from featuregate.testing import FakeCluster
 
 BOUND = 30.0
@@ -108,7 +108,7 @@ def test_a_child_that_is_forked_at_any_moment_goes_on(places: dict[str, str], tm
 IMPORTS_LATE = """
 import pathlib, sys
 import featuregate as fg
-from featuregate import forks
+from featuregate import before_forks
 pathlib.Path(folder, 'slow_module.py').write_text('import time; time.sleep(0.4)')
 sys.path.append(folder)
 def send(report):
@@ -127,16 +127,31 @@ def test_a_fork_waits_for_what_a_sender_of_the_app_imports(places: dict[str, str
     assert never_done(IMPORTS_LATE, places[""], tmp_path, [0]) == []
 
 
+IN_A_THREAD = """
+import signal, threading
+import featuregate as fg
+threading.Thread(target=lambda: [fg.discover(where) for _ in range(100)], daemon=True).start()
+done = lambda: (signal.alarm(10), fg.discover(where))[1]
+"""
+
+
+def test_a_fork_waits_for_the_first_use_of_a_name_in_a_thread_of_the_app(
+    places: dict[str, str], tmp_path: Path
+) -> None:
+    """A name is imported when it is first used, by whatever thread uses it."""
+    assert never_done(IN_A_THREAD, places[""], tmp_path, [0, 0.005, 0.02, 0.04]) == []
+
+
 def test_without_that_wait_the_child_waits_for_ever(places: dict[str, str], tmp_path: Path) -> None:
     """Whom it would wait for is in the parent."""
-    unguarded = IMPORTS_LATE.replace("sent = []", "sent = []; forks.IMPORT_SECONDS = 0")
+    unguarded = IMPORTS_LATE.replace("sent = []", "sent = []; before_forks.IMPORT_SECONDS = 0")
     assert never_done(unguarded, places[""], tmp_path, [0], within=2.0) == [0]
 
 
 def test_a_fork_waits_for_a_second_at_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where an import never ends, the app forks all the same."""
-    monkeypatch.setattr(forks, "_is_importing", lambda: True)
-    monkeypatch.setattr(forks, "IMPORT_SECONDS", 0.05)
+    monkeypatch.setattr(before_forks, "_is_importing", lambda: True)
+    monkeypatch.setattr(before_forks, "IMPORT_SECONDS", 0.05)
     with warnings.catch_warnings(action="ignore"):
         child = os.fork()
     if not child:
