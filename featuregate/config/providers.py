@@ -28,6 +28,7 @@ _REPEATS: Final = re.compile(r"[*+?{]")
 _OF_A_SHELL: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_.]*\}")
 _NAME: Final = re.compile(r"[A-Za-z][\w.\-]{0,99}")
 _LONGEST_NAME: Final = 200
+_LONGEST_PATTERN: Final = 1000
 
 
 class _Provider(NamedTuple):
@@ -170,14 +171,18 @@ def _allowlisted(provider: _Provider, key: str) -> bool:
     if not pattern:
         return True
     parts = pattern.split("|")
-    if "(" not in pattern and all(len(_REPEATS.findall(part)) <= _MOST_REPEATS for part in parts):
+    if (
+        len(pattern) <= _LONGEST_PATTERN
+        and "(" not in pattern
+        and all(len(_REPEATS.findall(part)) <= _MOST_REPEATS for part in parts)
+    ):
         try:
             return len(key) <= _LONGEST_NAME and any(re.fullmatch(part, key) for part in parts)
         except (re.error, OverflowError):
             pass
     raise _NoValue(
-        f"config.providers.{provider.name}.param.allowlist.pattern is not a regular expression without groups, of at "
-        f"most {_MOST_REPEATS} repeats in each alternative"
+        f"config.providers.{provider.name}.param.allowlist.pattern is not a regular expression of at most "
+        f"{_LONGEST_PATTERN} characters without groups, of at most {_MOST_REPEATS} repeats in each alternative"
     )
 
 
