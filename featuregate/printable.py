@@ -14,7 +14,7 @@ from featuregate.budgets import LONGEST_SAID, LONGEST_TEXT, MOST_NAMED
 
 T = TypeVar("T")
 _WORD: Final = re.compile(r"\S+")
-_SCHEME: Final = re.compile(r"(?<![A-Za-z0-9+.\-])(?!file:)[A-Za-z][A-Za-z0-9+.\-]*:/{1,2}", re.IGNORECASE)
+_SCHEME_END: Final = re.compile(r"(?<=[a-z0-9+.\-])(?<!file):(?:/{1,2}|\\\\)", re.IGNORECASE)
 
 
 def printable(text: str) -> str:
@@ -30,12 +30,12 @@ def printable(text: str) -> str:
 
 def without_users(text: str) -> str:
     """Leave out what stands before the last ``@`` of each URI: names, passwords and keys, which may hold any sign."""
-    return _WORD.sub(_without_user, text) if "@" in text and ":/" in text else text
+    return _WORD.sub(_without_user, text) if "@" in text and (":/" in text or ":\\\\" in text) else text
 
 
 def _without_user(found: re.Match[str]) -> str:
     word = found[0]
-    scheme, at = _SCHEME.search(word), word.rfind("@")
+    scheme, at = _SCHEME_END.search(word), word.rfind("@")
     return word if scheme is None or scheme.end() > at else word[: scheme.end()] + word[at + 1 :]
 
 

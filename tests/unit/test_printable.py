@@ -309,6 +309,9 @@ URIS = [
     "socks5://u:hunter2@a:hunter2@proxy:1",
     "abfss:/u:hunter2@account/x",
     "x='gs://hunter2?q#hunter2@bucket'",
+    "1http://u:hunter2@relay",
+    "-http://hunter2@relay",
+    r"HTTP:\\u:hunter2@relay",
 ]
 
 
@@ -325,6 +328,7 @@ def test_of_a_uri_only_the_scheme_and_what_follows_the_last_at_is_shown(uri: str
 def test_what_is_left_of_a_uri_says_where() -> None:
     """Nothing else is changed."""
     assert printable("of s3://K:S/E@bucket/x and u@h") == "of s3://bucket/x and u@h"
+    assert printable(r"C:\u@h\x") == r"C:\u@h\x"
     assert printable("file:///home/u@h/x of u@example.com at https://h/x") == (
         "file:///home/u@h/x of u@example.com at https://h/x"
     )
