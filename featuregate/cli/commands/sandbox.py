@@ -149,7 +149,7 @@ def _welcome(args: argparse.Namespace, sandbox: _Sandbox, topics: Mapping[str, i
         counts[name] += count
     made = [f"topic {name}: partitions: {parts}, records: {counts[name]}" for name, parts in topics.items()]
     made += [f"log of broker {node}: {log}" for node, log in sandbox.logs.items()]
-    kind = "fake brokers: they tell what they can do, and take no records and no updates" if args.fake else "real Kafka"
+    kind = "fake brokers: they tell what they can do, and take no records" if args.fake else "real Kafka"
     return f"""\
 {_brokers(args.nodes)} of {args.version} ({kind}) at {sandbox.bootstrap}
 {"".join(f"{line}{chr(10)}" for line in made)}
