@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from typing import Final, NamedTuple, Self
 
 from featuregate.catalog import close_to
@@ -29,6 +30,8 @@ _BETWEEN: Final = re.compile(r"[,;\n]")
 _NAME: Final = re.compile(r"[\w ./:@+~-]*")
 _LISTED: Final = re.compile(r"[^\w ./@+~*-]+")
 _APART: Final = re.compile(r"[^\w-]+")
+_LEAST_LETTERS: Final = 5
+"""Letters of a name in which one slip still means it."""
 _ALL: Final = frozenset({"", "all", "all gates", "every gate", "everything", "on", "true", "yes", "1"})
 
 
@@ -110,7 +113,18 @@ def _why(hold: Hold, gates: list[str]) -> str:
 @lru_cache(maxsize=16384)
 def _are_similar(name: str, other: str) -> bool:
     letters, others = (re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", each)).casefold() for each in (name, other))
-    return letters == others or bool(close_to(name, [other]))
+    slip = max(len(letters), len(others)) >= _LEAST_LETTERS and _is_one_slip(letters, others)
+    return letters == others or slip or bool(close_to(name, [other]))
+
+
+def _is_one_slip(one: str, other: str) -> bool:
+    """Say whether one letter is missing, another or added; difflib misses that where letters repeat."""
+    start = _same_letters(one, other)
+    return max(len(one), len(other)) - start - _same_letters(one[start:][::-1], other[start:][::-1]) <= 1
+
+
+def _same_letters(one: str, other: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def named_holds(names: str, where: str) -> Holds:

@@ -273,3 +273,8 @@ def test_what_cannot_be_a_name_is_no_name_of_a_mapping() -> None:
     assert written_holds("EOS (v2): wait", "f").texts() == {
         "*": "f: 'EOS (v2): wait' cannot be the name of a gate, so every gate is held"
     }
+
+
+def test_a_slip_among_letters_that_repeat_is_one() -> None:
+    """difflib finds ``00000`` less than 0.8 like ``001000``."""
+    assert held(written_holds("0_0_000: INC-12", "f"), "0_0_1000", "zstd") == ["0_0_1000"]
