@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from featuregate.admin.asked_nodes import ask_nodes
 from featuregate.admin.effects import MIN_INSYNC, ConfigValue, InSyncConfigs, raises_elr
 from featuregate.errors import FeatureGateError
 from featuregate.kafka_errors import NONE, broker_error
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from featuregate.wire.cluster import Node
     from featuregate.wire.configs import DescribeConfigsResult
 
-_AT_ONCE: Final = 50
 _TOPICS_AT_ONCE: Final = 500
 _UNKNOWN_SERVER_ERROR: Final = -1
 _OF_TOPIC: Final = 1
@@ -48,17 +48,20 @@ async def fetch_what_changes(
 
 
 async def _fetch(places: Iterable[Settings]) -> InSyncConfigs:
+    import asyncio  # noqa: PLC0415 - see featuregate.admin.client
+
     problems: list[str] = []
     found: dict[str, _Values] = {"broker": {}, "controller": {}}
     topics: dict[str, str | None] = {}
     topics_problem = ""
     for settings in places:
+        deadline = asyncio.get_running_loop().time() + settings.total_timeout
         try:
-            listed = await _list(settings)
+            listed = await _list(settings, deadline)
         except FeatureGateError as error:
             problems.append(f"{MIN_INSYNC} of the {settings.role}s was not read: {error}")
             continue
-        found[settings.role] = await _ask_all(settings, listed, problems)
+        found[settings.role] = await _ask_all(settings, listed, deadline, problems)
         if settings.role == "broker":
             topics, topics_problem = await _topics(settings, listed)
     return InSyncConfigs(
@@ -70,44 +73,32 @@ async def _fetch(places: Iterable[Settings]) -> InSyncConfigs:
     )
 
 
-async def _list(settings: Settings) -> BrokerList:
-    import asyncio  # noqa: PLC0415 - see featuregate.admin.client
+async def _list(settings: Settings, deadline: float) -> BrokerList:
+    from featuregate.net.cluster_metadata import fetch_broker_list  # noqa: PLC0415 - see featuregate.admin.client
 
-    from featuregate.net.cluster_metadata import fetch_broker_list  # noqa: PLC0415 - likewise
-
-    deadline = asyncio.get_running_loop().time() + settings.total_timeout
     return (await fetch_broker_list(settings, None, deadline)).broker_list
 
 
-async def _ask_all(settings: Settings, listed: BrokerList, problems: list[str]) -> _Values:
-    import asyncio  # noqa: PLC0415 - see featuregate.admin.client
-
+async def _ask_all(settings: Settings, listed: BrokerList, deadline: float, problems: list[str]) -> _Values:
     found: _Values = {}
-    slots = asyncio.Semaphore(_AT_ONCE)
-
-    async def ask(node: Node) -> None:
-        try:
-            async with slots, asyncio.timeout(settings.total_timeout):
-                found[node.node_id] = await _of_node(settings, listed, node)
-        except TimeoutError:
+    for node, values in await ask_nodes(settings, listed, listed.nodes, _of_node, deadline):
+        if isinstance(values, tuple):
+            found[node.node_id] = values
+        elif isinstance(values, TimeoutError):
             problems.append(f"{settings.role} {node.node_id} did not say its {MIN_INSYNC} in time")
-        except FeatureGateError as error:
-            problems.append(f"{MIN_INSYNC} of {settings.role} {node.node_id} was not read: {error}")
-
-    await asyncio.gather(*map(ask, listed.nodes))
+        else:
+            problems.append(f"{MIN_INSYNC} of {settings.role} {node.node_id} was not read: {values}")
     return found
 
 
-async def _of_node(settings: Settings, listed: BrokerList, node: Node) -> tuple[ConfigValue, ...]:
+async def _of_node(node: Node, connection: Connection) -> tuple[ConfigValue, ...]:
     from featuregate.net.broker_configs import check_configs  # noqa: PLC0415 - see featuregate.admin.client
-    from featuregate.net.cluster_metadata import connect_to_node  # noqa: PLC0415 - likewise
     from featuregate.wire.configs import BROKER  # noqa: PLC0415 - likewise
 
-    with await connect_to_node(settings, listed, node) as connection:
-        for result in await _describe(connection, BROKER, [str(node.node_id)]):
-            check_configs(result)
-            if result.resource_name == str(node.node_id) and (values := _values(result)):
-                return values
+    for result in await _describe(connection, BROKER, [str(node.node_id)]):
+        check_configs(result)
+        if result.resource_name == str(node.node_id) and (values := _values(result)):
+            return values
     raise broker_error(_UNKNOWN_SERVER_ERROR, f"it names no {MIN_INSYNC}")
 
 

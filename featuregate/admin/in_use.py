@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from featuregate.admin.asked_nodes import ask_nodes
 from featuregate.errors import FeatureGateError
 from featuregate.kafka_errors import NONE, broker_error
 from featuregate.printable import shown, some
@@ -13,11 +14,9 @@ if TYPE_CHECKING:
     from featuregate.admin.updates import Update
     from featuregate.config import Settings
     from featuregate.net.connection import Connection
-    from featuregate.net.probe import BrokerList
     from featuregate.view.cluster_view import View
     from featuregate.wire.cluster import Node
 
-_AT_ONCE: Final = 50
 _SHOWN: Final = 5
 _TRANSACTIONS: Final = "transaction.version"
 _GROUP_TYPES: Final = {"group.version": "consumer", "share.version": "share", "streams.version": "streams"}
@@ -103,36 +102,28 @@ async def _fetch(settings: Settings, levels: dict[str, int]) -> InUse:
 
     from featuregate.net.cluster_metadata import fetch_broker_list  # noqa: PLC0415 - likewise
 
-    deadline = asyncio.get_running_loop().time() + settings.total_timeout
-    slots = asyncio.Semaphore(_AT_ONCE)
-
-    async def ask(broker_list: BrokerList, node: Node) -> InUse:
-        try:
-            async with slots, asyncio.timeout_at(deadline):
-                return await _ask(settings, broker_list, node, levels)
-        except (FeatureGateError, TimeoutError) as error:
-            why = str(error) if isinstance(error, FeatureGateError) else "no answer in time"
-            return InUse(problems=(f"broker {node.node_id}: {why}",))
-
-    try:
-        broker_list = (await fetch_broker_list(settings, None, deadline)).broker_list
-    except FeatureGateError as error:
-        return InUse(problems=(f"the brokers: {error}",))
-    found = InUse()
-    for each in await asyncio.gather(*(ask(broker_list, node) for node in broker_list.nodes if not node.is_fenced)):
-        found |= each
-    return found
-
-
-async def _ask(settings: Settings, broker_list: BrokerList, node: Node, levels: dict[str, int]) -> InUse:
-    from featuregate.net.cluster_metadata import connect_to_node  # noqa: PLC0415 - see featuregate.admin.client
-
-    found = InUse()
-    with await connect_to_node(settings, broker_list, node) as connection:
+    async def ask(_: Node, connection: Connection) -> InUse:
+        found = InUse()
         if _TRANSACTIONS in levels:
             found |= await _transactions(connection)
         if levels.keys() & _GROUP_TYPES.keys():
             found |= await _groups(connection)
+        return found
+
+    deadline = asyncio.get_running_loop().time() + settings.total_timeout
+    try:
+        listed = (await fetch_broker_list(settings, None, deadline)).broker_list
+    except FeatureGateError as error:
+        return InUse(problems=(f"the brokers: {error}",))
+    found = InUse()
+    for node, each in await ask_nodes(
+        settings, listed, (node for node in listed.nodes if not node.is_fenced), ask, deadline
+    ):
+        if isinstance(each, InUse):
+            found |= each
+        else:
+            why = str(each) if isinstance(each, FeatureGateError) else "no answer in time"
+            found |= InUse(problems=(f"broker {node.node_id}: {why}",))
     return found
 
 
