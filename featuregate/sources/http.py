@@ -28,7 +28,7 @@ _RANDOM = SystemRandom()
 
 _MODULES: Final = (
     "email.utils",
-    "featuregate.sources.abortable",
+    "featuregate.abortable",
     "featuregate.sources.bodies",
     "netrc",
     "requests",

@@ -29,10 +29,10 @@ from featuregate.view.texts import with_printable_texts
 if TYPE_CHECKING:
     import requests
 
+    from featuregate.abortable import AbortableAdapter
     from featuregate.config.secrets import Secret
     from featuregate.gating.holds import Holds
     from featuregate.gating.latches import LatchKey
-    from featuregate.sources.abortable import AbortableAdapter
     from featuregate.sources.seen import Floor
 
 
@@ -176,8 +176,7 @@ class RelayConnection:
         self._leave_to_parent()
         session, self._kept = self._kept, None
         if session is None or self._adapter(session).aborted:
-            from featuregate.abortable import DirectSession  # noqa: PLC0415 - only a relay needs it
-            from featuregate.sources.abortable import AbortableAdapter  # noqa: PLC0415 - likewise
+            from featuregate.abortable import AbortableAdapter, DirectSession  # noqa: PLC0415 - only a relay needs it
             from featuregate.sources.bodies import ACCEPTED  # noqa: PLC0415 - likewise
 
             session = DirectSession(AbortableAdapter())

@@ -46,7 +46,6 @@ _OF_REQUESTS: Final = frozenset(check.name for check in CHECKS if check.of_reque
 _HEAD: Final = 160
 """Characters of a line."""
 _EVER: Final = timedelta(days=36_500)
-_OF_CUT: Final = ("forwarded", "client_id", "api_key", "version", "text_log")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

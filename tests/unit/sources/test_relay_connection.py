@@ -15,8 +15,8 @@ from http_serving import serving_http
 from waiting import BOUND, eventually
 
 from featuregate import Discoverer, HttpSource
+from featuregate.abortable import AbortableAdapter
 from featuregate.errors import RelayError
-from featuregate.sources.abortable import AbortableAdapter
 from featuregate.testing import release_view
 
 HOUR = 3600.0
