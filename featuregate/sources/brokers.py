@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from featuregate.errors import BrokerError
+from featuregate.errors import BrokerError, ConfigError
 from featuregate.forks import load
 from featuregate.kafka_errors import NONE, kafka_error
 from featuregate.logs import get_logger
@@ -111,6 +111,9 @@ class BrokerSource:
     ) -> None:
         from featuregate.config import Settings  # noqa: PLC0415 - a fifth of the import's cost
 
+        options = (timeout, cluster_id, exclude_apis, trust_shared_addresses, allowed_hosts)
+        if isinstance(config, Settings) and (broker_list != "cluster" or any(each is not None for each in options)):
+            raise ConfigError("config", "is parsed already: give the options of the source to Settings.parse")
         self.settings = (
             config
             if isinstance(config, Settings)

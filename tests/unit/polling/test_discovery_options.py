@@ -137,3 +137,10 @@ def test_an_app_reports_what_its_discoverer_knows() -> None:
     assert [(each.name, each.state) for each in report.gates] == [("txn", "open")]
     assert abs(report.reported_at - datetime.now(UTC).timestamp()) < HOUR
     assert chances
+
+
+@pytest.mark.parametrize("option", [{"timeout": 1}, {"allowed_hosts": "h"}, {"broker_list": "bootstrap"}])
+def test_settings_that_are_parsed_take_no_options(option: dict[str, Any]) -> None:
+    """They would be ignored, also the one that says which hosts may be reached."""
+    with pytest.raises(ConfigError, match="parsed already"):
+        fg.BrokerSource(Settings.parse("h:1"), **option)
