@@ -16,6 +16,18 @@ def own_text(page: Path) -> str:
     return AS_IN.sub(lambda block: "\n" * block[0].count("\n"), page.read_text())
 
 
+PYTHON = re.compile(r"^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def python_of(text: str) -> str:
+    """Return the Python of a page as one program, each line where the page has it."""
+    lines = [""] * (text.count("\n") + 1)
+    for block in PYTHON.finditer(text):
+        first = text.count("\n", 0, block.start("code"))
+        lines[first : first + block["code"].count("\n")] = block["code"].splitlines()
+    return "\n".join(lines)
+
+
 PAGES = [
     page
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
@@ -25,6 +37,11 @@ REAL = [
     page for page in PAGES if "<!-- the Python blocks of this page run against a real broker -->" in page.read_text()
 ]
 
+SPARK = [
+    page
+    for page in PAGES
+    if "<!-- the Python blocks of this page run against a real broker, with Spark -->" in page.read_text()
+]
 RELAY = [page for page in PAGES if "<!-- the Python blocks of this page run against a relay -->" in page.read_text()]
 
 

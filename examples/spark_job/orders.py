@@ -4,20 +4,16 @@ One gate decides the format, and each micro-batch has one decision. ``--sink fea
 ``--sink spark`` is the same job with Spark's own sink.
 """
 
-from __future__ import annotations
-
 import argparse
-import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, udf
+from pyspark.sql.streaming import StreamingQuery
 
 from featuregate_spark import FeatureSession, Snapshot
 
-if TYPE_CHECKING:
-    from pyspark.sql.streaming import StreamingQuery
+Sink = Callable[[DataFrame, int], None]
 
 
 def old_format(value: bytes) -> bytes:
@@ -30,9 +26,37 @@ def new_format(value: bytes) -> bytes:
     return b"new:" + value
 
 
-def sink_of(
-    features: FeatureSession, options: argparse.Namespace
-) -> Callable[[DataFrame, int], None]:
+def start(
+    spark: SparkSession,
+    features: FeatureSession,
+    sink: Sink,
+    options: argparse.Namespace,
+) -> StreamingQuery:
+    """Start the query; ``sink`` is ``features.kafka_sink(...)``."""
+
+    def write(df: DataFrame, batch_id: int, pin: Snapshot) -> None:
+        chosen = pin.guard("new-format", fallback=old_format)(new_format)
+        name = "new" if pin["new-format"].open else "old"
+        print(f"batch {batch_id}: {name} format", flush=True)
+        formatted = udf(chosen, "binary")(col("value")).alias("value")
+        sink(df.select("key", formatted), batch_id)
+
+    orders = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", options.bootstrap)
+        .option("subscribe", options.input)
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+    return (
+        orders.writeStream.queryName(options.query)
+        .foreachBatch(features.foreach_batch(write, checkpoint=options.checkpoint))
+        .option("checkpointLocation", options.checkpoint)
+        .start()
+    )
+
+
+def sink_of(features: FeatureSession, options: argparse.Namespace) -> Sink:
     """Return the exactly-once sink, or Spark's own."""
     if options.sink == "featuregate":
         return features.kafka_sink(options.query, options.output)
@@ -45,32 +69,6 @@ def sink_of(
         df.write.format("kafka").options(**to_kafka).save()
 
     return write
-
-
-def start(features: FeatureSession, options: argparse.Namespace) -> StreamingQuery:
-    """Start the query."""
-    sink = sink_of(features, options)
-
-    def write(df: DataFrame, batch_id: int, pin: Snapshot) -> None:
-        chosen = pin.guard("new-format", fallback=old_format)(new_format)
-        name = "new" if pin["new-format"].open else "old"
-        print(f"batch {batch_id}: {name} format", flush=True)
-        formatted = udf(chosen, "binary")(col("value")).alias("value")
-        sink(df.select("key", formatted), batch_id)
-
-    orders = (
-        features.spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", options.bootstrap)
-        .option("subscribe", options.input)
-        .option("startingOffsets", "earliest")
-        .load()
-    )
-    return (
-        orders.writeStream.queryName(options.query)
-        .foreachBatch(features.foreach_batch(write, checkpoint=options.checkpoint))
-        .option("checkpointLocation", options.checkpoint)
-        .start()
-    )
 
 
 def main() -> None:
@@ -86,8 +84,8 @@ def main() -> None:
     spark = SparkSession.builder.appName(options.query).getOrCreate()
     gates = {"new-format": "transaction.version>=2"}
     with FeatureSession(spark, options.bootstrap, gates=gates, interval=2) as features:
-        start(features, options).awaitTermination()
+        start(spark, features, sink_of(features, options), options).awaitTermination()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

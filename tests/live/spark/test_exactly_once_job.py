@@ -5,22 +5,27 @@ import signal
 import sys
 import sysconfig
 import venv
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pyspark
 import pytest
+from confluent_kafka import Producer
+from doc_pages import PYTHON, ROOT
 from eos.ledger import Ledger
 from eos.pipes import BOUND, Pipe
 from java_stores import java_client
 from streams.sessions import class_path
+from topics import committed_values
+from waiting import eventually
 
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup
 
 pytestmark = [pytest.mark.proof("sink"), pytest.mark.live, pytest.mark.slow]
 
-JOB = Path(__file__).parents[3] / "examples/spark_job/exactly_once.py"
+JOB = ROOT / "examples/spark_job/exactly_once.py"
 
 
 def settings() -> dict[str, str]:
@@ -44,13 +49,13 @@ def command(*arguments: str, workers: str = sys.executable) -> list[str]:
     return ["env", *[f"{name}={value}" for name, value in environment.items()], sys.executable, str(JOB), *arguments]
 
 
-def submitted(*arguments: str) -> list[str]:
+def submitted(*arguments: str, job: Path = JOB) -> list[str]:
     """Run the job with ``spark-submit``: the JVM is the parent, and the Python driver is its child."""
     home = Path(pyspark.__file__).parent
     told = [part for name, value in settings().items() for part in ("--conf", f"{name}={value}")]
     environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(home)}
     given = [f"{name}={value}" for name, value in environment.items()]
-    return ["env", *given, str(home / "bin" / "spark-submit"), *told, str(JOB), *arguments]
+    return ["env", *given, str(home / "bin" / "spark-submit"), *told, str(job), *arguments]
 
 
 def end_at_once(job: ChildProcess) -> None:
@@ -145,6 +150,34 @@ def test_a_submitted_job_ends_with_0_wherever_a_signal_arrives(kafka: LocalKafka
             last.terminate()
             assert last.wait(BOUND), last.last_lines(40)
         assert balance.exactly_once, balance
+    finally:
+        family.close()
+
+
+def test_the_complete_job_of_the_page_copies_and_ends_with_0(kafka: LocalKafka, tmp_path: Path) -> None:
+    """As a reader runs it, with other names of topics and another folder."""
+    pipe = Pipe.on(kafka, "page", partitions=2)
+    page = (ROOT / "docs/how-to/write-exactly-once-from-spark.md").read_text()
+    (code,) = (block["code"] for block in PYTHON.finditer(page) if "__main__" in block["code"])
+    named = {"localhost:9092": pipe.bootstrap, '"orders"': f'"{pipe.source}"', '"orders-out"': f'"{pipe.sink}"'}
+    for ours, theirs in {**named, "/var/lib": str(tmp_path)}.items():
+        assert ours in code
+        code = code.replace(ours, theirs)
+    (tmp_path / "copies.py").write_text(code)
+    values = sorted(f"order {number}".encode() for number in range(200))
+    producer = Producer(kafka.client_config())
+    for value in values:
+        producer.produce(pipe.source, value)
+    assert producer.flush(BOUND) == 0
+    family = ProcessGroup("job")
+    try:
+        job = family.start(submitted(job=tmp_path / "copies.py"), log=family.folder / "job.log")
+        read = partial(committed_values, kafka.client_config(), pipe.sink, partitions=2)
+        eventually(lambda: len(read()) >= len(values), "all records are copied")
+        job.terminate()
+        assert job.wait(BOUND), job.last_lines(40)
+        assert job.exit_code == 0, job.last_lines(40)
+        assert read() == values
     finally:
         family.close()
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from doc_pages import PYTHON, ROOT, SPARK, python_of
 from streams.sessions import SETTINGS, class_path
 from topics import create_topics
 
@@ -23,7 +24,6 @@ from featuregate_confluent.client.leaving import leave_group
 
 pytestmark = [pytest.mark.proof("spark"), pytest.mark.live, pytest.mark.slow]
 
-ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples" / "spark_job"
 BOUND = 60.0
 JOB_SECONDS = 240.0
@@ -178,12 +178,32 @@ def test_the_gated_stream_keeps_the_old_format_without_the_new_feature(
 
 
 @pytest.mark.parametrize(("level", "path"), [(2, "new"), (1, "old")])
-def test_the_guarded_functions_take_one_path(submit: Submit, level: int, path: str) -> None:
-    """The example has a function in each form."""
+def test_the_guarded_functions_of_the_page_take_one_path(submit: Submit, tmp_path: Path, level: int, path: str) -> None:
+    """The first block of the page has a function in each form."""
+    first = PYTHON.search((ROOT / "docs/how-to/gate-a-spark-job.md").read_text())
+    assert first
     with FakeCluster() as kafka:
         kafka.finalize({"transaction.version": level})
-        told = submit.run(EXAMPLES / "guarded_functions.py", "--bootstrap", kafka.bootstrap)
+        (tmp_path / "page.py").write_text(first["code"].replace("localhost:9092", kafka.bootstrap))
+        told = submit.run(tmp_path / "page.py")
     assert told.count(f"0 the {path} way") == 2
+
+
+@pytest.mark.parametrize("page", SPARK, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_python_of_the_page_runs(
+    submit: Submit, tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All blocks, one after another, with a cluster and folders of the test's own."""
+    monkeypatch.setenv("KAFKA_LOGIN", "what the page reads")
+    with LocalKafka("4.2.0") as kafka:
+        place = Place(kafka, tmp_path)
+        place.topics("orders", "orders-out")
+        place.send("orders", "one", "two")
+        code = python_of(page.read_text()).replace("localhost:9092", kafka.bootstrap)
+        code = code.replace('"/var/lib/', f'"{tmp_path}/').replace('"/data/', f'"{tmp_path}/')
+        (tmp_path / "page.py").write_text(code.replace("__main__", "another test runs the whole job"))
+        submit.run(tmp_path / "page.py")
+        assert {"ONE", "TWO"} <= {*place.values("orders-out", 4)}
 
 
 EXECUTOR = """

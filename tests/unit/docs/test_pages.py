@@ -2,10 +2,12 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from doc_pages import ROOT
+from doc_pages import ROOT, python_of
 
 import featuregate as fg
 
@@ -72,6 +74,30 @@ def test_a_page_for_localhost_says_what_runs_there(page: Path) -> None:
     """The page says it before its first command or code, so that a reader who copies these has a cluster."""
     before, address, _ = page.read_text().partition("localhost:9092")
     assert not address or "`featuregate sandbox" in before
+
+
+def test_the_python_of_pages_passes_pyflakes(tmp_path: Path) -> None:
+    """All blocks of a page, one after another: a name that none of them defines fails whoever copies them."""
+    for page in EVERY:
+        if name(page) == "docs/how-to/fleet-from-python.md":
+            continue  # written anew with the fleet, and until then a part of its example
+        (tmp_path / name(page).replace("/", " ")).with_suffix(".py").write_text(python_of(page.read_text()))
+    again = "F811"  # a how-to is copied block by block: each imports what it uses
+    told = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", "--isolated", "--select=F", f"--ignore={again}", tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 0, told.stdout
+
+
+def test_the_check_of_pages_sees_a_name_that_no_block_defines(tmp_path: Path) -> None:
+    """Otherwise the test above would prove nothing."""
+    (tmp_path / "page.py").write_text(python_of("```python\nprint(1)\n```\n\n```python\nprint(Mapping)\n```\n"))
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select=F", "--output-format=concise", tmp_path]
+    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    assert "page.py:6:7: F821" in told
 
 
 def test_the_page_of_the_discoverer_has_all_that_apps_call() -> None:

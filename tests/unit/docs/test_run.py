@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from doc_pages import AS_IN, PAGES, REAL, RELAY, ROOT, own_text, parsed
+from doc_pages import AS_IN, PAGES, REAL, RELAY, ROOT, SPARK, own_text, parsed
 
 from featuregate.testing import FakeCluster
 
@@ -27,7 +27,9 @@ def quiet_root_logger() -> Iterator[None]:
 
 @pytest.mark.usefixtures("in_a_folder_of_its_own", "quiet_root_logger")
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if page not in (*REAL, *RELAY)], ids=lambda page: str(page.relative_to(ROOT))
+    "page",
+    [page for page in PAGES if page not in (*REAL, *RELAY, *SPARK)],
+    ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_every_python_block_of_the_page_runs(page: Path) -> None:
     """What users copy works, in the order in which the page shows it."""
@@ -53,7 +55,7 @@ def alike(output: str) -> str:
 def test_no_python_block_is_passed_over() -> None:
     """A block under another name, or indented, would never run."""
     for page in PAGES:
-        blocks = re.findall(r"^\s*(?:```|~~~|:::)\{?(?:code-block\} )?python", own_text(page), re.MULTILINE)
+        blocks = re.findall(r"^\s*(?:```|~~~|:::)\{?(?:code-block\} )?py", own_text(page), re.MULTILINE)
         assert len(blocks) == len(list(parsed(page, "localhost:9092").examples())), page
 
 
