@@ -139,6 +139,7 @@ def test_properties_files_are_read_as_java_reads_them(tmp_path: Path, monkeypatc
     """Placeholders, passwords with blanks and PEM on one line mean the same to both."""
     monkeypatch.setenv("KPW", r"of\the$1")
     monkeypatch.setenv("NESTED", "${env:KPW}")
+    monkeypatch.setenv("FEATUREGATE_CONFIG_ALLOWS", f"env:KPW, env:NESTED, {tmp_path}")
     (tmp_path / "s.properties").write_text("pw=\\ a b \n\u00fc=\u00fc\n", "utf-8")
     (tmp_path / "pw").write_text("of the folder\n")
     root = trustme.CA().cert_pem.bytes().decode().strip()
