@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 
 from featuregate.jars.spark import spark_connector
 from featuregate.records import CONSUMER_OFFSETS, CoordinatorRecord
-from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
+from featuregate.records.schemas import OffsetCommitKey, OffsetCommitValue
 from featuregate.testing import LocalKafka
 from featuregate_fleet.stream.coordinator_topics import decoded
 from featuregate_fleet.stream.session import SETTINGS

@@ -13,16 +13,21 @@ from kio.serial import entity_reader
 from measuring import Row, Sample, Section, at_least, at_most, each, loop, take_turns
 
 from featuregate.records import CONSUMER_OFFSETS, TRANSACTION_STATE, CoordinatorRecord
-from featuregate.records.classic_groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
-from featuregate.records.transactions import PartitionsSchema, TransactionLogKey, TransactionLogValue
+from featuregate.records.schemas import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    TransactionLogKey,
+    TransactionLogValue,
+)
 from featuregate.wire.api_versions import ApiVersionsResponse
 
 FRAMES = Path(__file__).parents[1] / "tests" / "data" / "frames"
 VERSION = 4
 CORRELATION_ID_SIZE = 4
 APIS = 75
-MEMBER = MemberMetadata(
+MEMBER = GroupMetadataValue.MemberMetadata(
     member_id="consumer-1-7f4b2f9e-6f0e-4f0c-9a52-2f8f5d8a1c11",
     client_id="consumer-1",
     client_host="/10.0.0.17",
@@ -59,7 +64,7 @@ RECORDS = {
                 producer_epoch=12,
                 transaction_timeout_ms=60_000,
                 transaction_status=1,
-                transaction_partitions=(PartitionsSchema(topic="bills", partition_ids=(0, 1, 2)),),
+                transaction_partitions=(TransactionLogValue.PartitionsSchema(topic="bills", partition_ids=(0, 1, 2)),),
                 transaction_last_update_timestamp_ms=1_732_240_000_000,
                 transaction_start_timestamp_ms=1_732_240_000_000,
                 client_transaction_version=2,

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial, reduce
 from pathlib import Path
-from types import NoneType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 from featuregate.catalog.apis import api_name
 from featuregate.catalog.clients import (
@@ -25,28 +24,27 @@ from featuregate.catalog.clients import (
     measured_clients,
 )
 from featuregate.catalog.effects import effects
+from featuregate.catalog.load import load
 from featuregate.catalog.releases import release_of
 from featuregate.clients.fit import lowest_pin
 from featuregate.config import KEYS
-from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
-from featuregate.records.classic_groups import GroupMetadataValue, MemberMetadata
-from featuregate.records.consumer_groups import ConsumerGroupMemberMetadataValue
-from featuregate.records.offsets import OffsetCommitValue
+from featuregate.records import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+    schemas,
+)
 from featuregate.records.releases import coordinator_releases
-from featuregate.records.transactions import PartitionsSchema, TransactionLogValue
 from featuregate.requirements import presets
 from featuregate.requirements.grammar import FORMS
-from featuregate.wire.schema import Scalar, Tag, Versions
 from featuregate_fleet.readiness.known_checks import CHECKS
 from featuregate_librdkafka.error_actions import BY_FLAG, BY_NAME, ErrorAction
 
 VALUES = (
-    OffsetCommitValue,
-    GroupMetadataValue,
-    MemberMetadata,
-    ConsumerGroupMemberMetadataValue,
-    TransactionLogValue,
-    PartitionsSchema,
+    "OffsetCommitValue",
+    "GroupMetadataValue",
+    "ConsumerGroupMemberMetadataValue",
+    "TransactionLogValue",
 )
 """What readers of records look for most."""
 LOGS = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
@@ -113,51 +111,36 @@ def record_table() -> str:
 
 
 def field_table() -> str:
-    """Return the fields of the values that readers look for most."""
+    """Return the fields of the values that readers look for most, as Kafka's schemas have them."""
     rows = []
-    for cls in VALUES:
-        hints = get_type_hints(cls, include_extras=True)
-        for field in dataclasses.fields(cls):
-            if field.name != "unknown_tags":
-                hint = hints[field.name]
-                default = (
-                    "" if field.default is dataclasses.MISSING else f"`{field.default}`"
+    for name in VALUES:
+        schema = load("record_schemas")["messages"][name]
+        cls = getattr(schemas, name)
+        inner = schema.get("commonStructs", {})
+        for made, fields in (
+            (cls, schema["fields"]),
+            *((getattr(cls, each), inner[each]) for each in reversed(inner)),
+        ):
+            declared = [
+                each for each in dataclasses.fields(made) if each.name != "unknown_tags"
+            ]
+            rows += [
+                (
+                    f"`{made.__qualname__}`",
+                    f"`{ours.name}`",
+                    field["type"] + (" or null" if "nullableVersions" in field else ""),
+                    _versions(field),
+                    "" if ours.default is dataclasses.MISSING else f"`{ours.default}`",
                 )
-                rows.append(
-                    (
-                        f"`{cls.__name__}`",
-                        f"`{field.name}`",
-                        _type(hint),
-                        _versions(hint),
-                        default,
-                    )
-                )
+                for ours, field in zip(declared, fields, strict=True)
+            ]
     return _table(("value", "field", "type", "in", "default"), rows)
 
 
-def _type(hint: Any) -> str:
-    for mark in getattr(hint, "__metadata__", ()):
-        if isinstance(mark, Scalar):
-            return mark.name
-    if get_origin(hint) is Annotated:
-        return _type(hint.__origin__)
-    choices = get_args(hint)
-    if NoneType in choices:
-        return f"{_type(choices[0])} or null"
-    if get_origin(hint) is tuple:
-        return f"[]{_type(choices[0])}"
-    return {str: "string"}.get(hint, hint.__name__)
-
-
-def _versions(hint: Any) -> str:
-    marks = getattr(hint, "__metadata__", ())
-    lives = next((mark for mark in marks if isinstance(mark, Versions)), None)
-    tags = [f"tag {mark.number}" for mark in marks if isinstance(mark, Tag)]
-    if lives is None:
-        return ", ".join(tags)
-    return ", ".join(
-        [f"v{lives.first}" + ("" if lives.last == lives.first else " and newer"), *tags]
-    )
+def _versions(field: dict[str, Any]) -> str:
+    versions = field.get("versions", "")
+    found = [f"v{versions}".replace("+", " and newer")] if versions else []
+    return ", ".join([*found, *([f"tag {field['tag']}"] if "tag" in field else [])])
 
 
 def coordinator_table() -> str:

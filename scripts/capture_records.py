@@ -9,24 +9,24 @@ lines of Java below, and a release's jars, which ``LocalKafka`` keeps:
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
+import re
 import subprocess
 import sys
 import tempfile
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from pathlib import Path
-from types import NoneType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Any
 
-from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, Key, Value
+from featuregate.catalog.load import load
+from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, ZERO_UUID, Key, Value
 from featuregate.testing.local_kafka.jars import jars_of
 from featuregate.testing.local_kafka.releases import recipe_for
-from featuregate.wire.schema import ZERO_UUID, Scalar, Tag, Versions
 
 FOLDER = Path(__file__).parent.parent / "tests" / "data" / "records"
+MESSAGES = load("record_schemas")["messages"]
 PACKAGES = {CONSUMER_OFFSETS: "group", TRANSACTION_STATE: "transaction", SHARE_GROUP_STATE: "share"}
 ENCODER = """
 import com.fasterxml.jackson.databind.JsonNode;
@@ -55,52 +55,41 @@ class Encoder {
 """
 
 
-def camel(name: str) -> str:
-    """Spell a field as Kafka's JSON does."""
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+def message(name: str, version: int, numbers: Iterator[int], *, full: bool) -> dict[str, Any]:
+    """Make the JSON of a key or a value; each field that can gets another number or text."""
+    schema = MESSAGES[name]
+
+    def structure(fields: list[dict[str, Any]]) -> dict[str, Any]:
+        there = (field for field in fields if re.match(rf"{version}\b|[0-{version}]\+", field.get("versions", "0+")))
+        return {field["name"]: value(field) for field in there}
+
+    def value(field: dict[str, Any]) -> Any:
+        kind = field["type"].removeprefix("[]")
+        if not full and "nullableVersions" in field:
+            return None  # as brokers write it: a default that they leave out says nothing here
+        if not full and "tag" in field:
+            return field.get("default", ZERO_UUID)
+        if kind != field["type"]:
+            return [one(kind) for _ in range(2 if full else 0)]
+        return one(kind)
+
+    def one(kind: str) -> Any:
+        if kind in schema.get("commonStructs", {}):
+            return structure(schema["commonStructs"][kind])
+        return scalar(kind, numbers, full=full)
+
+    return structure(schema["fields"])
 
 
-def structure(cls: type, version: int, numbers: Iterator[int], *, full: bool) -> dict[str, Any]:
-    """Make the JSON of one structure; each field that can gets another number or text."""
-    hints = get_type_hints(cls, include_extras=True)
-    made = {}
-    for field in dataclasses.fields(cls):
-        if field.name == "unknown_tags":
-            continue
-        hint = hints[field.name]
-        marks = getattr(hint, "__metadata__", ())
-        lives = next((mark for mark in marks if isinstance(mark, Versions)), Versions(0))
-        if lives.first <= version <= lives.last:
-            if full or not any(isinstance(mark, Tag) for mark in marks):
-                made[camel(field.name)] = value(hint, version, numbers, full=full)
-            else:  # null where it may be, as brokers write it: a default that they leave out says nothing here
-                made[camel(field.name)] = None if NoneType in get_args(hint.__origin__) else field.default
-    return made
-
-
-def value(hint: Any, version: int, numbers: Iterator[int], *, full: bool) -> Any:
-    """Make the JSON of one value."""
-    if scalar := next((mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Scalar)), None):
-        return scalar_value(scalar, next(numbers), full=full)
-    if get_origin(hint) is Annotated:
-        return value(hint.__origin__, version, numbers, full=full)
-    choices = get_args(hint)
-    if NoneType in choices:
-        return value(choices[0], version, numbers, full=full) if full else None
-    if get_origin(hint) is tuple:
-        return [value(choices[0], version, numbers, full=full) for _ in range(2 if full else 0)]
-    if hint in {str, bytes}:
-        text = f"text {next(numbers)} é" if full else ""
-        return text if hint is str else b64encode(text.encode()).decode()
-    return structure(hint, version, numbers, full=full)
-
-
-def scalar_value(scalar: Scalar, number: int, *, full: bool) -> Any:
+def scalar(kind: str, numbers: Iterator[int], *, full: bool) -> Any:
     """Make the JSON of a primitive value; negative where it can be, to tell signed from unsigned."""
-    if scalar.name == "uuid":
+    if kind in {"string", "bytes"}:
+        text = f"text {next(numbers)} é" if full else ""
+        return text if kind == "string" else b64encode(text.encode()).decode()
+    number = next(numbers)
+    if kind == "uuid":
         return urlsafe_b64encode(bytes(range(number, number + 16))).decode()[:22] if full else ZERO_UUID
-    return number % 100 if scalar.size == 1 else 65_535 if scalar.name == "uint16" else -number
+    return {"int8": number % 100, "uint16": 65_535}.get(kind, -number)
 
 
 def samples() -> Iterator[dict[str, Any]]:
@@ -118,8 +107,8 @@ def samples() -> Iterator[dict[str, Any]]:
                         "version": version,
                         "package": package,
                         "names": (key.__name__, java_name(key, values)),
-                        "key": structure(key, 0, numbers, full=full),
-                        "value": structure(values, version, numbers, full=full),
+                        "key": message(key.__name__, 0, numbers, full=full),
+                        "value": message(values.__name__, version, numbers, full=full),
                     }
 
 

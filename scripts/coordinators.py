@@ -1,11 +1,13 @@
-"""Write what the coordinators of each release read: ``featuregate/catalog/data/coordinators.json``.
+"""Write two tables of ``featuregate/catalog/data`` from the schemas of records in Kafka's jars.
 
-Kafka's jars hold the schemas of its records, so a release's own jars say it: give folders with jars of releases, such
-as those that ``LocalKafka`` keeps in its cache.
+``coordinators.json`` is what the coordinators of each release read, ``record_schemas.json`` the schemas of the newest
+release, by which `featuregate.records` decodes. Give folders with jars of releases, such as those that ``LocalKafka``
+keeps in its cache.
 
     python scripts/coordinators.py ~/.cache/featuregate/kafka/*
 
-That is for the coordinators of KIP-848, from 3.8 on. The rows of older ones come from Scala sources, and are kept.
+The first table has the coordinators of KIP-848, from 3.8 on. Its rows of older ones come from Scala sources, and are
+kept.
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
-
-TABLE = Path(__file__).parent.parent / "featuregate" / "catalog" / "data" / "coordinators.json"
+DATA = Path(__file__).parent.parent / "featuregate" / "catalog" / "data"
+TABLE = DATA / "coordinators.json"
+SCHEMAS = DATA / "record_schemas.json"
 ARTIFACTS = {
-    "kafka-group-coordinator": CONSUMER_OFFSETS.topic,
-    "kafka-transaction-coordinator": TRANSACTION_STATE.topic,
-    "kafka-share-coordinator": SHARE_GROUP_STATE.topic,
+    "kafka-group-coordinator": "__consumer_offsets",
+    "kafka-transaction-coordinator": "__transaction_state",
+    "kafka-share-coordinator": "__share_group_state",
 }
 FIRST = (3, 8)
 """Older releases have other layouts, of an early access."""
@@ -64,18 +66,75 @@ def fields(schema: dict[str, Any], *, tagged: bool) -> list[str]:
 
 def reads(found: dict[str, Any], newest: dict[str, Any]) -> dict[str, Any]:
     """Say which types of record a coordinator reads, and of each the versions and the tagged fields."""
-    row = {}
+    row: dict[str, Any] = {}
     for name, value in found.items():
         key = found.get(f"{name.removesuffix('Value')}Key")
         if not name.endswith("Value") or key is None:
             continue
         low, _, high = value["validVersions"].partition("-")
-        entry: dict[str, Any] = {"versions": [int(low), int(high or low)], "tagged": fields(value, tagged_fields=True)}
-        if name not in newest or fields(value, tagged_fields=False) != fields(newest[name], tagged_fields=False):
+        entry: dict[str, Any] = {"versions": [int(low), int(high or low)], "tagged": fields(value, tagged=True)}
+        if name not in newest or fields(value, tagged=False) != fields(newest[name], tagged=False):
             entry["early_access"] = True
         types, _, last = str(key.get("apiKey", key["validVersions"])).partition("-")
         row |= {str(number): entry for number in range(int(types), int(last or types) + 1)}
     return dict(sorted(row.items(), key=lambda item: int(item[0])))
+
+
+def layouts(found: dict[str, dict[str, Any]], source: str) -> dict[str, Any]:
+    """Return the schemas of a release, by topic and name: what decides about bytes, in the words of Kafka's schemas.
+
+    A structure is under ``commonStructs``, the innermost first, also where Kafka writes it into a field. A field has
+    ``versions`` only where some versions lack it. Under legacy keys brokers wrote values of all versions up to 3.
+    """
+    topics: dict[str, list[list[str]]] = {}
+    messages: dict[str, dict[str, Any]] = {}
+    for topic, declared in found.items():
+        by_number = sorted((read_key(schema), name) for name, schema in declared.items() if name.endswith("Key"))
+        names = [name for _, name in by_number]
+        topics[topic] = [[name, f"{name.removeprefix('Legacy').removesuffix('Key')}Value"] for name in names]
+        for number, name in by_number:
+            messages[name] = {"apiKey": number, "fields": layout(declared[name], {})}
+        for _, name in topics[topic]:
+            structures: dict[str, Any] = {}
+            messages[name] = {word: declared[name][word] for word in ("validVersions", "flexibleVersions")}
+            messages[name]["fields"] = layout(declared[name], structures)
+            if structures:
+                messages[name]["commonStructs"] = structures
+    return {"source": source, "topics": topics, "messages": messages}
+
+
+def read_key(schema: dict[str, Any]) -> int:
+    """Return the type of a record; up to 4.0 it is the newest version of the key."""
+    return int(schema.get("apiKey", schema["validVersions"].rpartition("-")[2]))
+
+
+def layout(schema: dict[str, Any], structures: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the fields of a message; add its structures."""
+    common = {each["name"]: each["fields"] for each in schema.get("commonStructs", ())}
+    first, _, last = schema["validVersions"].partition("-")
+    everywhere = {f"{first}+", first if not last else schema["validVersions"]}
+
+    def walk(declared: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [field(each) for each in declared]
+
+    def field(declared: dict[str, Any]) -> dict[str, Any]:
+        kind = declared["type"].removeprefix("[]")
+        if inner := declared.get("fields") or common.get(kind):
+            structures[kind] = walk(inner)
+        lives = declared.get("versions", declared.get("taggedVersions"))
+        assert declared.get("taggedVersions", lives) == lives, "a field that is tagged in some versions alone"
+        name = declared["name"]
+        said = {"name": name[0].lower() + name[1:], "type": declared["type"]}
+        words = ["nullableVersions", "tag"]
+        if lives not in everywhere:
+            said["versions"] = lives
+            words.append("ignorable")
+        said |= {word: declared[word] for word in words if word in declared}
+        if (default := declared.get("default")) is not None:  # null is JSON's: the default is that of the type
+            said["default"] = int(default) if str(default).lstrip("-").isdigit() else default
+        return said
+
+    return walk(schema["fields"])
 
 
 def main(folders: list[Path]) -> None:
@@ -96,14 +155,15 @@ def main(folders: list[Path]) -> None:
             if entries := reads(found[version].get(topic, {}), newest[topic]):
                 row["reads"][topic] = entries
         row["read_from"] = f"the schemas in the coordinators' jars of Apache Kafka {version}"
-    text = json.dumps(table, indent=2)
-    text = re.sub(r"\{\s+\"versions\": \[\s+(\d+),\s+(\d+)\s+\],\s+\"tagged\": \[([^\]]*)\]([^}]*)\}", flat, text)
-    TABLE.write_text(f"{text}\n", encoding="utf-8")
+    write(TABLE, table, r"\{\s+\"versions\": \[\s+\d+,\s+\d+\s+\],\s+\"tagged\": \[[^\]]*\][^}]*\}")
+    source = f"the schemas in the coordinators' jars of Apache Kafka {versions[-1]} (scripts/coordinators.py)"
+    write(SCHEMAS, layouts(newest, source), r"\{\s+\"name\"[^}]*\}|\[\s+\"\w+Key\",\s+\"\w+\"\s+\]")
 
 
-def flat(entry: re.Match[str]) -> str:
-    """Put an entry into one line."""
-    return json.dumps(json.loads(entry.group()))
+def write(path: Path, table: dict[str, Any], entry: str) -> None:
+    """Write a table, each of the entries that match on one line."""
+    text = re.sub(entry, lambda found: json.dumps(json.loads(found.group())), json.dumps(table, indent=2))
+    path.write_text(f"{text}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,25 +1,16 @@
 """Records of the topics in which coordinators keep their state: groups and offsets, transactions, share groups. Pure.
 
 `CONSUMER_OFFSETS`, `TRANSACTION_STATE` and `SHARE_GROUP_STATE` read and write them, as `CoordinatorRecord` values. The
-classes of keys and values, one module for each kind of record, have the names of Kafka's schemas, up to 4.4. Newer
-records are kept as bytes (KIP-915).
+classes of keys and values are in ``featuregate.records.schemas``: those of Kafka 4.4. Newer records are kept as bytes
+(KIP-915).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from featuregate.records import (
-    classic_groups,
-    consumer_groups,
-    offsets,
-    share_groups,
-    streams_groups,
-    transactions,
-)
 from featuregate.records.coordinator_topic import CoordinatorRecord, CoordinatorTopic, UnknownKey, UnknownValue
-from featuregate.records.key_value import Key, Value
-from featuregate.records.tagged import tagged_fields
+from featuregate.records.schemas import TOPICS, Key, Value, tagged_fields
 from featuregate.wire.schema import ZERO_UUID
 
 __all__ = [
@@ -36,18 +27,9 @@ __all__ = [
     "tagged_fields",
 ]
 
-CONSUMER_OFFSETS: Final = CoordinatorTopic(
-    "__consumer_offsets",
-    (
-        *offsets.RECORDS,
-        *classic_groups.RECORDS,
-        *consumer_groups.RECORDS,
-        *share_groups.GROUP_RECORDS,
-        *streams_groups.RECORDS,
-    ),
-)
+CONSUMER_OFFSETS: Final = CoordinatorTopic("__consumer_offsets", TOPICS["__consumer_offsets"])
 """The records of group coordinators."""
-TRANSACTION_STATE: Final = CoordinatorTopic("__transaction_state", transactions.RECORDS)
+TRANSACTION_STATE: Final = CoordinatorTopic("__transaction_state", TOPICS["__transaction_state"])
 """The records of transaction coordinators."""
-SHARE_GROUP_STATE: Final = CoordinatorTopic("__share_group_state", share_groups.STATE_RECORDS)
+SHARE_GROUP_STATE: Final = CoordinatorTopic("__share_group_state", TOPICS["__share_group_state"])
 """The records of share coordinators (KIP-932)."""

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from featuregate.budgets import MOST_ELEMENTS
 from featuregate.errors import LocalWireError, RemoteWireError
 from featuregate.wire.codec import StructureCodec
-from featuregate.wire.readers import ClassicReader, FlexibleReader
-from featuregate.wire.writers import ClassicWriter, FlexibleWriter
+from featuregate.wire.readers import ClassicReader, FlexibleReader, Reader
+from featuregate.wire.writers import ClassicWriter, FlexibleWriter, Writer
 
 if TYPE_CHECKING:
-    from featuregate.records.key_value import Key, Value
+    from featuregate.records.schemas import Key, Value
     from featuregate.wire.schema import Structure
 
 _NUMBER: Final = 2
@@ -66,17 +66,16 @@ class _RecordType:
 
     @functools.cached_property
     def key_codec(self) -> Codec:
-        return Codec.of_key(self.key)
+        return Codec(self.key, 0, self.key.__name__, flexible=False)
 
     @functools.cached_property
     def value_codecs(self) -> Mapping[int, Codec]:
         """By version."""
-        lowest, highest = self.value.VERSIONS
-        return {version: Codec.of_value(self.value, version) for version in range(lowest, highest + 1)}
-
-
-def _record_type(classes: tuple[type[Key], type[Value]]) -> int:
-    return classes[0].RECORD_TYPE
+        cls, (lowest, highest) = self.value, self.value.VERSIONS
+        return {
+            version: Codec(cls, version, f"{cls.__name__} v{version}", flexible=version >= cls.FLEXIBLE_FROM)
+            for version in range(lowest, highest + 1)
+        }
 
 
 class CoordinatorTopic:
@@ -89,7 +88,7 @@ class CoordinatorTopic:
 
     def __init__(self, topic: str, records: Iterable[tuple[type[Key], type[Value]]]) -> None:
         self.topic = topic
-        self._types = {key.RECORD_TYPE: _RecordType(key, value) for key, value in sorted(records, key=_record_type)}
+        self._types = {key.RECORD_TYPE: _RecordType(key, value) for key, value in records}
 
     def __repr__(self) -> str:
         return f"<CoordinatorTopic {self.topic}>"
@@ -171,26 +170,17 @@ def _numbered(number: int, data: bytes) -> bytes:
 class Codec:
     """Encodes and decodes a key, or one version of a value, behind the number that begins it."""
 
-    __slots__ = ("_flexible", "_structure", "_title")
+    __slots__ = ("_reader", "_structure", "_title", "_writer")
 
     def __init__(self, cls: type[Structure], version: int, title: str, *, flexible: bool) -> None:
-        self._flexible = flexible
+        self._reader: type[Reader] = FlexibleReader if flexible else ClassicReader
+        self._writer: type[Writer] = FlexibleWriter if flexible else ClassicWriter
         self._structure = StructureCodec(cls, version, flexible=flexible)
         self._title = title
 
-    @classmethod
-    def of_key(cls, key: type[Key]) -> Codec:
-        """Make the codec of a key; keys have no versions."""
-        return cls(key, 0, key.__name__, flexible=False)
-
-    @classmethod
-    def of_value(cls, value: type[Value], version: int) -> Codec:
-        """Make the codec of one version of a value."""
-        return cls(value, version, f"{value.__name__} v{version}", flexible=version >= value.FLEXIBLE_FROM)
-
     def decode(self, data: bytes, at: int) -> Any:
         """Decode all of ``data[at:]``; raises `RemoteWireError` with the place that does not parse."""
-        reader = (FlexibleReader if self._flexible else ClassicReader)(data, self._title, at)
+        reader = self._reader(data, self._title, at)
         reader.tags_left = MOST_ELEMENTS  # more than in a message: an assignment has one for each topic
         structure = self._structure.read(reader)
         reader.finish()
@@ -198,7 +188,7 @@ class Codec:
 
     def encode(self, number: int, structure: Structure) -> bytes:
         """Encode the number and the structure; raises `LocalWireError` where this version cannot hold a field."""
-        writer = (FlexibleWriter if self._flexible else ClassicWriter)(self._title)
+        writer = self._writer(self._title)
         writer.int16(number, "number")
         self._structure.write(writer, structure)
         return bytes(writer.out)

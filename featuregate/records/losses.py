@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.errors import RemoteWireError
-from featuregate.records.key_value import Value
 from featuregate.records.releases import CoordinatorRelease, Loss, coordinator_release
-from featuregate.records.tagged import tagged_fields
+from featuregate.records.schemas import Value, tagged_fields
 
 if TYPE_CHECKING:
     from featuregate.records.coordinator_topic import CoordinatorRecord, CoordinatorTopic

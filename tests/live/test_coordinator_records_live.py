@@ -24,15 +24,19 @@ from featuregate.records import (
     Value,
     tagged_fields,
 )
-from featuregate.records.classic_groups import GroupMetadataKey, GroupMetadataValue
-from featuregate.records.consumer_groups import (
+from featuregate.records.releases import coordinator_release
+from featuregate.records.schemas import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupRegularExpressionKey,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    TransactionLogKey,
+    TransactionLogValue,
+    TransactionState,
 )
-from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
-from featuregate.records.releases import coordinator_release
-from featuregate.records.transactions import TransactionLogKey, TransactionLogValue, TransactionState
 from featuregate.testing import LocalKafka
 from featuregate_confluent.client.leaving import leave_group
 

@@ -10,8 +10,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from waiting import BOUND, eventually
 
 from featuregate.records import CONSUMER_OFFSETS, CoordinatorRecord, UnknownKey, UnknownValue
-from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
 from featuregate.records.releases import coordinator_release
+from featuregate.records.schemas import OffsetCommitKey, OffsetCommitValue
 from featuregate.testing import LocalKafka
 
 pytestmark = [pytest.mark.proof("records"), pytest.mark.live, pytest.mark.slow]

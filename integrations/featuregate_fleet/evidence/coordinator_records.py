@@ -25,7 +25,7 @@ from featuregate.records import (
     UnknownValue,
     tagged_fields,
 )
-from featuregate.records.transactions import TransactionState
+from featuregate.records.schemas import TransactionState
 from featuregate_fleet.evidence.columns import COORDINATOR_RECORDS
 
 TOPICS: Final = {log.topic: log for log in (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)}

@@ -18,7 +18,7 @@ from fleet_reference import messages
 from printed_records import as_printed, camel_case, documents
 from waiting import BOUND
 
-from featuregate.records.transactions import TransactionState
+from featuregate.records.schemas import TransactionState
 from featuregate.testing import LocalKafka
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.coordinator_records import TOPICS, kinds, model_of_mark

@@ -13,10 +13,16 @@ from featuregate.records import (
     CoordinatorRecord,
     CoordinatorTopic,
 )
-from featuregate.records.classic_groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from featuregate.records.consumer_groups import ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue
-from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
-from featuregate.records.transactions import TransactionLogKey, TransactionLogValue
+from featuregate.records.schemas import (
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    TransactionLogKey,
+    TransactionLogValue,
+)
 from featuregate_fleet.evidence import coordinator_records
 from featuregate_fleet.evidence.columns import COORDINATOR_RECORDS
 from featuregate_fleet.evidence.coordinator_records import RAW, decode_batches, kinds, model_of_mark
@@ -70,7 +76,7 @@ def test_the_last_record_of_a_key_is_the_row():
 
 def test_members_of_classic_and_consumer_groups():
     """With their client ids and the model that a tag promises."""
-    member = MemberMetadata(
+    member = GroupMetadataValue.MemberMetadata(
         member_id="m", client_id="app#fg=bridge", client_host="/h", session_timeout=1, subscription=b"", assignment=b""
     )
     classic = GroupMetadataValue(

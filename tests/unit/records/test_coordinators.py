@@ -13,10 +13,15 @@ from featuregate.records import (
     Value,
     tagged_fields,
 )
-from featuregate.records.consumer_groups import ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue
-from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
 from featuregate.records.releases import CoordinatorRelease, Loss, coordinator_release, coordinator_releases
-from featuregate.records.transactions import TransactionLogKey, TransactionLogValue
+from featuregate.records.schemas import (
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    TransactionLogKey,
+    TransactionLogValue,
+)
 
 TOPIC_ID = "AQIDBAUGBwgJCgsMDQ7-_w"
 OFFSET = OffsetCommitValue(offset=7, metadata="", commit_timestamp=9, topic_id=TOPIC_ID)

@@ -12,16 +12,19 @@ from featuregate.records import (
     CoordinatorRecord,
     CoordinatorTopic,
 )
-from featuregate.records.classic_groups import GroupMetadataKey, GroupMetadataValue
-from featuregate.records.consumer_groups import (
+from featuregate.records.losses import find_losses
+from featuregate.records.schemas import (
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    TransactionLogKey,
+    TransactionLogValue,
 )
-from featuregate.records.losses import find_losses
-from featuregate.records.offsets import OffsetCommitKey, OffsetCommitValue
-from featuregate.records.transactions import TransactionLogKey, TransactionLogValue
 
 TARGET = ConsumerGroupTargetAssignmentMetadataKey(group_id="g")
 GROUP = CONSUMER_OFFSETS.encode(
