@@ -9,6 +9,7 @@ their meaning; 4.3.1 has the same table up to 133. An unknown code of a newer br
 from typing import Final, NamedTuple
 
 from featuregate.errors import BrokerError
+from featuregate.printable import without_dump
 
 NONE: Final = 0
 UNSUPPORTED_VERSION: Final = 35
@@ -195,4 +196,4 @@ def may_be_done(code: int) -> bool:
 def broker_error(code: int, message: str | None = None) -> BrokerError:
     """Make the error of a code, with the broker's message or advice."""
     error = kafka_error(code)
-    return BrokerError(error.code, error.name, error.retriable, message or "")
+    return BrokerError(error.code, error.name, error.retriable, without_dump(message or ""))

@@ -14,6 +14,8 @@ from featuregate.budgets import LONGEST_SAID, LONGEST_TEXT, MOST_NAMED
 
 T = TypeVar("T")
 _WORD: Final = re.compile(r"\S+")
+_DUMP_BEGINS: Final = "Request(processor="
+_DUMP: Final = re.compile(r"(?:Request )?Request\(processor=.*\)(?= )")
 _SCHEME_END: Final = re.compile(r"(?<=[a-z0-9+.\-])(?<!file):(?:/{1,2}|\\\\)", re.IGNORECASE)
 
 
@@ -37,6 +39,11 @@ def _without_user(found: re.Match[str]) -> str:
     word = found[0]
     scheme, at = _SCHEME_END.search(word), word.rfind("@")
     return word if scheme is None or scheme.end() > at else word[: scheme.end()] + word[at + 1 :]
+
+
+def without_dump(text: str) -> str:
+    """Leave out the fields of ``Request(processor=0, ...)``, some 400 characters, by which Kafka names a request."""
+    return _DUMP.sub("Request", text) if _DUMP_BEGINS in text else text
 
 
 def fit(text: str, longest: int = LONGEST_SAID) -> str:
@@ -68,7 +75,7 @@ def _harmless(value: Any) -> Any:
 
 def shown(text: str, longest: int = LONGEST_TEXT) -> str:
     """Cut a long text, and replace control characters, which a terminal would obey."""
-    text = without_users(text)
+    text = without_dump(without_users(text))
     start = "".join(character if character.isprintable() else "?" for character in text[:longest])
     return start + ("..." if len(text) > longest else "")
 

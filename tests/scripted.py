@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 from featuregate.testing.fakes.listener import HOST, Listener, LoopThread, Transmission
 from featuregate.testing.fakes.releases import release_facts
 from featuregate.testing.fakes.session import ServerSession
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, DescribeClusterResponse, Node
+from featuregate.wire.cluster import (
+    BROKERS,
+    CONTROLLERS,
+    NOT_ASKED,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    Node,
+)
 from featuregate.wire.configs import (
     BROKER_LOGGER,
     ConfigEntry,
@@ -103,7 +111,8 @@ class ScriptedNode:
                 finalized=finalized,
             )
         if isinstance(request, DescribeClusterRequest):
-            return self.cluster.describe(self.role)
+            described = self.cluster.describe(self.role)
+            return replace(described, cluster_authorized_operations=self.cluster.authorized_operations)
         if isinstance(request, DescribeQuorumRequest):
             return self.cluster.tells_quorum(self)
         if (told := self.cluster.tells(request, self)) is not None:
@@ -122,6 +131,7 @@ class ScriptedCluster:
         self.fenced: set[int] = set()
         self.received: list[ReceivedUpdate] = []
         self.says: Callable[[UpdateFeaturesRequest, ScriptedNode], Any] = self.agree
+        self.authorized_operations = NOT_ASKED
         self.tells_quorum: Callable[[ScriptedNode], Any] = lambda _: HANG_UP
         self.lists: Callable[[Any, ScriptedNode], Any] = lambda *_: HANG_UP
         """Answers ListGroups and ListTransactions."""

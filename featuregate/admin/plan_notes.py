@@ -22,6 +22,8 @@ def notes_on(
     """Yield what could not be seen of the cluster, and what the levels and nodes have to do with each other."""
     yield from _misspelt(updates, [view for view in (brokers, controllers) if view is not None])
     yield from _notes_on_controllers(controllers, quorum)
+    if quorum is not None and not quorum.may_alter:
+        yield "this user has no ALTER on the cluster: the controller refuses any change that this user asks for"
     if brokers is None:
         yield "brokers were not asked: where a registered one cannot run a level, the controller refuses it"
     seen = brokers if brokers is not None else controllers

@@ -285,7 +285,8 @@ def _affected(before: View, after: View, latched: Mapping[str, Requirement | Unr
 def _lines(made: Plan) -> Iterator[str]:
     where = f"cluster {made.cluster_id or 'unknown'}, {f'epoch {made.epoch}' if made.epoch >= 0 else 'no epoch'}"
     how = "all or nothing" if made.all_or_nothing else "each by itself"
-    yield f"{made.judgement}: {len(made.updates)} update{'s' if len(made.updates) != 1 else ''} of {where}, {how}"
+    some = f"{len(made.updates)} update{'s' if len(made.updates) != 1 else ''} of {where}, {how}"
+    yield f"{made.judgement}: {some if made.updates else f'nothing to change on {where}'}"
     for update, current, judgement, text in made.updates:
         names = (_named(update.feature, current), _named(update.feature, update.level))
         yield f"  {judgement:<8}  {update.feature}: {' -> '.join(names)}" + (f": {text}" if text else "")

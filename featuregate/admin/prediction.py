@@ -43,7 +43,7 @@ _UPGRADE_TYPE_FROM: Final = 1
 _FEATURES_FROM_0: Final = (3, 9)
 """The first release with features that start at level 0."""
 CONTROLLERS_DIFFER: Final = (
-    "controllers of other releases judge this otherwise, or by a level that no node reports: ask controllers too"
+    "the answer depends on the release of the controllers, which were not asked: name them, too (--controllers)"
 )
 """Why an update is unknown where controllers were not asked, and may go by different rules."""
 _LEVELS_OF_KRAFT_VERSION: Final = (0, 1)

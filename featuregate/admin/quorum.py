@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from featuregate.admin.registrations import Quorum
-from featuregate.errors import FeatureGateError, UnsupportedVersion
+from featuregate.errors import BrokerError, FeatureGateError, UnsupportedVersion
 from featuregate.kafka_errors import NONE, broker_error
 from featuregate.printable import shown
 
 if TYPE_CHECKING:
     from featuregate.config import Settings
+    from featuregate.net.connection import Connection
     from featuregate.net.probe import BrokerList
     from featuregate.wire.cluster import Node
     from featuregate.wire.quorum import DescribeQuorumResponse, QuorumOfPartition
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 _NODES: Final = 3
 """Nodes that are asked, one after the other, until one knows."""
 _UNKNOWN_SERVER_ERROR: Final = -1
+_ALTER: Final = 7
+"""``AclOperation.ALTER``, a bit of the authorized operations (KIP-430)."""
 
 
 async def fetch_quorum(settings: Settings) -> Quorum | None:
@@ -42,17 +46,19 @@ async def fetch_quorum(settings: Settings) -> Quorum | None:
 async def _fetch(settings: Settings, deadline: float) -> Quorum:
     from featuregate.net.cluster_metadata import fetch_broker_list  # noqa: PLC0415 - as in featuregate.admin.client
 
-    broker_list = (await fetch_broker_list(settings, None, deadline)).broker_list  # which is not empty
+    broker_list = (await fetch_broker_list(settings, None, deadline)).broker_list
     nodes = sorted(broker_list.nodes, key=lambda node: (node.node_id != broker_list.controller_id, node.is_fenced))
-    *others, last = nodes[:_NODES]
-    for node in others:
+    found = Quorum(voters=None, problem="the list of nodes is empty")
+    for node in nodes[:_NODES]:
         try:
-            return await _ask(settings, broker_list, node)
+            found = await _ask(settings, broker_list, node)
         except UnsupportedVersion:
             raise
-        except FeatureGateError:
-            continue
-    return await _ask(settings, broker_list, last)
+        except FeatureGateError as error:
+            found = Quorum(voters=None, problem=str(error))
+        if not found.problem:
+            break
+    return found
 
 
 async def _ask(settings: Settings, broker_list: BrokerList, node: Node) -> Quorum:
@@ -60,7 +66,30 @@ async def _ask(settings: Settings, broker_list: BrokerList, node: Node) -> Quoru
     from featuregate.wire.quorum import DescribeQuorumRequest  # noqa: PLC0415 - likewise
 
     with await connect_to_node(settings, broker_list, node) as connection:
-        return _quorum(await connection.request(DescribeQuorumRequest()))
+        response = await connection.request(DescribeQuorumRequest())
+        may_alter = await _may_alter(connection, settings)
+    try:
+        return replace(_quorum(response), may_alter=may_alter)
+    except BrokerError as error:
+        return Quorum(voters=None, problem=str(error), may_alter=may_alter)
+
+
+async def _may_alter(connection: Connection, settings: Settings) -> bool:
+    """Return whether the user has ALTER on the cluster; True where the node does not say it.
+
+    A user without DESCRIBE, which ALTER implies, has no operation (``KafkaApis.handleDescribeCluster``).
+    """
+    from featuregate.wire.cluster import BROKERS, CONTROLLERS, NOT_ASKED, DescribeClusterRequest  # noqa: PLC0415 - likewise
+
+    kind = BROKERS if settings.role == "broker" else CONTROLLERS
+    try:
+        said = await connection.request(
+            DescribeClusterRequest(include_cluster_authorized_operations=True, endpoint_type=kind)
+        )
+    except FeatureGateError:
+        return True
+    operations = said.cluster_authorized_operations
+    return said.error_code != NONE or operations == NOT_ASKED or bool(operations >> _ALTER & 1)
 
 
 def _quorum(response: DescribeQuorumResponse) -> Quorum:

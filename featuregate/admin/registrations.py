@@ -34,6 +34,8 @@ class Quorum:
     """``host:port`` of the voters, as they listen for controllers; empty before 3.9."""
     problem: str = ""
     """Why the voters are unknown."""
+    may_alter: bool = True
+    """False where a node says that the user has no ALTER on the cluster, which a change needs."""
 
 
 def unasked(

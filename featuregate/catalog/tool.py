@@ -41,14 +41,13 @@ class ToolTable(NamedTuple):
         Raises
         ------
         LookupError
-            The name is unknown; the text is that of the tool.
+            The name is unknown.
         """
         key = _key(version)
         for known in reversed(self.metadata_levels):
             if key == known.name or (key == known.release and known.level <= self.latest_production):
                 return known
-        names = ", ".join(known.name for known in self.metadata_levels)
-        raise LookupError(f"Unknown metadata.version '{version}'. Supported metadata.version are: {names}")
+        raise LookupError(f"Unknown metadata.version '{version}'")
 
     def defaults(self, metadata_level: int) -> dict[str, int]:
         """Return the level of each other feature that goes with a ``metadata.version``, in the order of the tool."""

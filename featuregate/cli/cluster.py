@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from featuregate.blocking import run_blocking
 from featuregate.cli.exit_codes import FAILED, CommandError, usage_error
+from featuregate.cli.output import print_message
 from featuregate.config import KEYS, Settings
 from featuregate.config.addresses import has_all_ports
+from featuregate.config.properties import Properties
 from featuregate.config.properties_file import read_properties
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.polling.discovery import DISCOVER_SECONDS, discover
@@ -95,7 +97,7 @@ def excluded_apis(args: argparse.Namespace) -> ExcludedApis:
 
 
 def discover_view(args: argparse.Namespace, configs: Collection[str] = ()) -> View:
-    """Ask every broker once, also for the values of ``configs``.
+    """Ask every broker once, also for the values of ``configs``; print which names of the file have no effect.
 
     Raises
     ------
@@ -104,10 +106,17 @@ def discover_view(args: argparse.Namespace, configs: Collection[str] = ()) -> Vi
     DiscoveryError
         No broker answered.
     """
+    properties = configuration(args)
+    for name, meant in Properties(properties).misspelt_security().items():
+        print_message(f"{name} in {args.command_config} is unknown, and has no effect: write {meant}")
+    return _discover(args, properties, configs)
+
+
+def _discover(args: argparse.Namespace, properties: dict[str, str], configs: Collection[str] = ()) -> View:
     silence_log()
     try:
         return discover(
-            configuration(args),
+            properties,
             timeout=args.timeout or DISCOVER_SECONDS,
             broker_list=args.broker_list,
             configs=configs,
@@ -124,7 +133,8 @@ def common_cause(error: DiscoveryError) -> DiscoveryError | ConfigError:
 
 def discover_controllers(args: argparse.Namespace, addresses: str) -> View:
     """Ask every controller once, at these addresses and with the security of the brokers. Raises as `discover_view`."""
-    return discover_view(with_controllers(args, addresses))
+    others = with_controllers(args, addresses)
+    return _discover(others, configuration(others))
 
 
 def with_controllers(args: argparse.Namespace, addresses: str) -> argparse.Namespace:

@@ -9,6 +9,7 @@ from featuregate.cli.cluster import discover_view
 from featuregate.cli.exit_codes import FAILED, CommandError
 from featuregate.cli.output import print_message
 from featuregate.printable import printable
+from featuregate.version import how_to_install
 
 if TYPE_CHECKING:
     import argparse
@@ -45,7 +46,7 @@ def evidence_of(args: argparse.Namespace, updates: Sequence[Update], view: View 
     from featuregate.cli.plugin_loader import load_check  # noqa: PLC0415 - only --evidence needs it
 
     if (check := load_check()) is None:
-        raise CommandError("--evidence needs the fleet pipeline: pip install '.[fleet]' in a checkout")
+        raise CommandError(f"--evidence needs the fleet pipeline: {how_to_install('fleet')}")
     cluster_id = (view or discover_view(args)).cluster_id
     expected = not args.without_usage_reports
     return check.check_updates(

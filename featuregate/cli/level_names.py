@@ -9,7 +9,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from featuregate.catalog import METADATA_VERSION, level_named, metadata_level_named, release_levels, tool_table
+from featuregate.catalog import (
+    METADATA_VERSION,
+    level_named,
+    metadata_level_named,
+    metadata_levels,
+    release_levels,
+    tool_table,
+)
 from featuregate.cli.exit_codes import FAILED, CommandError
 
 _SHORT: Final = re.compile(r"[+-]?\d+")
@@ -29,7 +36,11 @@ def levels_at(version: str) -> dict[str, int]:
     except LookupError as error:
         named = level_named(version)
         if named is None or named.level <= table.latest_production:
-            raise CommandError(str(error.args[0]), FAILED) from error
+            oldest, newest = table.metadata_levels[0], metadata_levels()[max(metadata_levels())]
+            known = (
+                f"releases {oldest.release} to {newest.release} are known, and levels by name, such as {newest.name}"
+            )
+            raise CommandError(f"Unknown release or metadata.version '{version}': {known}", FAILED) from error
         return dict(release_levels(named.level))
     return {METADATA_VERSION: level, **table.defaults(level)}
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from featuregate.errors import ConfigError
 from featuregate.printable import shown
+from featuregate.version import how_to_install
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from featuregate.config.kerberos import Kerberos
 
-_MISSING = "GSSAPI needs the package gssapi, and the system's Kerberos: pip install '.[kerberos]' in a checkout"
+_MISSING = f"GSSAPI needs the package gssapi, and the system's Kerberos: {how_to_install('kerberos')}"
 
 _NO_STORES = (
     "the system's Kerberos takes neither a keytab nor a ticket cache from a program: leave it out, and run kinit"

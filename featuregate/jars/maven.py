@@ -24,6 +24,7 @@ from filelock import FileLock, Timeout
 from featuregate.errors import LocalKafkaError
 from featuregate.files import local_path
 from featuregate.jars.progress import ProgressLine
+from featuregate.version import how_to_install
 
 FETCH_TIMEOUT = 900.0
 """Seconds to wait for another process that downloads."""
@@ -119,7 +120,7 @@ def _resolve(wanted: Download, repository: Path, progress: ProgressLine) -> Iter
     try:
         from jgo.maven import MavenContext  # noqa: PLC0415 - an extra, needed only to download
     except ImportError as error:
-        raise ImportError("jgo downloads jars: pip install '.[testing]' in a checkout") from error
+        raise ImportError(f"jgo downloads jars: {how_to_install('testing')}") from error
     try:
         context = MavenContext(resolver=verified_resolver(), repo_cache=repository, remote_repos=_remotes(), timeout=60)
         artifacts = _artifacts(context, wanted)

@@ -10,13 +10,12 @@ from typing import Any, Final
 from featuregate.admin.updates import downgrade, upgrade
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION
 from featuregate.testing.fakes.cluster import FakeCluster
+from featuregate.version import how_to_install
 
 try:
     from hypothesis import strategies as st
 except ImportError as error:
-    raise ImportError(
-        "featuregate.testing.upgrades needs hypothesis: pip install '.[testing]' in a checkout"
-    ) from error
+    raise ImportError(f"featuregate.testing.upgrades needs hypothesis: {how_to_install('testing')}") from error
 
 _RELEASES: Final = ("3.9", "4.2", "4.3")
 _LEVELS: Final[Mapping[str, Sequence[int]]] = MappingProxyType(

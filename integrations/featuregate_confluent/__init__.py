@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from featuregate.version import how_to_install
+
 if TYPE_CHECKING:
     from featuregate_confluent.client.group import GroupMembers
     from featuregate_confluent.client.topic_latch_store import TopicLatchStore
@@ -108,9 +110,7 @@ def __getattr__(name: str) -> object:
         found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     except ModuleNotFoundError as error:
         if error.name == "confluent_kafka":
-            raise ImportError(
-                "featuregate_confluent needs confluent-kafka: pip install '.[confluent]' in a checkout"
-            ) from error
+            raise ImportError(f"featuregate_confluent needs confluent-kafka: {how_to_install('confluent')}") from error
         raise
     globals()[name] = found  # the next read is that of any module attribute
     return found

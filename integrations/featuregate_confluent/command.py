@@ -30,6 +30,7 @@ from featuregate.cli.plugin import (
 from featuregate.config import Settings
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements.presets import kip447
+from featuregate.version import how_to_install
 from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
     except ImportError:
-        raise CommandError("group needs confluent-kafka: pip install '.[confluent]' in a checkout") from None
+        raise CommandError(f"group needs confluent-kafka: {how_to_install('confluent')}") from None
     silence_log()
     try:
         return _show(args) if args.action == "show" else _rollback(args)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, assert_never
 
 from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
-from featuregate.version import __version__
+from featuregate.version import __version__, how_to_install
 from featuregate_metrics.counts import NUMBERS, EventCounts, Number
 
 try:
@@ -16,7 +16,7 @@ except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "opentelemetry":
         raise
     raise ImportError(
-        "featuregate_metrics.opentelemetry needs opentelemetry-api: pip install '.[opentelemetry]' in a checkout"
+        f"featuregate_metrics.opentelemetry needs opentelemetry-api: {how_to_install('opentelemetry')}"
     ) from error
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from featuregate.version import how_to_install
 from featuregate_metrics.counts import NUMBERS, EventCounts
 
 try:
@@ -14,7 +15,7 @@ except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "prometheus_client":
         raise
     raise ImportError(
-        "featuregate_metrics.prometheus needs prometheus-client: pip install '.[prometheus]' in a checkout"
+        f"featuregate_metrics.prometheus needs prometheus-client: {how_to_install('prometheus')}"
     ) from error
 
 if TYPE_CHECKING:

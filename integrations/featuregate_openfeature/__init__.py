@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
+from featuregate.version import how_to_install
+
 try:
     from featuregate_openfeature.provider import KafkaFeatureProvider
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "openfeature":
         raise
-    raise ImportError(
-        "featuregate_openfeature needs openfeature-sdk: pip install '.[openfeature]' in a checkout"
-    ) from error
+    raise ImportError(f"featuregate_openfeature needs openfeature-sdk: {how_to_install('openfeature')}") from error
 
 __all__ = ["KafkaFeatureProvider"]

@@ -25,6 +25,7 @@ from featuregate.cli.plugin import (
 )
 from featuregate.flags import PREFIXES
 from featuregate.requirements import Requirement, presets
+from featuregate.version import how_to_install
 from featuregate_relay.config.addresses import ListenAddress
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
         from featuregate_relay import server  # noqa: PLC0415 - uvicorn only where something is served
         from featuregate_relay.config import relay as config  # noqa: PLC0415 - pydantic, too
     except ModuleNotFoundError as error:
-        raise CommandError(f"{error.name} is missing: pip install '.[relay]' in a checkout", FAILED) from error
+        raise CommandError(f"{error.name} is missing: {how_to_install('relay')}", FAILED) from error
     try:
         relay = config.read_config(_only_file(args)) if args.config else _from_options(args, gates)
         listen = args.listen or relay.listen

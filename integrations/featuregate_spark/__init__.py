@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from featuregate.version import how_to_install
 from featuregate_spark.errors import (
     FeatureSparkError,
     NotReplayable,
@@ -88,7 +89,7 @@ def __getattr__(name: str) -> object:
         found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     except ModuleNotFoundError as error:
         if error.name in {"pyspark", "pyarrow", "py4j", "confluent_kafka"}:
-            raise ImportError(f"featuregate_spark needs {error.name}: pip install '.[spark]' in a checkout") from error
+            raise ImportError(f"featuregate_spark needs {error.name}: {how_to_install('spark')}") from error
         if error.name == "pyspark.sql.datasource":
             raise ImportError("kafka_features needs PySpark 4.0, the first with data sources in Python") from error
         raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from featuregate.cli.plugin import USAGE, CommandError
+from featuregate.version import how_to_install
 
 
 def diagnose() -> tuple[Sequence[str], Sequence[str]]:
@@ -22,7 +23,7 @@ def diagnose() -> tuple[Sequence[str], Sequence[str]]:
 
         from featuregate_spark.environment import environment_of  # noqa: PLC0415 - likewise
     except ImportError as error:
-        words = "--spark needs the PySpark side: pip install '.[spark]' in a checkout"
+        words = f"--spark needs the PySpark side: {how_to_install('spark')}"
         raise CommandError(words, USAGE) from error
     running = SparkSession.getActiveSession()
     spark = running or SparkSession.builder.appName("featuregate doctor").getOrCreate()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
+from featuregate.version import how_to_install
 from featuregate_spark.errors import WrongConnector, WrongSession
 from featuregate_spark.failures import cause_of, connector_advice, workers_advice
 from featuregate_spark.session_kind import is_classic, python_of_workers
@@ -47,7 +48,7 @@ class SparkEnvironment:
         if self.connector is not None and not _fits(self.connector, self.spark):
             found.append(connector_advice(self.spark, self.connector))
         if self.pandas is None:
-            found.append("The driver has no pandas: pip install '.[spark]' in a checkout")
+            found.append(f"The driver has no pandas: {how_to_install('spark')}")
         elif self.spark.startswith(_OF_PANDAS_2) and not self.pandas.startswith("2."):
             problem = f"Spark {self.spark} is written for pandas 2, and the driver has pandas {self.pandas}"
             found.append(f"{problem}: pip install 'pandas<3'")

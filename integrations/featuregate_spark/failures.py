@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import FeatureGateError
 from featuregate.jars.spark_lines import NEWEST_WITH_CONNECTOR, connector_package, line_name
+from featuregate.version import how_to_install
 from featuregate_spark import errors
 from featuregate_spark.errors import (
     FeatureSparkError,
@@ -99,8 +100,8 @@ def workers_advice(spark: SparkSession, lacks: str) -> str:
     which = f"{python!r}" if python else "a Python on the server"
     return (
         f"Spark's workers run {which} (PYSPARK_PYTHON), which {lacks}: set PYSPARK_PYTHON to a Python with the "
-        f"version and packages of this driver's {sys.executable} on each node, or pip install '.[spark]' in a checkout "
-        "there"
+        f"version and packages of this driver's {sys.executable} on each node, or install the extra "
+        f"there: {how_to_install('spark')}"
     )
 
 

@@ -221,6 +221,14 @@ NEWER = (
 NOT_SENT = ("{where} upgrade --feature metadata.version=99",)
 """A level that no node supports, and that could not be undone: `featuregate` keeps it."""
 
+UNKNOWN = (
+    *(f"version-mapping --release-version {each}" for each in ("9.9", "3.0-IV1", "3.9.", "''", "'3.9 '")),
+    "{where} upgrade --release-version 9.9",
+    "{where} upgrade --metadata 9.9",
+    "{where} downgrade --metadata 3.0-IV1",
+)
+"""Releases that neither knows: `featuregate` names the oldest and the newest, and not each level in between."""
+
 MISTAKES = (
     "version-mapping --feature a=1",
     "feature-dependencies",
@@ -242,7 +250,7 @@ LINES = [
     line
     for line in f"{OFFLINE}{ONLINE}{LEVELS}".strip().splitlines()
     if line.startswith(("{where}", "{quorum}", "version-mapping", "feature-dependencies"))
-    and line not in (*NEWER, *NOT_SENT, *MISTAKES, *RELEASES)
+    and line not in (*NEWER, *UNKNOWN, *NOT_SENT, *MISTAKES, *RELEASES)
 ]
 """Lines that `featuregate` takes, too: of what is wrong with the way to a cluster it says more than upstream."""
 

@@ -29,6 +29,7 @@ from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.net.asked_versions import AskedVersions
 from featuregate.printable import printable
 from featuregate.sources.brokers import BrokerSource
+from featuregate.version import how_to_install
 
 if TYPE_CHECKING:
     import argparse
@@ -57,7 +58,7 @@ def _examine_spark() -> tuple[Sequence[str], Sequence[str]]:
     from featuregate.cli.plugin_loader import load_diagnosis  # noqa: PLC0415 - only --spark needs it
 
     if (diagnosis := load_diagnosis("spark")) is None:
-        raise CommandError("--spark needs the PySpark side: pip install '.[spark]' in a checkout", USAGE)
+        raise CommandError(f"--spark needs the PySpark side: {how_to_install('spark')}", USAGE)
     return diagnosis.diagnose()
 
 

@@ -36,7 +36,7 @@ def failure_count(updates: tuple[Update, ...], errors: Mapping[str, str]) -> str
 def advice(outcome: Outcome) -> Iterator[str]:
     """Yield advice on refused features where the controller gives none. kafka-features has no such lines."""
     if any(one.error is not None and one.error.name == _UNAUTHORIZED for one in outcome.failures):
-        yield "A dry run and a change need ALTER on the cluster."
+        yield "A dry run and a change need ALTER on the cluster, which this user does not have."
     for one in outcome.failures:
         name = one.update.feature
         if name not in features() and (close := close_to(name, features())):

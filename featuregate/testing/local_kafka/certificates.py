@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from featuregate.version import how_to_install
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -20,7 +22,7 @@ def issue_certificates(folder: Path) -> None:
         import trustme  # noqa: PLC0415 - an extra, needed only for TLS
         from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - comes with trustme
     except ImportError as error:
-        raise ImportError("TLS listeners need trustme: pip install '.[testing]' in a checkout") from error
+        raise ImportError(f"TLS listeners need trustme: {how_to_install('testing')}") from error
 
     def pkcs8(certificate: trustme.LeafCert) -> bytes:
         """Kafka reads private keys in PKCS 8 alone (KIP-651); trustme writes the older form."""

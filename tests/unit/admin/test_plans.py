@@ -137,6 +137,9 @@ def test_what_was_not_seen_is_noted() -> None:
     assert silent.failure is not None
     asked = "controllers were not asked: where they cannot run a level, they refuse it whatever brokers can"
     assert notes == (asked, f"{silent.name} is silent: {silent.failure.text}")
+    rights = "this user has no ALTER on the cluster: the controller refuses any change that this user asks for"
+    viewer = Quorum(voters=frozenset(), may_alter=False)
+    assert plan(VIEW, upgrade({"share.version": 1}), quorum=viewer).notes == (asked, rights)
     quorum = Quorum(voters=None, addresses=("c1:9093", "c2:9093"), problem="no rights")
     assert plan(VIEW, upgrade({"share.version": 1}), quorum=quorum).notes == (
         f"{asked} (voters: c1:9093, c2:9093)",

@@ -384,7 +384,7 @@ def test_releases_that_disagree_make_it_unknown_where_controllers_were_not_asked
     """A controller behind brokers of 4.0 may be of 4.0, which refuses this, or of 4.2, which accepts it."""
     where = replace(at(25, {"metadata.version": 25}), controllers=(), leader=None)
     prediction = one(*disable("share.version"), where)
-    text = "controllers of other releases judge this otherwise, or by a level that no node reports: ask controllers too"
+    text = "the answer depends on the release of the controllers, which were not asked: name them, too (--controllers)"
     assert (prediction.judgement, prediction.text) == ("unknown", text)
 
 

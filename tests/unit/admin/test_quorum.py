@@ -58,6 +58,16 @@ def test_an_answer_without_voters_says_why(answer: DescribeQuorumResponse, probl
         assert quorum_of(cluster) == Quorum(voters=None, problem=problem)
 
 
+@pytest.mark.parametrize(("operations", "may"), [(1 << 7 | 1 << 8, True), (1 << 8, False), (0, False)])
+def test_the_rights_of_the_user_are_told(operations: int, *, may: bool) -> None:
+    """KIP-430: without DESCRIBE on the cluster, which ALTER implies, a broker lists no operation."""
+    with ScriptedCluster(1) as cluster:
+        cluster.authorized_operations = operations
+        cluster.tells_quorum = lambda _: response()
+        found = quorum_of(cluster)
+    assert found == Quorum(voters=frozenset(), may_alter=may)
+
+
 def test_at_most_three_nodes_are_asked_the_controller_first() -> None:
     """And fenced ones last; the problem is that of the last node."""
     asked: list[int] = []

@@ -1,5 +1,7 @@
 """What is known about Kafka: names, levels and releases."""
 
+import re
+
 import pytest
 from kio.schema.index import api_key_map
 
@@ -236,12 +238,9 @@ def test_the_tool_finds_a_level_by_name_or_release(version: str, level: int) -> 
 
 @pytest.mark.parametrize("version", ["", ".", "4.4", "4.4-IV1", "3.3-IV0", "3.9.", "9.9", "4"])
 def test_the_tool_does_not_find_what_is_not_in_its_table(version: str) -> None:
-    """And names all that is, in its own words. Ours may know more."""
-    with pytest.raises(LookupError) as caught:
+    """Ours may know more."""
+    with pytest.raises(LookupError, match=re.escape(f"Unknown metadata.version '{version}'")):
         catalog.tool_table().named(version)
-    text = str(caught.value.args[0])
-    assert text.startswith(f"Unknown metadata.version '{version}'. Supported metadata.version are: 3.3-IV3, 3.4-IV0, ")
-    assert text.endswith(", 4.3-IV0, 4.4-IV0")
 
 
 def test_the_tool_maps_no_further_than_its_features_go() -> None:

@@ -14,9 +14,11 @@ import featuregate
 from featuregate.cli import main
 from featuregate.cli.exit_codes import INTERNAL
 from featuregate.testing import FakeCluster
+from featuregate.version import how_to_install
 
 if TYPE_CHECKING:
     from conftest import Run
+    from scripted import ScriptedCluster
 
 UNREACHABLE = "127.0.0.1:1"
 NO_CLUSTER = (
@@ -73,6 +75,17 @@ def test_what_to_do_where_no_broker_answers_has_the_options_at_hand(run: Run, tm
     (tmp_path / "c.properties").write_text(f"bootstrap.servers={UNREACHABLE}\n")
     ended = run("matrix", "--command-config", str(tmp_path / "c.properties"))
     assert ended.err.endswith("; 'featuregate doctor --command-config ...' tells more\n")
+
+
+def test_a_misspelt_name_of_security_in_the_file_is_named_once(
+    on: Run, cluster: ScriptedCluster, tmp_path: Path
+) -> None:
+    """The connection is less secure than meant, or fails without another hint."""
+    (tmp_path / "c.properties").write_text("security.protocl=SSL\n")
+    file = str(tmp_path / "c.properties")
+    words = f"featuregate: security.protocl in {file} is unknown, and has no effect: write security.protocol\n"
+    for command in ("describe", "plan upgrade --feature share.version=1"):
+        assert on(*command.split(), "--command-config", file).err.count(words) == 1
 
 
 def test_the_doctor_does_not_advise_to_ask_the_doctor(run: Run) -> None:
@@ -218,7 +231,7 @@ def test_completion_without_shtab_names_the_extra() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (
         64,
-        "featuregate: completion needs shtab: pip install '.[cli]' in a checkout\n",
+        f"featuregate: completion needs shtab: {how_to_install('cli')}\n",
     )
 
 

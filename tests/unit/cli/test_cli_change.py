@@ -150,8 +150,8 @@ def test_clusters_before_4_0_decide_feature_by_feature(on: Run, cluster: Scripte
             ["upgrade", "--release-version", "4.0", "--feature", "a=1"],
             "Can not specify `release-version` with other feature flags.",
         ),
-        (["upgrade", "--release-version", "9.9"], "Unknown metadata.version '9.9'. Supported metadata"),
-        (["downgrade", "--metadata", "3.0-IV1"], "Unknown metadata.version '3.0-IV1'. Supported"),
+        (["upgrade", "--release-version", "9.9"], "Unknown release or metadata.version '9.9': releases 3.3 to 4.4 are"),
+        (["downgrade", "--metadata", "3.0-IV1"], "Unknown release or metadata.version '3.0-IV1': releases"),
     ],
     ids=by_words,
 )
@@ -255,11 +255,15 @@ def test_a_name_without_similar_names_gets_no_suggestion(on: Run, cluster: Scrip
 
 
 def test_a_missing_right_is_named(on: Run, cluster: ScriptedCluster) -> None:
-    """The message of a forwarding broker does not name the right."""
-    cluster.says = lambda *_: UpdateFeaturesResponse(error_code=31, error_message="Request(processor=0) needs it")
-    argv = ("upgrade", "--feature", "group.version=1")
-    assert on(*argv).err == (
-        "featuregate: 1 out of 1 operation(s) failed. A dry run and a change need ALTER on the cluster.\n"
+    """Without the dump of the request that Kafka's message begins with: it is 400 characters long."""
+    dump = "Request(processor=0, connectionId=127.0.0.1:1-127.0.0.1:2-0-3, session=Session(User:app,/127.0.0.1))"
+    said = UpdateFeaturesResponse(error_code=31, error_message=f"Request {dump} needs ALTER permission.")
+    cluster.says = lambda *_: said
+    ended = on("upgrade", "--feature", "group.version=1")
+    assert ended.out == "Could not upgrade group.version to 1. Request needs ALTER permission.\n"
+    assert ended.err == (
+        "featuregate: 1 out of 1 operation(s) failed. A dry run and a change need ALTER on the cluster, "
+        "which this user does not have.\n"
     )
 
 

@@ -21,6 +21,7 @@ from featuregate.cli.diagnosis.findings import DoctorFinding
 from featuregate.cli.exit_codes import USAGE
 from featuregate.config import Settings
 from featuregate.testing import FakeCluster
+from featuregate.version import how_to_install
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -339,4 +340,4 @@ def test_doctor_without_pyspark_says_how_to_get_it(run: Run, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     ended = run("doctor", "--spark")
     assert ended.code == USAGE
-    assert ended.err == "featuregate: --spark needs the PySpark side: pip install '.[spark]' in a checkout\n"
+    assert ended.err == f"featuregate: --spark needs the PySpark side: {how_to_install('spark')}\n"

@@ -11,6 +11,7 @@ import pytest
 from packages import install_package
 
 from featuregate.cli import plugin_loader
+from featuregate.version import how_to_install
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -123,7 +124,7 @@ def test_without_a_package_that_reads_evidence_one_line_says_what_to_install(on:
     assert on("plan", "upgrade", "--feature", "group.version=1", *given("t")) == (
         64,
         "",
-        "featuregate: --evidence needs the fleet pipeline: pip install '.[fleet]' in a checkout\n",
+        f"featuregate: --evidence needs the fleet pipeline: {how_to_install('fleet')}\n",
     )
     assert on("upgrade", "--feature", "a=1", *given("t")).code == 1
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import featuregate_confluent as door
+from featuregate.version import how_to_install
 
 PURE = (
     "config.properties",
@@ -69,5 +70,5 @@ for name in ("ProducerSwitch", "ExactlyOnceProcessor", "safe_send_offsets"):
         print(error)
 """
     )
-    words = "featuregate_confluent needs confluent-kafka: pip install '.[confluent]' in a checkout"
+    words = f"featuregate_confluent needs confluent-kafka: {how_to_install('confluent')}"
     assert run(code).splitlines() == ["v2", words, words, words]

@@ -240,8 +240,8 @@ block protocols, group 'payments': It has members of the consumer protocol, whic
     assert (
         told(finalize(evidence, shared, Finalize("share.version", 0), NOW - HOUR))
         == """
-unknown feature-levels, share.version=0: controllers of other releases judge this otherwise, or by a level
-    that no node reports: ask controllers too. -> Ask the controller: 'featuregate plan'. [last_seen=22.12:00]
+unknown feature-levels, share.version=0: the answer depends on the release of the controllers, which were not
+    asked: name them, too (--controllers). -> Ask the controller: 'featuregate plan'. [last_seen=22.12:00]
 block protocols, group 's': It has members of the share protocol, which brokers do not serve with
     share.version=0. -> Stop the members of group 's', or move them to another protocol, before. [count=2,
     first_seen=15.12:00, last_seen=22.11:00]

@@ -13,6 +13,7 @@ import pytest
 from featuregate.errors import AuthenticationFailed, ConfigError, FeatureGateError, TimedOut
 from featuregate.net import cluster_metadata
 from featuregate.net.connection import Connection
+from featuregate.version import how_to_install
 from featuregate.wire.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -252,7 +253,7 @@ async def test_without_the_library_the_extra_is_named(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "gssapi", None)
     error = await failure(login)
     assert isinstance(error, ConfigError)
-    assert "pip install '.[kerberos]' in a checkout" in str(error)
+    assert f"{how_to_install('kerberos')}" in str(error)
 
 
 async def test_brokers_before_1_0_are_refused(library: Library, login: Any) -> None:

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import featuregate_spark as door
+from featuregate.version import how_to_install
 from featuregate_spark import errors
 
 PURE = (
@@ -76,5 +77,5 @@ try:
 except ImportError as error:
     print(error)
 """
-    words = "featuregate_spark needs pyspark: pip install '.[spark]' in a checkout"
+    words = f"featuregate_spark needs pyspark: {how_to_install('spark')}"
     assert run(WITHOUT + code).splitlines() == ["-1", words]
