@@ -35,7 +35,7 @@ class _ByTask(argparse.RawDescriptionHelpFormatter):
         commands = {command.dest: command for command in self._iter_indented_subactions(action)}
         named = {name for names in TASKS.values() for name in names}
         more = tuple(name for name in commands if name not in named)
-        if len(more) == len(commands):  # the actions of one command
+        if action.dest != "command":  # the actions of one command
             return "".join(map(self._format_action, commands.values()))
         tasks = {**TASKS, "more": more}
         self._indent()

@@ -1,0 +1,194 @@
+"""What metrics say of the clients of a cluster, as values that a table may hold: a row for each broker and hour. Pure.
+
+A count is never more than what happened: what the metrics do not show, or may show twice, is left out.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from featuregate.catalog import api_key, captured
+from featuregate.catalog.api_names import API_NAMES
+from featuregate.errors import UnknownApi
+from featuregate_fleet.metrics.spellings import UNKNOWN, Deprecated, Requests
+from featuregate_fleet.readiness.api_ranges import is_internal
+
+HOUR: Final = timedelta(hours=1)
+MOST_PAIRS: Final = 100
+"""The pairs of software and version that one network thread of a broker counts; it forgets or hides all others."""
+_KEYS: Final = {name: key for key, name in API_NAMES.items()}
+_FETCH, _BY_CLIENTS, _BY_FOLLOWERS = "Fetch", "FetchConsumer", "FetchFollower"
+_OF_NODES: Final = frozenset({_BY_FOLLOWERS, "AddPartitionsToTxnVerification", "WriteTxnMarkers"})
+"""What brokers send to brokers, apart from the APIs that have no other use."""
+_OFTEN_ALONE: Final = frozenset({"Metadata", "Produce", _FETCH, _BY_CLIENTS, _BY_FOLLOWERS, "OffsetCommit"})
+"""What rules let through that name a few APIs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestCount:
+    """The requests of an API and version that a broker answered in an hour, at least."""
+
+    broker: str
+    api: str
+    """As in the metric: also FetchConsumer, and what is not in the catalog."""
+    version: int
+    hour: datetime
+    """The hour of the sample that showed them."""
+    count: int
+    after: datetime | None
+    """They were answered after this: the sample before, or the start of the broker. None: that is not known."""
+    until: datetime
+    in_window: bool = True
+    """False: they may be from before the time that was asked about."""
+
+    @property
+    def key(self) -> int | None:
+        """The API key; None for a name that is not in the catalog."""
+        return _KEYS.get(self.api)
+
+    @property
+    def of_nodes(self) -> bool:
+        """Whether only brokers and controllers send it."""
+        return self.api in _OF_NODES or (self.key is not None and is_internal(self.key))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeprecatedCount:
+    """Which software sent a version that the broker calls deprecated."""
+
+    broker: str
+    api: str
+    version: int
+    software: str
+    software_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoftwareSeen:
+    """A software that was connected to a listener of a broker in an hour."""
+
+    broker: str
+    listener: str
+    name: str
+    version: str
+    hour: datetime
+    connections: int
+    """The most connections at a sample. 0: it was connected since the broker started, and at no sample of the hour."""
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the client says what it is (KIP-511)."""
+        return UNKNOWN not in {self.name, self.version}
+
+    @property
+    def text(self) -> str:
+        """Name and version."""
+        return f"{self.name} {self.version}" if self.is_named else "software without a name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerCoverage:
+    """One target, and what of it was seen."""
+
+    broker: str
+    started: datetime | None
+    """The newest start. None: no metric has it, so that a restart may hide requests."""
+    hours: int
+    """The hours of the window of which its counters are known without a hole."""
+    of_hours: int
+    holes: tuple[datetime, ...] = ()
+    """The first hours that are not covered."""
+    restarts: int = 0
+    """In the window; before each, up to an interval of samples is lost."""
+    is_broker: bool = True
+    """False: a controller, a broker without clients, or one of which the exporter shows a few APIs alone."""
+    has_requests: bool = True
+    has_software: bool = True
+    full_listeners: tuple[str, ...] = ()
+    """Those at which a network thread has as many pairs of software and version as it counts."""
+    unusable: tuple[str, ...] = ()
+    """Labels that the rules of the exporter dropped."""
+    unread: int = 0
+    """Lines of these metrics that are not in the text format."""
+    interval: float | None = None
+    """Seconds between two samples; None for a page."""
+    problem: str = ""
+    """Why nothing of it could be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsEvidence:
+    """All that was read about one cluster."""
+
+    since: datetime
+    until: datetime
+    brokers: tuple[BrokerCoverage, ...]
+    requests: tuple[RequestCount, ...] = ()
+    deprecated: tuple[DeprecatedCount, ...] = ()
+    software: tuple[SoftwareSeen, ...] = ()
+    converted: tuple[tuple[str, str], ...] = ()
+    """Call, ``fetch`` or ``produce``, and topic of which messages were converted."""
+
+    @property
+    def listeners(self) -> tuple[str, ...]:
+        """The listeners to which a software was connected."""
+        return tuple(sorted({one.listener for one in self.software}))
+
+
+def hour_of(at: datetime) -> datetime:
+    """Return the begin of an hour."""
+    return at.replace(minute=0, second=0, microsecond=0)
+
+
+def without_nodes(counts: Mapping[Requests, int]) -> dict[Requests, int]:
+    """Leave the fetches of followers out of Fetch, which counts each request of a follower or client again."""
+    found = {pair: count for pair, count in counts.items() if pair.api not in {_FETCH, _BY_CLIENTS}}
+    for version in {pair.version for pair in counts if pair.api in {_FETCH, _BY_CLIENTS}}:
+        whole, clients, followers = (
+            counts.get(Requests(api, version), 0) for api in (_FETCH, _BY_CLIENTS, _BY_FOLLOWERS)
+        )
+        if (most := max(clients, whole - followers)) > 0:
+            found[Requests(_FETCH, version)] = most
+    return found
+
+
+def is_of_broker(pairs: Iterable[Requests]) -> bool:
+    """Return whether these are all requests of a broker: it answers Metadata, and not only what rules often name."""
+    apis = {pair.api for pair in pairs}
+    return "Metadata" in apis and not apis <= _OFTEN_ALONE
+
+
+def named_by(found: Iterable[Deprecated], broker: str) -> Iterator[DeprecatedCount]:
+    """Yield the software of deprecated requests, once for Fetch and its part."""
+    merged = {one._replace(api=_FETCH) if one.api == _BY_CLIENTS else one for one in found}
+    for api, version, software, of_software in sorted(merged):
+        if api not in _OF_NODES:
+            yield DeprecatedCount(
+                broker=broker, api=api, version=version, software=software, software_version=of_software
+            )
+
+
+@functools.cache
+def oldest_release(answered: frozenset[tuple[str, int]]) -> str:
+    """Return the oldest release that serves the API versions which a broker answered; 2.0 has the metric first.
+
+    ApiVersions is answered in any version. What is in no release of the catalog says nothing.
+    """
+    releases = list(captured().values())
+    oldest = next(at for at, release in enumerate(releases) if release.release == "2.0")
+    for api, version in answered:
+        key = None if api == "ApiVersions" else _key_of(api)
+        serving = [at for at, one in enumerate(releases) if key is not None and one.serves(key, version)]
+        oldest = max(oldest, serving[0] if serving else 0)
+    return releases[oldest].release
+
+
+def _key_of(api: str) -> int | None:
+    try:
+        return api_key(_FETCH if api in {_BY_CLIENTS, _BY_FOLLOWERS} else api)
+    except UnknownApi:
+        return None

@@ -1,0 +1,223 @@
+"""From the pages of exporters to evidence: what each counter says of the time since its broker started. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from featuregate_fleet.metrics.evidence import (
+    HOUR,
+    MOST_PAIRS,
+    BrokerCoverage,
+    MetricsEvidence,
+    RequestCount,
+    SoftwareSeen,
+    hour_of,
+    is_of_broker,
+    named_by,
+    without_nodes,
+)
+from featuregate_fleet.metrics.spellings import Connected, Converted, Deprecated, Requests, Started, Unusable
+
+if TYPE_CHECKING:
+    from featuregate_fleet.metrics.samples import Samples
+
+_EXACT: Final = 2**53
+"""Above this a float does not count exactly."""
+_YEAR_2100: Final = 4_102_444_800
+_SOURCES: Final = ("kafkaserverappinfostarttimems", "javalangruntimestarttime", "processstarttimeseconds")
+"""The starts of a broker, the best first: the last one may be of an exporter with a process of its own."""
+
+
+class Page(NamedTuple):
+    """One page, and where and when it was read."""
+
+    broker: str
+    """What the operator calls it, or where it was read."""
+    at: datetime
+    samples: Samples
+    is_named: bool = True
+    """False: the id of the broker, if a metric has it, is the better name."""
+
+
+class NodeMetrics(NamedTuple):
+    """What the pages of one node have together."""
+
+    broker: str
+    at: datetime
+    counts: dict[Requests, int]
+    deprecated: frozenset[Deprecated]
+    connections: dict[Connected, int]
+    starts: dict[str, float]
+    converted: frozenset[Converted]
+    unusable: frozenset[str]
+    unread: int
+
+
+def evidence_of(
+    pages: Sequence[Page], since: datetime, until: datetime, problems: Sequence[tuple[str, str]] = ()
+) -> MetricsEvidence:
+    """Return what pages say of the time from ``since``. Two pages of one node count once.
+
+    ``problems`` has the brokers of which no page could be read, each with the reason.
+    """
+    nodes = _joined([_node(page) for page in pages])
+    return MetricsEvidence(
+        since=since,
+        until=until,
+        brokers=(*(_coverage(node, since, until) for node in nodes), *(unread(*each) for each in problems)),
+        requests=tuple(count for node in nodes for count in _requests(node)),
+        deprecated=tuple(one for node in nodes for one in named_by(node.deprecated, node.broker)),
+        software=tuple(seen for node in nodes for seen in _software(node)),
+        converted=tuple(sorted({(one.call, one.topic) for node in nodes for one in node.converted})),
+    )
+
+
+def unread(broker: str, problem: str) -> BrokerCoverage:
+    """Return what is known of a broker whose metrics cannot be read."""
+    return BrokerCoverage(
+        broker=broker, started=None, hours=0, of_hours=0, is_broker=False, has_requests=False, problem=problem
+    )
+
+
+def started_at(starts: dict[str, float]) -> datetime | None:
+    """Return the start of a broker by the best source that has it."""
+    for source in _SOURCES:
+        if source in starts:
+            seconds = starts[source] if source.endswith("seconds") else starts[source] / 1000
+            return datetime.fromtimestamp(seconds, UTC) if 0 < seconds < _YEAR_2100 else None
+    return None
+
+
+def whole(value: float) -> int | None:
+    """Return the value of a counter; None for what no counter is, such as NaN."""
+    return int(value) if math.isfinite(value) and 0 <= value < _EXACT else None
+
+
+def _node(page: Page) -> NodeMetrics:
+    counts: dict[Requests, int] = {}
+    connections: dict[Connected, int] = {}
+    starts: dict[str, float] = {}
+    deprecated, converted, unusable, unread_lines, broker = (
+        set[Deprecated](),
+        set[Converted](),
+        set[str](),
+        page.samples.unread,
+        page.broker,
+    )
+    for meaning, value in page.samples.samples:
+        count = whole(value)
+        match meaning:
+            case Unusable(lacks):
+                unusable.add(lacks)
+            case _ if count is None:
+                unread_lines += 1
+            case Requests() if count:
+                counts[meaning] = max(count, counts.get(meaning, 0))
+            case Deprecated() if count:
+                deprecated.add(meaning)
+            case Connected():
+                connections[meaning] = max(count, connections.get(meaning, 0))
+            case Started(source, node_id):
+                starts[source] = float(value)
+                broker = broker if page.is_named else node_id or broker
+            case Converted() if count:
+                converted.add(meaning)
+            case _:
+                pass
+    return NodeMetrics(
+        broker, page.at, counts, frozenset(deprecated), connections, starts, frozenset(converted),
+        frozenset(unusable), unread_lines,
+    )  # fmt: skip
+
+
+def _joined(nodes: Iterable[NodeMetrics]) -> list[NodeMetrics]:
+    """Join the pages of one node: of one name, or of one start to the millisecond, as two exporters show it."""
+    joined: list[NodeMetrics] = []
+    for node in nodes:
+        same = next((at for at, one in enumerate(joined) if _is_same(one, node)), None)
+        if same is None:
+            joined.append(node)
+        else:
+            joined[same] = _both(joined[same], node)
+    return joined
+
+
+def _is_same(one: NodeMetrics, other: NodeMetrics) -> bool:
+    return one.broker == other.broker or bool(one.starts.items() & other.starts.items())
+
+
+def _both(one: NodeMetrics, other: NodeMetrics) -> NodeMetrics:
+    return NodeMetrics(
+        one.broker,
+        min(one.at, other.at),
+        {pair: max(one.counts.get(pair, 0), other.counts.get(pair, 0)) for pair in one.counts.keys() | other.counts},
+        one.deprecated | other.deprecated,
+        {
+            pair: max(one.connections.get(pair, 0), other.connections.get(pair, 0))
+            for pair in one.connections.keys() | other.connections
+        },
+        one.starts | other.starts,
+        one.converted | other.converted,
+        one.unusable | other.unusable,
+        one.unread + other.unread,
+    )
+
+
+def _coverage(node: NodeMetrics, since: datetime, until: datetime) -> BrokerCoverage:
+    """Return what a page covers: the hours since the broker started, up to the page."""
+    started, hours = started_at(node.starts), max(1, round((until - since) / HOUR))
+    covered = max(0, round((node.at - max(started or node.at, since)) / HOUR))
+    is_whole = started is not None and started <= since and until - node.at <= HOUR
+    return BrokerCoverage(
+        broker=node.broker,
+        started=started,
+        hours=hours if is_whole else min(covered, hours - 1),
+        of_hours=hours,
+        is_broker=is_of_broker(node.counts),
+        has_requests=bool(node.counts),
+        has_software=bool(node.connections),
+        full_listeners=full_listeners(node.connections),
+        unusable=tuple(sorted(node.unusable)),
+        unread=node.unread,
+    )
+
+
+def full_listeners(pairs: Iterable[Connected]) -> tuple[str, ...]:
+    """Return the listeners at which a thread has as many pairs of software and version as it can count."""
+    found: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for pair in pairs:
+        found[pair.listener, pair.thread] += 1
+    return tuple(sorted({listener for (listener, _), count in found.items() if count >= MOST_PAIRS}))
+
+
+def _requests(node: NodeMetrics) -> Iterator[RequestCount]:
+    started = started_at(node.starts)
+    for (api, version), count in sorted(without_nodes(node.counts).items()):
+        yield RequestCount(
+            broker=node.broker,
+            api=api,
+            version=version,
+            hour=hour_of(node.at),
+            count=count,
+            after=started,
+            until=node.at,
+        )
+
+
+def _software(node: NodeMetrics) -> Iterator[SoftwareSeen]:
+    found: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+    for pair, connections in node.connections.items():
+        found[pair.listener, pair.software, pair.software_version] += connections
+    for (listener, name, version), connections in sorted(found.items()):
+        yield SoftwareSeen(
+            broker=node.broker,
+            listener=listener,
+            name=name,
+            version=version,
+            hour=hour_of(node.at),
+            connections=connections,
+        )

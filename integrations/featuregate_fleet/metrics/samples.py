@@ -1,0 +1,88 @@
+"""From the text of a page to samples: Prometheus' text format 0.0.4, by prometheus-client's parser, within bounds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from featuregate_fleet.metrics.spellings import Meaning, meaning_of, spelled_as
+
+MOST_PAGE_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of one page: without rules a broker with 400 partitions more has 2 MB."""
+MOST_SAMPLES: Final = 50_000
+"""Samples of these metrics on one page. A broker has a few hundred: pairs of API and version, and of software."""
+_LONGEST_LINE: Final = 4_096
+_NAME: Final = re.compile(r"[a-zA-Z_:][\w:]*", re.ASCII)
+
+
+class PageError(ValueError):
+    """A page has more than is believed, or is not text."""
+
+
+class Sample(NamedTuple):
+    """One value of one of these metrics."""
+
+    meaning: Meaning
+    value: float
+
+
+class Samples(NamedTuple):
+    """The samples of a page that are about clients."""
+
+    samples: tuple[Sample, ...]
+    unread: int
+    """Lines of these metrics that are not in the text format."""
+    lines: int
+    """Lines of any metric."""
+
+
+def samples_of(page: bytes) -> Samples:
+    """Read a page.
+
+    Raises
+    ------
+    PageError
+        The page is over a bound.
+    """
+    if len(page) > MOST_PAGE_BYTES:
+        raise PageError(f"the page has more than {MOST_PAGE_BYTES} bytes")
+    lines = page.decode(errors="replace").split("\n")
+    kept = [line for line in lines if _is_of_interest(line)]
+    if len(kept) > MOST_SAMPLES:
+        raise PageError(f"the page has more than {MOST_SAMPLES} samples of metrics about clients")
+    parsed, unread = _parsed(kept)
+    return Samples(tuple(parsed), unread, sum(1 for line in lines if line[:1] not in {"", "#", "\r"}))
+
+
+def _is_of_interest(line: str) -> bool:
+    name = _NAME.match(line)
+    return name is not None and spelled_as(name[0]) is not None
+
+
+def _parsed(lines: Sequence[str]) -> tuple[list[Sample], int]:
+    """Parse all lines at once; or one by one, where one of them is wrong: it stops nothing but itself."""
+    try:
+        return list(_parse([line for line in lines if len(line) <= _LONGEST_LINE])), _too_long(lines)
+    except ValueError:
+        parsed: list[Sample] = []
+        unread = 0
+    for line in lines:
+        try:
+            parsed += _parse([line]) if len(line) <= _LONGEST_LINE else []
+        except ValueError:
+            unread += 1
+    return parsed, unread + _too_long(lines)
+
+
+def _too_long(lines: Sequence[str]) -> int:
+    return sum(1 for line in lines if len(line) > _LONGEST_LINE)
+
+
+def _parse(lines: Sequence[str]) -> Iterator[Sample]:
+    for family in text_string_to_metric_families("\n".join(lines) + "\n"):
+        for sample in family.samples:
+            if meaning := meaning_of(sample.name, sample.labels):
+                yield Sample(meaning, sample.value)

@@ -1,0 +1,192 @@
+"""What the software that is connected to listeners does on another release, by the table of measured clients. Pure.
+
+A broker knows the name of a software before the login, and no request shows a login. So a client whose login will fail
+is found by its name, together with the mechanisms that its listener allows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from featuregate.catalog.clients import client_of_software
+from featuregate.clients.declared import client
+from featuregate.clients.fit import Client, Finding, Fit, fit_of, upgrade_for
+from featuregate.printable import some
+from featuregate_fleet.metrics.evidence import MOST_PAIRS, MetricsEvidence, SoftwareSeen
+from featuregate_fleet.metrics.listeners import UNKNOWN_LISTENER, BrokerListener
+from featuregate_fleet.readiness.rows import Row, Verdict
+
+if TYPE_CHECKING:
+    from featuregate_fleet.readiness.api_ranges import ReleaseApis
+
+_OURS: Final = "featuregate"
+"""Its own tests run it on each release."""
+_OF_NODES: Final = frozenset({"apache-kafka-java", "unknown"})
+"""What brokers and controllers are called that connect to one another."""
+_SOFTWARE: Final = "client-software"
+_LOGINS: Final = "logins"
+
+
+def software_rows(
+    evidence: MetricsEvidence, apis: ReleaseApis, listeners: Mapping[str, BrokerListener]
+) -> Iterator[Row]:
+    """Check each software on each listener, and say of which none is known."""
+    by_listener: defaultdict[str, defaultdict[tuple[str, str], list[SoftwareSeen]]]
+    by_listener = defaultdict(lambda: defaultdict(list))
+    for one in evidence.software:
+        if one.name != _OURS:
+            by_listener[one.listener][one.name, one.version].append(one)
+    for name, found in sorted(by_listener.items()):
+        listener = listeners.get(name, UNKNOWN_LISTENER)
+        if listener.of_nodes and {software for software, _ in found} <= _OF_NODES:
+            continue
+        rows = [row for _, seen in sorted(found.items()) for row in _of_software(seen, listener, apis)]
+        named = [seen[0].text for seen in found.values() if seen[0].is_named]
+        yield from rows
+        if listener.mechanisms is None and named:
+            yield _mechanisms_unknown(name)
+        elif named and not rows:
+            yield _ok(name, named, listener, apis)
+    yield from _gaps(evidence)
+
+
+def _of_software(seen: Sequence[SoftwareSeen], listener: BrokerListener, apis: ReleaseApis) -> Iterator[Row]:
+    """Yield what is wrong with one software on one listener; nothing where it works there."""
+    one = seen[0]
+    known = client_of_software(one.name, one.version) if one.is_named else None
+    if not one.is_named:
+        yield _unnamed(seen, apis)
+        return
+    if known is None:
+        why = f"{one.text} is connected to listener {one.listener}, and was not measured."
+        yield _row(_SOFTWARE, Verdict.UNKNOWN, seen, why, f"Try {one.text} with {apis.brokers}.")
+        return
+    of, release = client(*known), apis.release.release
+    fit, allowed = fit_of(of, release), listener.mechanisms
+    by_move = [each for each in fit.findings if _concerns(each, allowed)]
+    core = [each for each in by_move if each.fate == "fails" and not each.optional]
+    logins = [each for each in by_move if each.fate == "fails" and _is_login(each)]
+    if core or (logins and allowed is not None and len(allowed) == 1):
+        yield _breaking(seen, of, [*core, *(logins if allowed is not None and len(allowed) == 1 else ())], apis, fit)
+    elif doubts := [*by_move, *_never_measured(of, release, allowed or frozenset(), fit.findings)]:
+        yield _may_break(seen, of, doubts, listener, apis)
+
+
+def _concerns(finding: Finding, allowed: frozenset[str] | None) -> bool:
+    """Return whether a finding is about what a client of a listener may do: log in by what it allows, or anything."""
+    return not _is_login(finding) or allowed is None or finding.step.removeprefix("sasl-") in allowed
+
+
+def _never_measured(of: Client, release: str, allowed: Iterable[str], known: Collection[Finding]) -> Iterator[Finding]:
+    """Yield the mechanisms by which a login never worked, or was not tried.
+
+    A client that is connected may have another build. The move does not bring about what did not work before, so this
+    blocks nothing.
+    """
+    for mechanism in sorted(allowed):
+        for each in fit_of(of, release, sasl=mechanism).findings:
+            if each.step == f"sasl-{mechanism}" and each not in known:
+                yield replace(each, fate="unknown", why="no login was measured to work")
+
+
+def _is_login(finding: Finding) -> bool:
+    return finding.step.startswith("sasl-")
+
+
+def _breaking(
+    seen: Sequence[SoftwareSeen], of: Client, findings: Sequence[Finding], apis: ReleaseApis, fit: Fit
+) -> Row:
+    """Say that a software was measured to break. If it is not connected now, it may have been replaced."""
+    about = "; ".join(f"{each.title}: {each.why}" for each in findings) + fit.by_neighbours
+    why = f"{of.name} {of.version} cannot do this on {apis.brokers}, as was measured: {about}. {_connected(seen)}"
+    newer = upgrade_for(findings)
+    do = f"Upgrade {seen[0].text} to {newer} or newer" if newer else f"Upgrade or stop {seen[0].text}"
+    verdict = Verdict.BLOCK if any(one.connections for one in seen) else Verdict.UNKNOWN
+    check = _LOGINS if all(map(_is_login, findings)) else _SOFTWARE
+    return _row(check, verdict, seen, why, f"{do}, before the brokers {apis.step}.")
+
+
+def _may_break(
+    seen: Sequence[SoftwareSeen], of: Client, findings: Sequence[Finding], listener: BrokerListener, apis: ReleaseApis
+) -> Row:
+    fails = [each for each in findings if each.fate == "fails"]
+    about = "; ".join(f"{each.title}: {each.why}" for each in fails or findings)
+    may = "may break" if fails else "was not measured"
+    allowed = some(sorted(listener.mechanisms or ())) or "mechanisms that are not known"
+    logins = f" The listener allows {allowed}." if any(map(_is_login, findings)) else ""
+    why = f"{of.name} {of.version} {may} on {apis.brokers}: {about}.{logins} {_connected(seen)}"
+    newer = upgrade_for(fails)
+    do = f"Upgrade {seen[0].text} to {newer} or newer, if it uses this." if newer else f"Try it with {apis.brokers}."
+    return _row(_LOGINS if logins else _SOFTWARE, Verdict.UNKNOWN, seen, why, do)
+
+
+def _unnamed(seen: Sequence[SoftwareSeen], apis: ReleaseApis) -> Row:
+    why = (
+        "Clients that do not say what they are use this listener: their requests are counted, and neither their logins "
+        f"nor what they do seldom can be judged. {_connected(seen)}"
+    )
+    do = (
+        f"Find them in a request log, by 'featuregate fleet logging on --for 30m', before the brokers {apis.step}; "
+        f"or say --listener {seen[0].listener}=brokers, if brokers alone use it."
+    )
+    return _row(_SOFTWARE, Verdict.UNKNOWN, seen, why, do)
+
+
+def _connected(seen: Sequence[SoftwareSeen]) -> str:
+    brokers = some(sorted({one.broker for one in seen}))
+    if most := max(one.connections for one in seen):
+        return f"It is connected to listener {seen[0].listener} of broker {brokers}, with up to {most} connections."
+    return f"It was connected to listener {seen[0].listener} of broker {brokers} since that started, and at no sample."
+
+
+def _mechanisms_unknown(listener: str) -> Row:
+    return Row(
+        check=_LOGINS,
+        verdict=Verdict.UNKNOWN,
+        subject=f"listener {listener}",
+        why="Whether its clients can log in depends on the SASL mechanisms that it allows, and these are not known.",
+        do=f"Give --bootstrap-server, or --listener {listener}=SCRAM-SHA-256; {listener}=none for one without SASL.",
+    )
+
+
+def _ok(listener: str, named: Sequence[str], of: BrokerListener, apis: ReleaseApis) -> Row:
+    logins = f", also log in by {some(sorted(of.mechanisms))}" if of.mechanisms else ""
+    why = f"All software that was seen works on {apis.brokers}{logins}: {some(sorted(named), 5)}."
+    return Row(check=_SOFTWARE, verdict=Verdict.OK, subject=f"listener {listener}", why=why)
+
+
+def _gaps(evidence: MetricsEvidence) -> Iterator[Row]:
+    """Say where software is hidden: without the metric, and where a network thread has all that it counts."""
+    for one in evidence.brokers:
+        if one.is_broker and not one.has_software:
+            why = "It has no metric of connected software (brokers have it from 2.5 on): logins cannot be judged."
+            do = "Let the exporter have kafka.server:type=socket-server-metrics,clientSoftwareName=*."
+            yield Row(
+                check=_SOFTWARE, verdict=Verdict.UNKNOWN, subject=f"software of broker {one.broker}", why=why, do=do
+            )
+        for listener in one.full_listeners:
+            why = f"A network thread of broker {one.broker} counts {MOST_PAIRS} softwares, and may hide others."
+            yield Row(
+                check=_SOFTWARE,
+                verdict=Verdict.UNKNOWN,
+                subject=f"software on listener {listener}",
+                why=why,
+                do="Look at the request log, by 'featuregate fleet logging on --for 30m'.",
+            )
+
+
+def _row(check: str, verdict: Verdict, seen: Sequence[SoftwareSeen], why: str, do: str) -> Row:
+    return Row(
+        check=check,
+        verdict=verdict,
+        subject=seen[0].text if seen[0].is_named else f"{seen[0].text} on listener {seen[0].listener}",
+        why=why,
+        do=do,
+        software=seen[0].text if seen[0].is_named else None,
+        count=0,
+        first_seen=min(one.hour for one in seen),
+        last_seen=max(one.hour for one in seen),
+    )

@@ -1,0 +1,267 @@
+"""From the evidence of metrics to rows of a report, each as strong as its evidence and never stronger. Pure.
+
+An ok says that nothing was seen, so it needs all hours of all brokers, a measured release of each software, and logins
+that can be judged. What no metric can show is listed, too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from featuregate.catalog import API_NAMES, captured
+from featuregate.printable import some
+from featuregate_fleet.metrics.evidence import BrokerCoverage, MetricsEvidence, RequestCount, oldest_release
+from featuregate_fleet.metrics.software_verdicts import software_rows
+from featuregate_fleet.readiness.api_ranges import API_VERSIONS, ReleaseApis
+from featuregate_fleet.readiness.rows import Row, Verdict, worst
+
+if TYPE_CHECKING:
+    from featuregate_fleet.metrics.listeners import BrokerListener
+
+_FORWARDED: Final = frozenset({19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 64, 74, 80, 81})
+"""APIs that a broker forwards to a controller, which counts the request once more (KIP-590)."""
+CONFIGURATION: Final = """\
+includeObjectNames:
+- "kafka.network:type=RequestMetrics,name=RequestsPerSec,*"
+- "kafka.network:type=RequestMetrics,name=DeprecatedRequestsPerSec,*"
+- "kafka.server:type=socket-server-metrics,clientSoftwareName=*,*"
+- "kafka.server:type=app-info,*"
+rules: [{pattern: ".*"}]"""
+"""A configuration of jmx_exporter with what a verdict needs: 0.07 % of a core at a scrape each 15 s."""
+_ADD: Final = f"Let the exporter have these metrics, as by this configuration of jmx_exporter:\n{CONFIGURATION}"
+BLIND_SPOTS: Final = (
+    "requests that a broker refused or could not read, and all that a client sends before its login, are in no metric",
+    "a client that was not connected in this time, such as a yearly job, or that came and went between two samples",
+    "what an old client would do that it did not do in this time, where it does not name its software",
+    "requests after the last sample before a broker was stopped",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsReport:
+    """Whether a move to a release is safe, as far as metrics say."""
+
+    verdict: Verdict
+    rows: tuple[Row, ...]
+    """The worst first."""
+    blind_spots: tuple[str, ...]
+    """What an ok does not cover; for each verdict the same."""
+
+
+def judge(
+    evidence: MetricsEvidence,
+    apis: ReleaseApis,
+    listeners: Mapping[str, BrokerListener],
+    brokers: frozenset[str] | int | None,
+) -> MetricsReport:
+    """Run all checks.
+
+    Parameters
+    ----------
+    listeners
+        What is known of them, by name.
+    brokers
+        The ids of all brokers of the cluster, or how many there are. None: that is not known, so that nothing is ok.
+    """
+    found = [
+        *_requests(evidence, apis),
+        *_newer(evidence, apis),
+        *software_rows(evidence, apis, listeners),
+        *_coverage(evidence),
+        *_all_brokers(evidence, brokers),
+    ]
+    order = list(reversed(Verdict))
+    rows = sorted(found, key=lambda row: (order.index(row.verdict), row.check, row.subject))
+    return MetricsReport(
+        verdict=worst(row.verdict for row in rows), rows=tuple(rows), blind_spots=(*BLIND_SPOTS, *_restarts(evidence))
+    )
+
+
+def _requests(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
+    """Check each API and version that was used. A version below the lowest that is served has no newer one."""
+    by_api: defaultdict[int, list[RequestCount]] = defaultdict(list)
+    for one in evidence.requests:
+        if one.of_nodes or one.key == API_VERSIONS:
+            continue
+        if one.key is None:
+            if one.api != "FetchConsumer":
+                yield _not_known(one)
+            continue
+        by_api[one.key].append(one)
+    blocked = False
+    for key, used in sorted(by_api.items()):
+        has = apis.served(key)
+        low = [one for one in used if has is not None and one.version < has.lowest]
+        for sure in (True, False):
+            if some_low := [one for one in low if one.in_window is sure]:
+                blocked = True
+                yield _low_row(evidence, apis, key, some_low)
+    if not blocked and by_api:
+        total = sum(one.count for of_api in by_api.values() for one in of_api)
+        yield Row(
+            check="api-versions",
+            verdict=Verdict.OK,
+            subject="requests",
+            why=f"No request of a version that {apis.brokers} does not serve was counted.",
+            count=total,
+        )
+
+
+def _low_row(evidence: MetricsEvidence, apis: ReleaseApis, key: int, low: list[RequestCount]) -> Row:
+    versions = tuple(sorted({one.version for one in low}))
+    names = {
+        f"{one.software} {one.software_version}"
+        for one in evidence.deprecated
+        if one.api == API_NAMES[key] and one.version in versions
+    }
+    unnamed = names - (named := {name for name in names if not name.startswith("unknown")})
+    who = " and ".join([*sorted(named), *(["clients without a name"] if unnamed or not named else [])])
+    count = sum(one.count for one in low)
+    count = -(-count // 2) if key in _FORWARDED else count
+    verdict, doubt = Verdict.BLOCK, ""
+    if not low[0].in_window:
+        verdict, doubt = Verdict.UNKNOWN, " That may have been before the time that was asked about."
+    elif not _serve_newer(evidence, apis, key, low):
+        verdict, doubt = (
+            Verdict.UNKNOWN,
+            " The brokers may serve nothing newer, so that it may have newer versions, too.",
+        )
+    where = some(sorted({one.broker for one in low}))
+    return Row(
+        check="api-versions",
+        verdict=verdict,
+        subject=who,
+        why=f"{apis.describe(key, versions)} At least {count} {'request' if count == 1 else 'requests'} on broker "
+        f"{where}{_when(low)}.{doubt}",
+        do=_find(evidence, API_NAMES[key], apis, named),
+        software=", ".join(sorted(named)) or None,
+        api=API_NAMES[key],
+        versions=versions,
+        stop_serving_release=apis.dropped_in(key, versions[0]),
+        count=count,
+        first_seen=min((one.after for one in low if one.after), default=None),
+        last_seen=max(one.until for one in low),
+    )
+
+
+def _when(low: Iterable[RequestCount]) -> str:
+    known = list(low)
+    last = max(one.until for one in known)
+    if any(one.after is None for one in known):
+        return f" since it was started, until {last:%Y-%m-%d %H:%M} UTC"
+    first = min(one.after for one in known if one.after)
+    return f" between {first:%Y-%m-%d %H:%M} and {last:%Y-%m-%d %H:%M} UTC"
+
+
+def _serve_newer(evidence: MetricsEvidence, apis: ReleaseApis, key: int, low: Iterable[RequestCount]) -> bool:
+    """Return whether a broker that answered an old version serves a newer one, so that its client has none."""
+    lowest, brokers = (apis.served(key) or (0, 0))[0], {one.broker for one in low}
+    answered: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
+    for one in evidence.requests:
+        if one.broker in brokers:
+            answered[one.broker].add((one.api, one.version))
+    releases = {oldest_release(frozenset(pairs)) for pairs in answered.values()}
+    return any((captured()[release].served(key) or (0, -1))[1] >= lowest for release in releases)
+
+
+def _find(evidence: MetricsEvidence, api: str, apis: ReleaseApis, named: set[str]) -> str:
+    if named:
+        return f"Upgrade {' and '.join(sorted(named))}, or stop it, before the brokers {apis.step}."
+    topics = [topic for call, topic in evidence.converted if call == api.lower()]
+    hint = f" Messages were converted for an old client of topic {some(topics, 5)}." if topics else ""
+    return (
+        f"Find who sends {api}: 'featuregate fleet logging on --level info --for 30m' logs deprecated requests alone "
+        f"on brokers from 3.9.1 on; before, --level debug logs all.{hint}"
+    )
+
+
+def _not_known(one: RequestCount) -> Row:
+    return Row(
+        check="api-versions",
+        verdict=Verdict.UNKNOWN,
+        subject=f"requests {one.api}",
+        why=f"This is the name of no API that featuregate knows, on broker {one.broker}.",
+        do="Upgrade featuregate.",
+        count=one.count,
+    )
+
+
+def _newer(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
+    """Say that a move is a downgrade, where brokers answered what the target does not know."""
+    for one in evidence.requests:
+        has = apis.release.served(one.key) if one.key is not None else None
+        if one.key is None or one.key == API_VERSIONS or (has is None and one.of_nodes):
+            continue
+        if has is None or one.version > has[1]:
+            yield Row(
+                check="newer-brokers",
+                verdict=Verdict.UNKNOWN,
+                subject="the cluster",
+                why=f"Broker {one.broker} answers {one.api} {one.version}, which {apis.brokers} does not: is it newer?",
+                do="For a downgrade, levels and records decide, too: ask 'featuregate fleet readiness --downgrade-to'.",
+                api=one.api,
+                versions=(one.version,),
+                count=one.count,
+            )
+            return
+
+
+def _coverage(evidence: MetricsEvidence) -> Iterator[Row]:
+    """Check each target: whether its counters are known for all hours, and whether it has all of the metrics."""
+    for one in evidence.brokers:
+        if one.problem:
+            yield _lacking(one, f"Its metrics cannot be read: {one.problem}.", "Let them be read, or leave them out.")
+            continue
+        if not one.has_requests:
+            yield _lacking(one, _why_none(one), _ADD)
+            continue
+        if one.unread or one.unusable:
+            lost = [*(f"the rules of the exporter dropped {each}" for each in one.unusable)]
+            lost += [f"{one.unread} lines cannot be read"] if one.unread else []
+            yield _lacking(one, f"Some of its metrics say nothing: {', '.join(lost)}.", _ADD)
+        if one.started is None:
+            why = "No metric says when it started, so that a restart may hide requests."
+            yield _lacking(one, why, "Let the exporter have kafka.server:type=app-info, or run it in the broker.")
+        elif one.hours < one.of_hours:
+            first = f", not from {one.holes[0]:%Y-%m-%d %H:%M} UTC on" if one.holes else ""
+            why = f"Its counters are known for {one.hours} of {one.of_hours} hours{first}."
+            yield _lacking(one, why, "Ask again when there are more, or for a shorter time by --since.")
+        else:
+            why = f"Its counters are known for {one.hours} of {one.of_hours} hours."
+            yield Row(check="coverage", verdict=Verdict.OK, subject=f"broker {one.broker}", why=why)
+
+
+def _why_none(one: BrokerCoverage) -> str:
+    if one.unusable:
+        return f"The rules of its exporter dropped the label {', '.join(one.unusable)}: nothing can be known."
+    return "It has no metric of requests by API and version, or nobody has asked this broker anything."
+
+
+def _lacking(one: BrokerCoverage, why: str, do: str) -> Row:
+    return Row(check="coverage", verdict=Verdict.UNKNOWN, subject=f"broker {one.broker}", why=why, do=do)
+
+
+def _all_brokers(evidence: MetricsEvidence, brokers: frozenset[str] | int | None) -> Iterator[Row]:
+    """Check that the targets are the brokers of the cluster, all of them and no others."""
+    found = [one.broker for one in evidence.brokers if one.is_broker]
+    if brokers is None:
+        why, do = "Nothing says which brokers the cluster has.", "Give --bootstrap-server, or --brokers NUMBER."
+    elif isinstance(brokers, int) and len(found) != brokers:
+        why = f"{len(found)} of the targets answered what only brokers do, and the cluster has {brokers} brokers."
+        do = "Name the metrics of each broker, and of no other cluster."
+    elif isinstance(brokers, frozenset) and (missing := sorted(brokers - set(found))):
+        why = f"There are no metrics of broker {some(missing)}; the targets are {some(found) or 'none'}."
+        do = "Name the page of each broker by its id: --metrics 1=http://broker-1:9404/metrics."
+    else:
+        return
+    yield Row(check="coverage", verdict=Verdict.UNKNOWN, subject="the cluster", why=why, do=do)
+
+
+def _restarts(evidence: MetricsEvidence) -> Iterator[str]:
+    restarts = sum(one.restarts for one in evidence.brokers)
+    if restarts:
+        seconds = max((one.interval or 0) for one in evidence.brokers)
+        yield f"of these there were {restarts} in this time: up to {seconds:.0f} s before each are lost"

@@ -1,0 +1,205 @@
+"""Rows and verdicts by metrics: as strong as the evidence, and never ok where something is not known."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from metrics_pages import NOW, PAGES, STARTED, USUAL, page, read
+
+from featuregate.catalog import captured
+from featuregate_fleet.metrics.evidence import MetricsEvidence
+from featuregate_fleet.metrics.listeners import BrokerListener
+from featuregate_fleet.metrics.pages import Page, evidence_of
+from featuregate_fleet.metrics.verdicts import BLIND_SPOTS, MetricsReport, judge
+from featuregate_fleet.readiness.api_ranges import ReleaseApis
+from featuregate_fleet.readiness.rows import Row, Verdict
+
+WEEK_AGO = NOW - timedelta(days=7)
+NEW = ("confluent-kafka-python", "2.16.1-rdkafka-2.16.0")
+LISTENERS = {"CLIENT": BrokerListener(mechanisms=frozenset({"SCRAM-SHA-256"}))}
+DEPRECATED = "kafka_network_requestmetrics_deprecatedrequestspersec_count"
+
+
+def whole(requests: Mapping[tuple[str, int], int] = USUAL, more: str = "") -> bytes:
+    return page(requests, {("CLIENT", *NEW): 2}, more=more)
+
+
+def evidence(*pages: Page) -> MetricsEvidence:
+    return evidence_of(pages or [read(whole())], WEEK_AGO, NOW)
+
+
+def judged(
+    found: MetricsEvidence,
+    to: str = "4.2",
+    listeners: Mapping[str, BrokerListener] = LISTENERS,
+    brokers: frozenset[str] | int | None = 1,
+) -> MetricsReport:
+    return judge(found, ReleaseApis(captured()[to]), listeners, brokers)
+
+
+def blocking(found: MetricsEvidence, to: str = "4.2") -> list[Row]:
+    return [row for row in judged(found, to).rows if row.verdict is Verdict.BLOCK]
+
+
+def with_old(requests: Mapping[tuple[str, int], int], more: str = "") -> MetricsEvidence:
+    return evidence(read(whole({**USUAL, **requests}, more)))
+
+
+# ---------------------------------------------------------------- ok, and what takes it back
+
+
+def test_invariant_11_nothing_is_ok_unless_all_is_known() -> None:
+    """All hours of all brokers, measured software, and logins that can be judged; then the blind spots are said."""
+    report = judged(evidence())
+    assert {row.verdict for row in report.rows} == {Verdict.OK}
+    assert (report.verdict, report.blind_spots) == (Verdict.OK, BLIND_SPOTS)
+
+
+@pytest.mark.parametrize(
+    ("pages", "brokers"),
+    [
+        ([read(whole(), at=NOW - timedelta(hours=2))], 1),
+        ([read(page(USUAL, {("CLIENT", *NEW): 2}, started=NOW - timedelta(hours=1)))], 1),
+        ([read(page(USUAL, {("CLIENT", *NEW): 2}, started=None))], 1),
+        ([read(page(USUAL))], 1),
+        ([read(whole(more="kafka_network_requestmetrics_requests_total{"))], 1),
+        ([read(whole(more='kafka_network_requestmetrics_requests_total{request="Fetch"} 1'))], 1),
+        ([read(whole({("Metadata", 12): 1, ("Fetch", 16): 3, ("FetchConsumer", 16): 3}))], 1),
+        ([read(page({}, {("CLIENT", *NEW): 2}))], 1),
+        ([read((PAGES / "spelled-without-version.txt").read_bytes())], 1),
+        ([read((PAGES / "spelled-datadog.txt").read_bytes())], 1),
+        ([read(whole({**USUAL, ("BrandNew", 0): 1}))], 1),
+        ([read(whole())], None),
+        ([read(whole())], 2),
+        ([read(whole()), read(page(USUAL, {}, started=WEEK_AGO), "2")], 1),
+        ([read(whole())], frozenset({"1", "2"})),
+        ([read(whole(), "broker-1:9404")], frozenset({"1"})),
+    ],
+)
+def test_invariant_11_what_is_missing_is_unknown(pages: list[Page], brokers: frozenset[str] | int | None) -> None:
+    """Old pages, short ones, without a start, software, version or most APIs; an API or a broker that is not known."""
+    assert judged(evidence(*pages), brokers=brokers).verdict is Verdict.UNKNOWN
+
+
+def test_a_broker_whose_page_cannot_be_read_is_named() -> None:
+    """The others are judged all the same."""
+    found = evidence_of([read(whole({**USUAL, ("Fetch", 3): 1}))], WEEK_AGO, NOW, [("2", "refused")])
+    report = judged(found, brokers=2)
+    assert report.verdict is Verdict.BLOCK
+    assert "Its metrics cannot be read: refused." in {row.why for row in report.rows}
+
+
+def test_a_page_without_these_metrics_says_what_to_add() -> None:
+    """A configuration for the exporter."""
+    rows = judged(evidence(read((PAGES / "spelled-datadog.txt").read_bytes()))).rows
+    (row,) = [row for row in rows if row.subject == "broker 1" and row.check == "coverage"]
+    assert "name=RequestsPerSec,*" in row.do
+    assert row.do.count("\n") == 6
+
+
+def test_an_id_that_no_target_has_is_a_broker_without_metrics() -> None:
+    """Whatever the other targets are."""
+    rows = judged(evidence(), brokers=frozenset({"1", "7"})).rows
+    (row,) = [row for row in rows if row.subject == "the cluster"]
+    assert row.why == "There are no metrics of broker 7; the targets are 1."
+
+
+def test_restarts_are_a_blind_spot() -> None:
+    """What came between the last sample and the stop of a broker is in none."""
+    found = evidence()
+    broker = replace(found.brokers[0], restarts=3, interval=15.0)
+    report = judged(replace(found, brokers=(broker,)))
+    assert report.blind_spots[-1] == "of these there were 3 in this time: up to 15 s before each are lost"
+
+
+# ---------------------------------------------------------------- requests
+
+
+def test_a_version_below_what_the_target_serves_blocks() -> None:
+    """With the count, the broker, the time, and what to do to find who sends it."""
+    (row,) = blocking(with_old({("ListOffsets", 0): 3}))
+    assert row.subject == "clients without a name"
+    assert row.why == (
+        "Kafka 4.2 serves ListOffsets 1-11, and the client uses 0: it needs ListOffsets 1 or newer; releases from 4.0 "
+        "on do not serve version 0. At least 3 requests on broker 1 between 2026-10-30 12:00 and 2026-11-29 12:00 UTC."
+    )
+    assert (row.count, row.api, row.versions, row.first_seen, row.last_seen) == (3, "ListOffsets", (0,), STARTED, NOW)
+    assert "fleet logging on --level info" in row.do
+
+
+def test_the_deprecated_metric_names_who_sends_it() -> None:
+    """What it calls deprecated and the target serves does not block: Metadata 0 is marked on 3.7."""
+    software = 'api_name="{}",api_version="{}",client_software_name="librdkafka",client_software_version="1.9.2"'
+    more = "\n".join(f"{DEPRECATED}{{{software.format(*pair)}}} 4" for pair in (("FetchConsumer", 3), ("Metadata", 0)))
+    (row,) = blocking(with_old({("Fetch", 3): 4, ("FetchConsumer", 3): 4, ("Metadata", 0): 4}, more))
+    assert (row.subject, row.software, row.api) == ("librdkafka 1.9.2", "librdkafka 1.9.2", "Fetch")
+    assert row.do == "Upgrade librdkafka 1.9.2, or stop it, before the brokers move to 4.2."
+
+
+def test_a_request_that_no_metric_marks_blocks_where_the_target_does_not_serve_it() -> None:
+    """JoinGroup 0 is not marked on 3.9.2, and 4.0.0 does not serve it; 4.2 does."""
+    found = with_old({("JoinGroup", 0): 1})
+    assert [row.api for row in blocking(found, "4.0")] == ["JoinGroup"]
+    assert blocking(found, "4.2") == []
+
+
+@pytest.mark.parametrize(
+    "pair", [("ApiVersions", 99), ("WriteTxnMarkers", 0), ("AlterPartition", 0), ("FetchFollower", 1), ("Fetch", 4)]
+)
+def test_what_is_of_nodes_or_of_anybody_does_not_block(pair: tuple[str, int]) -> None:
+    """Anyone makes a version of ApiVersions; nodes use what the other node has."""
+    report = judged(with_old({pair: 1}))
+    assert report.verdict is Verdict.OK
+
+
+def test_a_forwarded_call_is_not_counted_twice() -> None:
+    """A broker and a controller each count it: of five, three happened at least."""
+    (row,) = blocking(with_old({("CreateTopics", 1): 5}))
+    assert row.count == 3
+    assert "At least 3 requests" in row.why
+
+
+def test_brokers_that_may_serve_nothing_newer_leave_it_unknown() -> None:
+    """Share groups of 4.0 know ShareFetch 0 alone, and 4.2 does not: their clients may have newer versions."""
+    rows = judged(with_old({("ShareFetch", 0): 9})).rows
+    (row,) = [row for row in rows if row.api == "ShareFetch"]
+    assert row.verdict is Verdict.UNKNOWN
+    assert row.why.endswith("The brokers may serve nothing newer, so that it may have newer versions, too.")
+    (row,) = blocking(with_old({("ShareFetch", 0): 9, ("ShareFetch", 1): 9}))
+    assert row.versions == (0,)
+
+
+def test_what_may_be_from_before_is_unknown() -> None:
+    """Where no sample is from before the time that was asked about."""
+    found = with_old({("Fetch", 3): 4})
+    requests = tuple(replace(one, in_window=False) if one.version == 3 else one for one in found.requests)
+    (row, *_) = judged(replace(found, requests=requests)).rows
+    assert (row.verdict, row.why.endswith("That may have been before the time that was asked about.")) == (
+        Verdict.UNKNOWN,
+        True,
+    )
+
+
+def test_a_target_that_is_older_than_the_brokers_is_unknown() -> None:
+    """A downgrade depends on levels and records, which no metric has."""
+    (row, *_) = judged(evidence(), "3.0").rows
+    assert (row.check, row.verdict) == ("newer-brokers", Verdict.UNKNOWN)
+    assert row.why == "Broker 1 answers Fetch 16, which Kafka 3.0 does not: is it newer?"
+
+
+def test_topics_with_converted_messages_help_to_find_an_old_client() -> None:
+    """An old consumer works on them."""
+    more = 'kafka_server_brokertopicmetrics_fetchmessageconversions_total{topic="t-old"} 7'
+    (row,) = blocking(with_old({("Fetch", 3): 4}, more))
+    assert row.do.endswith("Messages were converted for an old client of topic t-old.")
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in PAGES.glob("3.9.2-*.txt")))
+def test_real_pages_block_whatever_rules_wrote_them(name: str) -> None:
+    """Fetch 3 by librdkafka, Fetch 1 and Produce 1 by a client without a name, and a ListOffsets that is served."""
+    rows = [row for row in blocking(evidence(read((PAGES / name).read_bytes()))) if row.check == "api-versions"]
+    assert {(row.api, row.versions, row.subject) for row in rows} == {
+        ("Fetch", (1, 3), "librdkafka 1.9.2 and clients without a name"),
+        ("Produce", (1,), "clients without a name"),
+    }

@@ -1,0 +1,118 @@
+"""``featuregate readiness``: its options, exit codes and output."""
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+from http_serving import serving_http
+from metrics_pages import PAGES, USUAL, page
+
+from featuregate.cli.app import main
+
+NOW = datetime.now(UTC)
+NEW = ("CLIENT", "confluent-kafka-python", "2.16.1-rdkafka-2.16.0")
+STRIMZI = str(PAGES / "3.9.2-strimzi-1.0.1.txt")
+KNOWN = ("--listener", "CLIENT=SCRAM-SHA-256", "--brokers", "1")
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> str:
+    """Return the page of a broker whose clients work, which was read now."""
+    path = tmp_path / "page.txt"
+    path.write_bytes(page(USUAL, {NEW: 2}, started=NOW - timedelta(days=30)))
+    return str(path)
+
+
+def run(*arguments: str) -> int:
+    return main(["readiness", "--to", "4.2", *arguments])
+
+
+def test_a_page_without_a_finding_is_ok_with_its_blind_spots(good: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 0."""
+    assert run("--metrics", f"1={good}", *KNOWN) == 0
+    said = capsys.readouterr().out
+    assert said.splitlines()[0].endswith(" UTC: ok")
+    assert "No metric shows:\n- requests that a broker refused" in said
+
+
+def test_a_block_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1, with what to do."""
+    assert run("--metrics", STRIMZI) == 1
+    said = capsys.readouterr().out
+    row = "block    api-versions     librdkafka 1.9.2 and clients without a name"
+    assert row in said
+    assert "Upgrade librdkafka 1.9.2, or stop it, before the brokers move to 4.2." in said
+
+
+def test_what_is_not_known_ends_with_3(good: str) -> None:
+    """Without the mechanisms of listeners, without the number of brokers, or for a longer time."""
+    assert run("--metrics", good, "--brokers", "1") == 3
+    assert run("--metrics", good, "--listener", "CLIENT=none") == 3
+    assert run("--metrics", good, *KNOWN, "--since", "90d") == 3
+    assert run("--metrics", good, *KNOWN, "--metrics", "2=nowhere.txt") == 3
+
+
+def test_json_has_rows_coverage_and_blind_spots(capsys: pytest.CaptureFixture[str]) -> None:
+    """Times are ISO 8601 in UTC."""
+    assert run("--metrics", f"7={STRIMZI}", "--output", "json") == 1
+    said = json.loads(capsys.readouterr().out)
+    assert (said["verdict"], said["move"]) == ("block", {"kind": "to", "target": "4.2"})
+    assert {row["api"] for row in said["rows"] if row["verdict"] == "block"} == {"Fetch", "Produce"}
+    assert said["coverage"][0]["broker"] == "7"
+    assert datetime.fromisoformat(said["until"]) - datetime.fromisoformat(said["since"]) == timedelta(days=7)
+    assert said["no_metric_shows"]
+
+
+def test_a_url_is_read(good: str) -> None:
+    """Each page by its own request, and the same page twice is one broker."""
+
+    class Exporter(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = Path(good).read_bytes()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with serving_http(Exporter) as url:
+        assert run("--metrics", f"{url}/metrics", *KNOWN) == 0
+        assert run("--metrics", f"1={url}/metrics", "--metrics", f"2={url}/metrics", *KNOWN) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "problem"),
+    [
+        ((), 64, "name the metrics of the brokers: --metrics http://broker-1:9404/metrics"),
+        (("--metrics", "nowhere.txt"), 2, "nowhere.txt: nowhere.txt: No such file or directory"),
+        (("--metrics", "http://u:secret@b/metrics"), 2, "a URL with a password is not used"),
+        (("--metrics", STRIMZI, "--to", "99"), 64, "'99' is none of the known releases"),
+        (("--metrics", STRIMZI, "--since", "7"), 64, "'7' is not a time up to 400 days"),
+        (("--metrics", STRIMZI, "--brokers", "0"), 64, "'0' is not a number of brokers"),
+        (("--metrics", STRIMZI, "--listener", "CLIENT"), 64, "'CLIENT' is not a listener with what it allows"),
+        (("--metrics", "http://b:1/metrics", "--token-file", "nowhere"), 64, "--token-file nowhere: it cannot be read"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(
+    arguments: tuple[str, ...], code: int, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On standard error, without passwords."""
+    assert run(*arguments) == code
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert problem in said.err
+    assert "secret" not in said.err
+
+
+def test_neither_spark_nor_arrow_is_imported() -> None:
+    """A look at a page needs neither."""
+    code = (
+        "import sys; from featuregate.cli.app import main; main(sys.argv[1:]); "
+        "sys.exit(', '.join({'pyspark', 'pyarrow', 'pandas', 'jinja2'} & sys.modules.keys()))"
+    )
+    command = [sys.executable, "-c", code, "readiness", "--metrics", STRIMZI, "--to", "4.2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (1, "\n")
