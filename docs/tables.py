@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import importlib
-import inspect
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from functools import partial, reduce
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from names import calls_table, names_table, sentence_of, table
 
 from featuregate.catalog.apis import api_name
 from featuregate.catalog.clients import (
@@ -61,19 +60,19 @@ def configuration_keys() -> str:
         )
         for key in KEYS
     )
-    return _table(("property", "value", "default", "meaning"), rows)
+    return table(("property", "value", "default", "meaning"), rows)
 
 
 def form_table() -> str:
     """Return every form of the text of a requirement, with an example."""
     rows = ((f"`{form.text}`", f"`{form.example}`", form.holds) for form in FORMS)
-    return _table(("requirement", "example", "is met when"), rows)
+    return table(("requirement", "example", "is met when"), rows)
 
 
 def check_table() -> str:
     """Return every check of a move, and what it says."""
     rows = ((f"`{check.name}`", check.blocks, check.otherwise) for check in CHECKS)
-    return _table(("check", "blocks", "is a warning, or unknown"), rows)
+    return table(("check", "blocks", "is a warning, or unknown"), rows)
 
 
 def preset_table() -> str:
@@ -88,7 +87,7 @@ def preset_table() -> str:
         )
         for preset in presets.all()
     )
-    return _table(
+    return table(
         ("preset", "what it allows", "requirement", "source", "what it does not prove"),
         rows,
     )
@@ -107,7 +106,7 @@ def record_table() -> str:
         for log in LOGS
         for number, (key, value) in log.records.items()
     )
-    return _table(("topic", "type", "key", "value", "versions"), rows)
+    return table(("topic", "type", "key", "value", "versions"), rows)
 
 
 def field_table() -> str:
@@ -134,7 +133,7 @@ def field_table() -> str:
                 )
                 for ours, field in zip(declared, fields, strict=True)
             ]
-    return _table(("value", "field", "type", "in", "default"), rows)
+    return table(("value", "field", "type", "in", "default"), rows)
 
 
 def _versions(field: dict[str, Any]) -> str:
@@ -160,7 +159,7 @@ def coordinator_table() -> str:
         )
         for found in coordinator_releases()
     )
-    return _table(
+    return table(
         ("from", "groups", "an unknown type", *(f"`{log.topic}`" for log in LOGS)), rows
     )
 
@@ -178,7 +177,7 @@ def action_table() -> str:
         for name, row in sorted(BY_NAME.items())
         if row.action is action
     )
-    return _table(("error", "action", "why"), rows)
+    return table(("error", "action", "why"), rows)
 
 
 def flag_table() -> str:
@@ -187,7 +186,7 @@ def flag_table() -> str:
         (f"`{flag}`" if flag else "none of them", row.action.value, row.reason)
         for flag, row in BY_FLAG.items()
     )
-    return _table(("flag", "action", "why"), rows)
+    return table(("flag", "action", "why"), rows)
 
 
 def client_table() -> str:
@@ -204,7 +203,7 @@ def client_table() -> str:
         for client in measured_clients()
         for row in client_rows(client)
     )
-    return _table(("client", "library", "reports (KIP-511)", "fails", "seen"), rows)
+    return table(("client", "library", "reports (KIP-511)", "fails", "seen"), rows)
 
 
 def effect_table() -> str:
@@ -230,7 +229,7 @@ def effect_table() -> str:
         "after it was lowered again",
         "measured on",
     )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def offer_table() -> str:
@@ -246,7 +245,7 @@ def offer_table() -> str:
         if row.offers
     )
     headers = ("newest versions alone", "oldest versions alone", "no ApiVersions")
-    return _table(("client", *headers), rows)
+    return table(("client", *headers), rows)
 
 
 def _fallback(found: OnBroker | None) -> str:
@@ -300,77 +299,12 @@ def module_table(package: str) -> str:
         for path in sorted(root.rglob("*.py"))
         if path.stem != "__init__"
     )
-    return _table(("module", "what it is"), rows)
-
-
-NAMED = re.compile(
-    r"^\.\. auto(?P<kind>class|exception|function|module):: (?P<name>[\w.]+)$"
-    r"(?P<options>(?:\n +:[\w-]+:.*)*)",
-    re.MULTILINE,
-)
-"""What a page takes from docstrings."""
-
-
-def names_table(page: str) -> str:
-    """Return the public names of a page: plain Markdown shows nothing else of them."""
-    rows = {
-        name: _sentence_of(inspect.getdoc(found) or "")
-        for mark in NAMED.finditer(page)
-        for name, found in _named_by(mark)
-    }
-    return _table(("name", "what it is"), ((f"`{name}`", rows[name]) for name in rows))
-
-
-def _named_by(mark: re.Match[str]) -> Iterator[tuple[str, Any]]:
-    """Return what a directive of a page takes from docstrings."""
-    found = _found(mark["name"])
-    if mark["kind"] != "module":
-        yield mark["name"], found
-    elif ":members:" in mark["options"]:
-        left_out = re.findall(r"\w+", mark["options"].partition("exclude-members:")[2])
-        own = [name for name, value in vars(found).items() if _is_own(value, found)]
-        for name in getattr(found, "__all__", own):
-            if callable(getattr(found, name)) and name not in left_out:
-                yield f"{mark['name']}.{name}", getattr(found, name)
-
-
-def _is_own(value: Any, module: Any) -> bool:
-    name = getattr(value, "__name__", "_")
-    return getattr(value, "__module__", "") == module.__name__ and name[0] != "_"
-
-
-def _found(name: str) -> Any:
-    """Return the object of a dotted name."""
-    parts = name.split(".")
-    for length in range(len(parts), 0, -1):
-        with suppress(ImportError):
-            module = importlib.import_module(".".join(parts[:length]))
-            return reduce(getattr, parts[length:], module)
-    raise LookupError(name)
+    return table(("module", "what it is"), rows)
 
 
 def _first_sentence(path: Path) -> str:
-    return _sentence_of(
+    return sentence_of(
         ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-    )
-
-
-def _sentence_of(docstring: str) -> str:
-    opening = "\n\n".join(docstring.split("\n\n")[:2])
-    sentence, *_ = re.split(
-        r"(?<=\w|\)|`)\.(?:\s|$)|\n\n", opening.replace("::", ""), maxsplit=1
-    )
-    pure = re.search(r"\bPure\b(?=[.:;,])", opening) and "pure" not in sentence
-    plain = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", sentence)
-    text = " ".join(plain.split()).replace("``", "`").replace("<", "\\<")
-    return f"{text}; *pure*" if pure else text
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "\n".join(
-        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |"
-        for line in lines
     )
 
 
@@ -409,7 +343,10 @@ OF_NO_PAGE = {
 }
 TABLES = {
     name: lambda _, table=table: table() for name, table in OF_NO_PAGE.items()
-} | {names_table.__name__: names_table}
+} | {
+    names_table.__name__: names_table,
+    calls_table.__name__: calls_table,
+}
 """Each takes the text of the page."""
 
 

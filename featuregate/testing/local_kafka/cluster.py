@@ -33,24 +33,47 @@ class LocalKafka:
             view = featuregate.discover(kafka.bootstrap)
             kafka.roll(1, "4.3.1")
 
-    ``version`` is a release as Maven spells it, 0.10.0.0 or newer: before 3.3 with ZooKeeper, from 3.3 with KRaft.
-    The ids of brokers start at 1. With ``controllers=0`` every broker is also a controller (combined mode); a number
-    gives as many nodes that are controllers only, with ids from 101.
+    A method that starts nodes returns when all running nodes serve, are registered and in sync. Only one thread at a
+    time may use an instance. When the process that owns the cluster ends, by SIGKILL too, the brokers end and their
+    files are deleted.
 
-    ``security`` is that of the listener for clients: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, with
-    ``sasl_mechanism`` PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER (unsecured tokens). ``client_auth=True``
-    requires client certificates. Brokers and tools connect to the brokers through plaintext listeners. ``users`` are
-    names with passwords; `client_config` has the first of them.
+    Parameters
+    ----------
+    version
+        A release as Maven spells it, 0.10.0.0 or newer: before 3.3 with ZooKeeper, from 3.3 with KRaft.
+    nodes
+        The number of brokers. Their ids start at 1.
+    controllers
+        The number of nodes that are controllers only, with ids from 101. 0: every broker is also a controller.
+    security
+        Of the listener for clients: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL. Brokers and tools connect to the
+        brokers through plaintext listeners.
+    sasl_mechanism
+        PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER (unsecured tokens), where ``security`` is one of SASL.
+    client_auth
+        Whether clients need a certificate.
+    users
+        Names with passwords; :meth:`client_config` has the first of them. By default there is one.
+    properties
+        For every node; they override the defaults.
+    release_version, features
+        What the storage is formatted with, as for ``kafka-storage format``: by default the levels of ``version``.
+    log_level, log_levels
+        Kafka's level, and those of single loggers by name, such as ``kafka.request.logger``.
+    jvm_options
+        For the JVM of every node beside the defaults, such as ``-Xmx1g``.
+    port
+        That of the first broker for clients; the others have the next ones. By default each has any free port.
+    start_timeout
+        Seconds, for each wait for a node.
 
-    ``properties`` go to every node and override the defaults. The storage is formatted with ``release_version`` and
-    ``features``, as for ``kafka-storage format``. ``log_level`` is Kafka's; ``log_levels`` has those of single loggers
-    by name, such as ``kafka.request.logger``. ``jvm_options`` go to the JVM of every node beside the defaults, such as
-    ``-Xmx1g``. ``port`` is that of the first broker for clients, and the others have the next ones; by default each has
-    any free port. A port that is taken raises OSError. ``start_timeout`` bounds each wait for a node, in seconds.
-
-    A method that starts nodes returns when all running nodes serve, are registered and in sync. A failure raises
-    `LocalKafkaError` with the end of the log. Only one thread at a time may use an instance. When the process that owns
-    the cluster ends, by SIGKILL too, the brokers end and their files are deleted.
+    Raises
+    ------
+    LocalKafkaError
+        The release is too old or unknown, or cannot run so; methods raise it with the end of the log of a node that
+        fails.
+    OSError
+        ``port``, or one of the next ones, is taken.
     """
 
     def __init__(

@@ -6,7 +6,8 @@ from urllib.parse import unquote
 
 import pytest
 from doc_pages import ROOT
-from tables import MARKED, NAMED, TABLES, with_tables
+from names import NAMED, calls_table
+from tables import MARKED, TABLES, with_tables
 
 DOCS = ROOT / "docs"
 MOST_UNNAMED = 4
@@ -73,3 +74,16 @@ def test_a_page_made_of_docstrings_says_which_names_it_has(page: Path) -> None:
     """A code host shows nothing of the docstrings."""
     text = page.read_text(encoding="utf-8")
     assert len(NAMED.findall(text)) < MOST_UNNAMED or "names_table" in text
+    assert "calls_table" in text or not ("names_table" in text and calls_table(text))
+
+
+def test_parameters_of_a_page_have_their_defaults_units_and_errors() -> None:
+    """As the code has them: a reader of the plain page sees no directive of Sphinx."""
+    rows = calls_table(
+        "```{eval-rst}\n.. autoclass:: featuregate.Discoverer\n\n   .. automethod:: refresh\n```\n"
+    ).splitlines()
+    (interval,) = (row for row in rows if row.startswith("| `Discoverer` | `interval` "))
+    assert interval.startswith(
+        "| `Discoverer` | `interval` | `float` | `60.0` | Seconds between polls of a quiet cluster;"
+    )
+    assert "| `Discoverer.refresh` | `RefreshTimedOut` | No poll has ended in time. |" in rows
