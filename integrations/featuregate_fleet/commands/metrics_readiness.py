@@ -44,6 +44,7 @@ release of each software, and the SASL mechanisms of each listener. What no metr
     (
         "readiness --metrics http://broker-1:9404/metrics --to 4.2",
         "readiness --metrics 1=http://broker-1:9404/metrics --metrics 2=page.txt --to 4.2 --bootstrap-server b:9092",
+        "readiness --prometheus http://prometheus:9090 --since 90d --to 4.2 --bootstrap-server b:9092",
         "readiness --metrics page.txt --to 4.2 --brokers 1 --listener CLIENT=SCRAM-SHA-256 --since 24h",
     ),
     "0 nothing was seen that breaks, in all hours of all brokers; 1 a client blocks the move; 3 unknown; 2 no metrics "
@@ -78,12 +79,13 @@ def _move(text: str) -> ToRelease:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report; return the exit code of its verdict."""
-    from featuregate_fleet.metrics.verdicts import judge  # noqa: PLC0415 - --help is cheap
+    from featuregate_fleet.metrics.verdicts import decides, judge  # noqa: PLC0415 - --help is cheap
     from featuregate_fleet.readiness.api_ranges import ReleaseApis  # noqa: PLC0415 - likewise
 
-    evidence = read_evidence(args)
+    apis = ReleaseApis(args.move.release)
+    evidence = read_evidence(args, decides(apis))
     cluster = cluster_of(args, evidence.listeners)
-    report = judge(evidence, ReleaseApis(args.move.release), cluster.listeners, cluster.brokers)
+    report = judge(evidence, apis, cluster.listeners, cluster.brokers)
     print(
         json.dumps(_to_json(args, evidence, report), indent=2)
         if args.output == "json"

@@ -20,9 +20,9 @@ from featuregate_fleet.readiness.api_ranges import is_internal
 HOUR: Final = timedelta(hours=1)
 MOST_PAIRS: Final = 100
 """The pairs of software and version that one network thread of a broker counts; it forgets or hides all others."""
-_KEYS: Final = {name: key for key, name in API_NAMES.items()}
+KEYS: Final = {name: key for key, name in API_NAMES.items()}
 _FETCH, _BY_CLIENTS, _BY_FOLLOWERS = "Fetch", "FetchConsumer", "FetchFollower"
-_OF_NODES: Final = frozenset({_BY_FOLLOWERS, "AddPartitionsToTxnVerification", "WriteTxnMarkers"})
+OF_NODES: Final = frozenset({_BY_FOLLOWERS, "AddPartitionsToTxnVerification", "WriteTxnMarkers"})
 """What brokers send to brokers, apart from the APIs that have no other use."""
 _OFTEN_ALONE: Final = frozenset({"Metadata", "Produce", _FETCH, _BY_CLIENTS, _BY_FOLLOWERS, "OffsetCommit"})
 """What rules let through that name a few APIs."""
@@ -48,12 +48,12 @@ class RequestCount:
     @property
     def key(self) -> int | None:
         """The API key; None for a name that is not in the catalog."""
-        return _KEYS.get(self.api)
+        return KEYS.get(self.api)
 
     @property
     def of_nodes(self) -> bool:
         """Whether only brokers and controllers send it."""
-        return self.api in _OF_NODES or (self.key is not None and is_internal(self.key))
+        return self.api in OF_NODES or (self.key is not None and is_internal(self.key))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +95,8 @@ class BrokerCoverage:
     """One target, and what of it was seen."""
 
     broker: str
+    hosts: tuple[str, ...] = ()
+    """The names of its machine or container, by which a broker of the cluster may be found again."""
     started: datetime | None
     """The newest start. None: no metric has it, so that a restart may hide requests."""
     hours: int
@@ -139,6 +141,13 @@ class MetricsEvidence:
         return tuple(sorted({one.listener for one in self.software}))
 
 
+def host_names(address: str) -> set[str]:
+    """Return the host of an address in small letters, and its first part where that is a name."""
+    host = address.lower() if address.startswith("[") else address.lower().partition(":")[0]
+    first = host.partition(".")[0]
+    return {host, host if first.isdecimal() else first} - {""}
+
+
 def hour_of(at: datetime) -> datetime:
     """Return the begin of an hour."""
     return at.replace(minute=0, second=0, microsecond=0)
@@ -166,7 +175,7 @@ def named_by(found: Iterable[Deprecated], broker: str) -> Iterator[DeprecatedCou
     """Yield the software of deprecated requests, once for Fetch and its part."""
     merged = {one._replace(api=_FETCH) if one.api == _BY_CLIENTS else one for one in found}
     for api, version, software, of_software in sorted(merged):
-        if api not in _OF_NODES:
+        if api not in OF_NODES:
             yield DeprecatedCount(
                 broker=broker, api=api, version=version, software=software, software_version=of_software
             )

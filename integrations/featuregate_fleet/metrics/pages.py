@@ -15,6 +15,7 @@ from featuregate_fleet.metrics.evidence import (
     MetricsEvidence,
     RequestCount,
     SoftwareSeen,
+    host_names,
     hour_of,
     is_of_broker,
     named_by,
@@ -174,6 +175,7 @@ def _coverage(node: NodeMetrics, since: datetime, until: datetime) -> BrokerCove
     is_whole = started is not None and started <= since and until - node.at <= HOUR
     return BrokerCoverage(
         broker=node.broker,
+        hosts=tuple(sorted(host_names(node.broker))),
         started=started,
         hours=hours if is_whole else min(covered, hours - 1),
         of_hours=hours,

@@ -252,3 +252,16 @@ SPELLINGS: Final = (
 )
 """The spellings, of jmx_exporter 0.20.0, 1.0.1 and 1.6.0 where it is not said otherwise. MSK's is from public pages
 and was not measured."""
+NAMES: Final = "(?i)" + "|".join(each.name.pattern for each in SPELLINGS)
+"""All of these names as one regular expression, which is of RE2, too."""
+KINDS: Final = "(Deprecated)?RequestsPerSec|(Fetch|Produce)MessageConversionsPerSec|"
+"""What the label ``name`` says of metrics that have all kinds under one name; empty for all others."""
+_OWN: Final = re.compile(
+    r"__name__|name|listener|topic|request\w*|version|api_?\w+|client_?software_?\w+|network_?processor",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def own_labels(labels: Labels) -> dict[str, str]:
+    """Return the labels that say what a series is about, and not of which target it is."""
+    return {name: value for name, value in labels.items() if _OWN.fullmatch(name)}

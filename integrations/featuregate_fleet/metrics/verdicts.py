@@ -7,14 +7,23 @@ that can be judged. What no metric can show is listed, too.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import API_NAMES, captured
 from featuregate.printable import some
-from featuregate_fleet.metrics.evidence import BrokerCoverage, MetricsEvidence, RequestCount, oldest_release
-from featuregate_fleet.metrics.software_verdicts import software_rows
+from featuregate_fleet.metrics.evidence import (
+    KEYS,
+    OF_NODES,
+    BrokerCoverage,
+    MetricsEvidence,
+    RequestCount,
+    host_names,
+    oldest_release,
+)
+from featuregate_fleet.metrics.software_verdicts import software_rows, works
+from featuregate_fleet.metrics.spellings import Connected, Deprecated, Meaning, Requests
 from featuregate_fleet.readiness.api_ranges import API_VERSIONS, ReleaseApis
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
 
@@ -55,7 +64,7 @@ def judge(
     evidence: MetricsEvidence,
     apis: ReleaseApis,
     listeners: Mapping[str, BrokerListener],
-    brokers: frozenset[str] | int | None,
+    brokers: Mapping[str, str] | int | None,
 ) -> MetricsReport:
     """Run all checks.
 
@@ -64,7 +73,8 @@ def judge(
     listeners
         What is known of them, by name.
     brokers
-        The ids of all brokers of the cluster, or how many there are. None: that is not known, so that nothing is ok.
+        The hosts of all brokers of the cluster by their ids, or how many there are. None: that is not known, so that
+        nothing is ok.
     """
     found = [
         *_requests(evidence, apis),
@@ -244,20 +254,33 @@ def _lacking(one: BrokerCoverage, why: str, do: str) -> Row:
     return Row(check="coverage", verdict=Verdict.UNKNOWN, subject=f"broker {one.broker}", why=why, do=do)
 
 
-def _all_brokers(evidence: MetricsEvidence, brokers: frozenset[str] | int | None) -> Iterator[Row]:
+def _all_brokers(evidence: MetricsEvidence, brokers: Mapping[str, str] | int | None) -> Iterator[Row]:
     """Check that the targets are the brokers of the cluster, all of them and no others."""
-    found = [one.broker for one in evidence.brokers if one.is_broker]
+    found = [one for one in evidence.brokers if one.is_broker]
     if brokers is None:
         why, do = "Nothing says which brokers the cluster has.", "Give --bootstrap-server, or --brokers NUMBER."
     elif isinstance(brokers, int) and len(found) != brokers:
         why = f"{len(found)} of the targets answered what only brokers do, and the cluster has {brokers} brokers."
         do = "Name the metrics of each broker, and of no other cluster."
-    elif isinstance(brokers, frozenset) and (missing := sorted(brokers - set(found))):
-        why = f"There are no metrics of broker {some(missing)}; the targets are {some(found) or 'none'}."
-        do = "Name the page of each broker by its id: --metrics 1=http://broker-1:9404/metrics."
+    elif not isinstance(brokers, int) and (missing := brokers.keys() - _ids(found, brokers)):
+        why = f"No metrics are known to be of broker {some(sorted(missing))}; the targets are "
+        why += f"{some(one.broker for one in found) or 'none'}."
+        do = (
+            "Name the page of each broker by its id, as in --metrics 1=http://broker-1:9404/metrics; or give --brokers."
+        )
     else:
         return
     yield Row(check="coverage", verdict=Verdict.UNKNOWN, subject="the cluster", why=why, do=do)
+
+
+def _ids(found: Iterable[BrokerCoverage], brokers: Mapping[str, str]) -> set[str]:
+    """Return the ids of the brokers that were found: by their names, or by hosts that one broker alone has."""
+    by_host: defaultdict[str, set[str]] = defaultdict(set)
+    for node_id, host in brokers.items():
+        for name in host_names(host):
+            by_host[name].add(node_id)
+    known = [{one.broker}.union(*(by_host[name] for name in one.hosts if len(by_host[name]) == 1)) for one in found]
+    return set[str]().union(*(ids for ids in known))
 
 
 def _restarts(evidence: MetricsEvidence) -> Iterator[str]:
@@ -265,3 +288,20 @@ def _restarts(evidence: MetricsEvidence) -> Iterator[str]:
     if restarts:
         seconds = max((one.interval or 0) for one in evidence.brokers)
         yield f"of these there were {restarts} in this time: up to {seconds:.0f} s before each are lost"
+
+
+def decides(apis: ReleaseApis) -> Callable[[Meaning], bool]:
+    """Return what says of a metric whether it may decide: the other ones only show that something was there."""
+
+    def may_decide(meaning: Meaning) -> bool:
+        match meaning:
+            case Requests(api, version) | Deprecated(api, version):
+                key = KEYS.get("Fetch" if api == "FetchConsumer" else api)
+                has = apis.served(key) if key is not None else None
+                return (key is None and api not in OF_NODES) or (has is not None and version < has.lowest)
+            case Connected(software, software_version):
+                return not works(software, software_version, apis)
+            case _:
+                return False
+
+    return may_decide

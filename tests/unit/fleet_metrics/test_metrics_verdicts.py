@@ -33,7 +33,7 @@ def judged(
     found: MetricsEvidence,
     to: str = "4.2",
     listeners: Mapping[str, BrokerListener] = LISTENERS,
-    brokers: frozenset[str] | int | None = 1,
+    brokers: Mapping[str, str] | int | None = 1,
 ) -> MetricsReport:
     return judge(found, ReleaseApis(captured()[to]), listeners, brokers)
 
@@ -73,11 +73,11 @@ def test_invariant_11_nothing_is_ok_unless_all_is_known() -> None:
         ([read(whole())], None),
         ([read(whole())], 2),
         ([read(whole()), read(page(USUAL, {}, started=WEEK_AGO), "2")], 1),
-        ([read(whole())], frozenset({"1", "2"})),
-        ([read(whole(), "broker-1:9404")], frozenset({"1"})),
+        ([read(whole())], {"1": "b1", "2": "b2"}),
+        ([read(whole(), "broker-1:9404")], {"1": "localhost"}),
     ],
 )
-def test_invariant_11_what_is_missing_is_unknown(pages: list[Page], brokers: frozenset[str] | int | None) -> None:
+def test_invariant_11_what_is_missing_is_unknown(pages: list[Page], brokers: Mapping[str, str] | int | None) -> None:
     """Old pages, short ones, without a start, software, version or most APIs; an API or a broker that is not known."""
     assert judged(evidence(*pages), brokers=brokers).verdict is Verdict.UNKNOWN
 
@@ -100,9 +100,24 @@ def test_a_page_without_these_metrics_says_what_to_add() -> None:
 
 def test_an_id_that_no_target_has_is_a_broker_without_metrics() -> None:
     """Whatever the other targets are."""
-    rows = judged(evidence(), brokers=frozenset({"1", "7"})).rows
+    rows = judged(evidence(), brokers={"1": "b1", "7": "b7"}).rows
     (row,) = [row for row in rows if row.subject == "the cluster"]
-    assert row.why == "There are no metrics of broker 7; the targets are 1."
+    assert row.why == "No metrics are known to be of broker 7; the targets are 1."
+
+
+@pytest.mark.parametrize(
+    ("name", "brokers", "verdict"),
+    [
+        ("broker-1:9404", {"1": "broker-1"}, Verdict.OK),
+        ("kafka-0.kafka.svc:9404", {"1": "KAFKA-0.brokers.example"}, Verdict.OK),
+        ("10.0.0.1:9404", {"1": "10.0.0.1"}, Verdict.OK),
+        ("10.0.0.1:9404", {"1": "10.0.0.2"}, Verdict.UNKNOWN),
+        ("localhost:9404", {"1": "localhost", "2": "localhost"}, Verdict.UNKNOWN),
+    ],
+)
+def test_a_broker_is_found_again_by_its_host(name: str, brokers: Mapping[str, str], verdict: Verdict) -> None:
+    """By the whole name or its first part, where one broker alone has it."""
+    assert judged(evidence(read(whole(), name)), brokers=brokers).verdict is verdict
 
 
 def test_restarts_are_a_blind_spot() -> None:

@@ -86,7 +86,7 @@ def test_a_url_is_read(good: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [
-        ((), 64, "name the metrics of the brokers: --metrics http://broker-1:9404/metrics"),
+        ((), 64, "name the metrics: --metrics http://broker-1:9404/metrics for each broker, or --prometheus"),
         (("--metrics", "nowhere.txt"), 2, "nowhere.txt: nowhere.txt: No such file or directory"),
         (("--metrics", "http://u:secret@b/metrics"), 2, "a URL with a password is not used"),
         (("--metrics", STRIMZI, "--to", "99"), 64, "'99' is none of the known releases"),

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from featuregate.cli.plugin import UNKNOWN, CommandError, discover_view, local_path_argument
 from featuregate.errors import ConfigError
 from featuregate.files import local_path
+from featuregate.jars.progress import shown_on_a_terminal
 from featuregate_fleet.metrics.listeners import BrokerListener, configs_of, listener_argument, listeners_of
 
 if TYPE_CHECKING:
     from featuregate_fleet.metrics.evidence import MetricsEvidence
     from featuregate_fleet.metrics.pages import Page
+    from featuregate_fleet.metrics.spellings import Meaning
     from featuregate_fleet.metrics.web import Web
 
 SINCE: Final = "7d"
@@ -27,7 +29,7 @@ _TEXT: Final = "text/plain; version=0.0.4"
 """OpenMetrics, which exporters answer if asked, has values of counters that its own parser refuses."""
 
 
-class Target(NamedTuple):
+class PagePlace(NamedTuple):
     """The page of one broker: its id if it is known, and a URL or the path of a file."""
 
     broker: str
@@ -37,7 +39,7 @@ class Target(NamedTuple):
 class Cluster(NamedTuple):
     """What is known of the cluster apart from its metrics."""
 
-    brokers: frozenset[str] | int | None
+    brokers: dict[str, str] | int | None
     listeners: dict[str, BrokerListener]
 
 
@@ -51,6 +53,20 @@ def add_metrics_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="the page of a broker's exporter; once for each broker, with the id of the broker where it is known",
+    )
+    group.add_argument(
+        "--prometheus",
+        metavar="URL",
+        help="the HTTP API of a Prometheus, or of what answers like one, that has kept the metrics of all brokers",
+    )
+    group.add_argument(
+        "--match",
+        metavar="CONDITION",
+        type=_condition,
+        action="append",
+        default=[],
+        help="with --prometheus, what chooses the metrics of the cluster: a condition on a label, such as "
+        "'namespace=\"kafka\"'",
     )
     group.add_argument(
         "--since",
@@ -83,15 +99,21 @@ def add_listener_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _target(text: str) -> Target:
+def _target(text: str) -> PagePlace:
     match = re.fullmatch(r"([0-9]{1,10})=(.+)", text)
-    found = Target(match[1], match[2]) if match else Target("", text)
+    found = PagePlace(match[1], match[2]) if match else PagePlace("", text)
     if not _is_url(found.place):
         try:
             local_path("", found.place)
         except ConfigError as error:
             raise argparse.ArgumentTypeError(error.problem) from None
     return found
+
+
+def _condition(text: str) -> str:
+    if not re.fullmatch(r'[a-zA-Z_][a-zA-Z0-9_]*(=|!=|=~|!~)"([^"\\\\\n]|\\\\.)*"', text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a condition on a label: write 'namespace=\"kafka\"'")
+    return text
 
 
 def _is_url(place: str) -> bool:
@@ -122,21 +144,24 @@ def _argument(read: Callable[[str], tuple[str, BrokerListener]]) -> Callable[[st
     return argument
 
 
-def read_evidence(args: argparse.Namespace) -> MetricsEvidence:
-    """Read all that the options name.
+def read_evidence(args: argparse.Namespace, decides: Callable[[Meaning], bool]) -> MetricsEvidence:
+    """Read all that the options name; of a Prometheus what may decide, and that there were others.
 
     Raises
     ------
     CommandError
         Nothing of it can be read.
     """
-    if not args.metrics:
-        raise CommandError("name the metrics of the brokers: --metrics http://broker-1:9404/metrics")
+    if bool(args.metrics) is bool(args.prometheus):
+        raise CommandError("name the metrics: --metrics http://broker-1:9404/metrics for each broker, or --prometheus")
     try:
         from featuregate_fleet.metrics.pages import evidence_of  # noqa: PLC0415 - --help is cheap
+        from featuregate_fleet.metrics.samples import samples_of  # noqa: F401, PLC0415 - likewise
     except ModuleNotFoundError as error:
         raise CommandError(f"this needs {error.name}: pip install '.[readiness]' in a checkout") from error
     until = datetime.now(UTC)
+    if args.prometheus:
+        return _from_prometheus(args, until, decides)
     read = _pages(args, args.metrics)
     pages, problems = [page for page, _ in read if page], [problem for _, problem in read if problem]
     if not pages:
@@ -144,13 +169,29 @@ def read_evidence(args: argparse.Namespace) -> MetricsEvidence:
     return evidence_of(pages, until - args.since, until, problems)
 
 
-def _pages(args: argparse.Namespace, targets: Sequence[Target]) -> list[tuple[Page | None, tuple[str, str] | None]]:
+def _from_prometheus(args: argparse.Namespace, until: datetime, decides: Callable[[Meaning], bool]) -> MetricsEvidence:
+    from featuregate_fleet.metrics.history import History  # noqa: PLC0415 - likewise
+    from featuregate_fleet.metrics.prometheus import Prometheus  # noqa: PLC0415 - likewise
+    from featuregate_fleet.metrics.web import MetricsUnread  # noqa: PLC0415 - likewise
+
+    web = web_of(args)
+    server = Prometheus(web, args.prometheus)
+    try:
+        with shown_on_a_terminal("asking Prometheus", lambda: f"{server.asked} questions"):
+            return History(server, args.match, until - args.since, until, decides).read()
+    except MetricsUnread as error:
+        raise CommandError(f"--prometheus: {error}", UNKNOWN) from error
+    finally:
+        web.close()
+
+
+def _pages(args: argparse.Namespace, targets: Sequence[PagePlace]) -> list[tuple[Page | None, tuple[str, str] | None]]:
     """Read pages, some at a time. One that cannot be read is named with the reason."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(lambda target: _page(args, target), targets))
 
 
-def _page(args: argparse.Namespace, target: Target) -> tuple[Page | None, tuple[str, str] | None]:
+def _page(args: argparse.Namespace, target: PagePlace) -> tuple[Page | None, tuple[str, str] | None]:
     from featuregate_fleet.metrics.pages import Page  # noqa: PLC0415 - likewise
     from featuregate_fleet.metrics.samples import PageError, samples_of  # noqa: PLC0415 - likewise
 
@@ -214,5 +255,5 @@ def cluster_of(args: argparse.Namespace, names: Iterable[str]) -> Cluster:
         else {name: one.value for name, one in broker.configs.items() if one.value is not None}
         for broker in view.brokers
     ]
-    ids = frozenset(str(broker.node_id) for broker in view.brokers if broker.node_id is not None)
+    ids = {str(broker.node_id): broker.host for broker in view.brokers if broker.node_id is not None}
     return Cluster(args.brokers or ids, listeners_of(wanted, told) | given)

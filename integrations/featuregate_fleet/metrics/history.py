@@ -1,0 +1,271 @@
+"""From what a Prometheus has kept to evidence: lives of brokers, hours that are covered, and counters in them.
+
+An hour in which a broker did not restart is asked for by its last value, and any other by all of its samples. Only what
+decides is asked for hour by hour: versions that the target does not serve, and software that may break.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from featuregate_fleet.metrics.counters import Growth, Point, growth
+from featuregate_fleet.metrics.evidence import (
+    DeprecatedCount,
+    MetricsEvidence,
+    RequestCount,
+    SoftwareSeen,
+    hour_of,
+    named_by,
+)
+from featuregate_fleet.metrics.pages import whole
+from featuregate_fleet.metrics.prometheus import Prometheus, selector
+from featuregate_fleet.metrics.spellings import (
+    KINDS,
+    NAMES,
+    Connected,
+    Converted,
+    Deprecated,
+    Labels,
+    Meaning,
+    Requests,
+    Started,
+    meaning_of,
+    own_labels,
+)
+from featuregate_fleet.metrics.targets import (
+    HOUR_SECONDS,
+    PLACE,
+    Hours,
+    Place,
+    Target,
+    coverage,
+    joined,
+    life_at,
+    place_of,
+    time_of,
+    unsteady,
+)
+
+_REFERENCE: Final = "Metadata"
+"""Each broker with clients answers it, so that its series is on each page."""
+_FETCHES: Final = ("Fetch", "FetchConsumer")
+_MINUTE: Final = 60
+
+
+class History:
+    """Reads the evidence of a time.
+
+    Parameters
+    ----------
+    conditions
+        What chooses the cluster: conditions of PromQL, such as ``cluster="orders"``.
+    decides
+        Whether requests or a software may decide about the verdict, so that their times are needed.
+    """
+
+    def __init__(
+        self,
+        server: Prometheus,
+        conditions: Sequence[str],
+        since: datetime,
+        until: datetime,
+        decides: Callable[[Meaning], bool],
+    ) -> None:
+        self._server = server
+        self._conditions = conditions
+        self._decides = decides
+        self._until = until.timestamp()
+        self._last = math.floor(self._until / HOUR_SECONDS) * HOUR_SECONDS
+        self._since = math.floor(since.timestamp() / HOUR_SECONDS) * HOUR_SECONDS
+
+    def read(self) -> MetricsEvidence:
+        """Ask the server.
+
+        Raises
+        ------
+        MetricsUnread
+            It cannot be asked, or has more than is believed.
+        """
+        targets = self._targets()
+        of_place = {target.place: target for target in targets}
+        self._read_lives(targets, of_place)
+        grown = self._grown(of_place)
+        groups = joined(targets)
+        names = {target.place: group[0].name for group in groups for target in group}
+        requests = [count for target in targets for count in self._requests(target, grown, names[target.place])]
+        return MetricsEvidence(
+            since=time_of(self._since),
+            until=time_of(self._until),
+            brokers=tuple(coverage(group, self._since, self._last) for group in groups),
+            requests=tuple(_of_best_target(requests)),
+            deprecated=tuple(_deprecated(grown, names)),
+            software=tuple(self._software(of_place, names)),
+            converted=tuple(
+                sorted({(one.call, one.topic) for each in targets for one in each.series if isinstance(one, Converted)})
+            ),
+        )
+
+    # ------------------------------------------------------------ targets, their lives and hours
+
+    def _targets(self) -> list[Target]:
+        """Return the targets that had any of these metrics; those that only have a start are not brokers."""
+        chosen = selector({}, f'__name__=~"{_escaped(NAMES)}"', f'name=~"{KINDS}"', *self._conditions)
+        found: dict[Place, Target] = {}
+        for labels in self._server.series(chosen, self._since, self._until):
+            meaning = meaning_of(labels.get("__name__", ""), labels)
+            if meaning is not None:
+                target = Target(labels)
+                found.setdefault(target.place, target).series[meaning] = own_labels(labels)
+        return [each for each in found.values() if any(not isinstance(one, Started) for one in each.series)]
+
+    def _read_lives(self, targets: Sequence[Target], of_place: Mapping[Place, Target]) -> None:
+        """Read how many samples each hour has, and when the broker started."""
+        for own in _distinct(targets, lambda one: isinstance(one, Requests) and one.api == _REFERENCE):
+            for place, hours in self._hours(own, "count", len(targets)).items():
+                if target := of_place.get(place):
+                    target.counts |= {end: max(count, target.counts.get(end, 0)) for end, count in hours.items()}
+        best = {target.place: target.series[target.start] for target in targets if target.start}
+        for own in _distinct(targets, lambda one: isinstance(one, Started)):
+            meaning = meaning_of(own["__name__"], own)
+            lowest, highest = (self._hours(own, function, len(targets)) for function in ("min", "max"))
+            for place, hours in highest.items():
+                if (target := of_place.get(place)) and isinstance(meaning, Started):
+                    target.known_starts |= {(meaning.source, start) for start in hours.values()}
+                    if best.get(place) == own:
+                        target.starts = {end: (lowest[place].get(end, high), high) for end, high in hours.items()}
+        for target in targets:
+            for end in unsteady(target):
+                target.lives[end] = self._raw(target, best[target.place], end)
+
+    def _hours(self, own: Labels, function: str, series: int) -> dict[Place, Hours]:
+        """Return a function of the samples of each hour, from the one before the time on, and of the hour that runs."""
+        chosen = f"{function}_over_time({selector(own, *self._conditions)}[{{window}}])"
+        expression = f"{'max' if function == 'count' else function} by ({', '.join(PLACE)}) ({chosen})"
+        found: defaultdict[Place, Hours] = defaultdict(dict)
+        answers = list(self._server.hourly(expression, self._since, self._last, series))
+        if (seconds := int(self._until - self._last)) >= _MINUTE:
+            answers += self._server.at(expression, self._until, seconds)
+        for labels, values in answers:
+            found[place_of(labels)].update(values)
+        return found
+
+    def _raw(self, target: Target, own: Labels, end: float) -> list[tuple[float, float]]:
+        """Return all samples of a series in the hour, and a little before."""
+        place = {name: target.labels[name] for name in PLACE if name in target.labels}
+        seconds = HOUR_SECONDS + int(3 * (target.interval or 0))
+        chosen = selector({**own, **place}, *self._conditions)
+        return sorted(one for series in self._server.raw(chosen, end, seconds) for one in series.values)
+
+    # ------------------------------------------------------------ counters, and software
+
+    def _grown(self, of_place: Mapping[Place, Target]) -> dict[tuple[Place, Requests | Deprecated], list[Growth]]:
+        """Return what the counters prove that may decide."""
+        found = {}
+        counters = (Requests, Deprecated)
+        for own in _distinct(of_place.values(), lambda one: isinstance(one, counters) and self._decides(one)):
+            meaning = meaning_of(own["__name__"], own)
+            lowest, highest = (self._hours(own, function, len(of_place)) for function in ("min", "max"))
+            for place, hours in highest.items():
+                target = of_place.get(place)
+                if target and isinstance(meaning, counters):
+                    points = list(self._points(target, own, lowest[place], hours))
+                    absent = max(
+                        (end for end, count in target.counts.items() if count and end < min(hours)), default=None
+                    )
+                    found[place, meaning] = list(growth(points, self._since, absent))
+        return found
+
+    def _points(self, target: Target, own: Labels, lowest: Hours, highest: Hours) -> Iterator[Point]:
+        before = -1.0
+        for end, high in sorted(highest.items()):
+            if end in target.lives or lowest.get(end, high) < before:
+                samples = [one for one in self._raw(target, own, end) if one[0] > end - HOUR_SECONDS]
+            else:
+                samples = [(end, high)]
+            for at, value in samples:
+                if (count := whole(value)) is not None:
+                    yield Point(at, count, life_at(target, end, at))
+            before = samples[-1][1] if samples else before
+
+    def _requests(
+        self, target: Target, grown: Mapping[tuple[Place, Requests | Deprecated], list[Growth]], broker: str
+    ) -> Iterator[tuple[Place, RequestCount]]:
+        """Yield the requests of a target; of those that decide nothing, that there were some."""
+        for pair in (one for one in target.series if isinstance(one, Requests)):
+            parts = {Requests(part, pair.version) for part in ("FetchConsumer", "FetchFollower")}
+            if pair.api == "Fetch" and target.series.keys() & parts:
+                continue  # FetchConsumer has the same requests, without those of followers
+            api = "Fetch" if pair.api in _FETCHES else pair.api
+            if not self._decides(pair):
+                yield target.place, self._count(broker, api, pair.version, Growth(None, self._until, 1, is_new=True))
+            for one in grown.get((target.place, pair), ()):
+                yield target.place, self._count(broker, api, pair.version, one)
+
+    def _count(self, broker: str, api: str, version: int, one: Growth) -> RequestCount:
+        return RequestCount(
+            broker=broker,
+            api=api,
+            version=version,
+            hour=hour_of(time_of(one.at - 1)),
+            count=one.events,
+            after=time_of(one.after) if one.after is not None and one.after > 0 else None,
+            until=time_of(one.at),
+            in_window=one.is_new,
+        )
+
+    def _software(self, of_place: Mapping[Place, Target], names: Mapping[Place, str]) -> Iterator[SoftwareSeen]:
+        """Yield software: by hour, where it may decide. One that left before the time is left out."""
+        for own in _distinct(of_place.values(), lambda one: isinstance(one, Connected)):
+            meaning = meaning_of(own["__name__"], own)
+            if not isinstance(meaning, Connected):
+                continue
+            with_it = [each for each in of_place.values() if meaning in each.series]
+            hours = self._hours(own, "max", len(of_place)) if self._decides(meaning) else {}
+            for target in with_it:
+                found = hours.get(target.place, {self._until: 0.0} if not self._decides(meaning) else {})
+                connected = {end: count for end, count in found.items() if count > 0 and end > self._since}
+                was_absent = any(count and end < min(found, default=0) for end, count in target.counts.items())
+                if not connected and found and (was_absent or not self._decides(meaning)):
+                    connected = {max(found): 0.0}
+                for end, count in sorted(connected.items()):
+                    yield SoftwareSeen(
+                        broker=names[target.place],
+                        listener=meaning.listener,
+                        name=meaning.software,
+                        version=meaning.software_version,
+                        hour=hour_of(time_of(end - 1)),
+                        connections=int(count),
+                    )
+
+
+def _distinct(targets: Iterable[Target], wanted: Callable[[Meaning], bool]) -> list[Labels]:
+    """Return the labels of the series that are wanted, each once for all targets."""
+    found = (own for target in targets for meaning, own in target.series.items() if wanted(meaning))
+    return list({tuple(sorted(own.items())): own for own in found}.values())
+
+
+def _of_best_target(requests: Iterable[tuple[Place, RequestCount]]) -> Iterator[RequestCount]:
+    """Yield the requests of each broker by the target that shows most of them: two exporters count each."""
+    found: defaultdict[tuple[str, str, int], defaultdict[Place, list[RequestCount]]]
+    found = defaultdict(lambda: defaultdict(list))
+    for place, one in requests:
+        found[one.broker, one.api, one.version][place].append(one)
+    for of_places in found.values():
+        yield from max(of_places.values(), key=lambda counts: sum(one.count for one in counts))
+
+
+def _deprecated(
+    grown: Mapping[tuple[Place, Requests | Deprecated], Sequence[Growth]], names: Mapping[Place, str]
+) -> Iterator[DeprecatedCount]:
+    for (place, meaning), found in grown.items():
+        if isinstance(meaning, Deprecated) and any(one.is_new for one in found):
+            yield from named_by([meaning], names[place])
+
+
+def _escaped(pattern: str) -> str:
+    """Write a regular expression in quotes of PromQL."""
+    return pattern.replace("\\", "\\\\")

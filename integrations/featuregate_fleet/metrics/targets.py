@@ -1,0 +1,158 @@
+"""The targets of a Prometheus: which of them are one broker, when it started, and which hours are covered. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from featuregate_fleet.metrics.evidence import BrokerCoverage, host_names, is_of_broker
+from featuregate_fleet.metrics.pages import full_listeners, started_at
+from featuregate_fleet.metrics.spellings import Connected, Labels, Meaning, Requests, Started, Unusable
+
+HOUR_SECONDS: Final = 3600
+PLACE: Final = ("job", "instance")
+"""The labels that tell targets apart."""
+_NAMING: Final = ("instance", "pod", "kubernetes_pod_name", "host", "hostname")
+"""The labels that name the machine or the container of a target."""
+_SOURCES: Final = ("kafk", "java", "proc")
+"""How the sources of a start begin, the best first."""
+_MOST_HOLES: Final = 5
+_FEW_MISSING: Final = 0.9
+"""The share of samples from which on an hour may be covered."""
+_JITTER: Final = 1.1
+
+Place = tuple[str, ...]
+Hours = dict[float, float]
+"""By the end of the hour, in seconds since the epoch."""
+
+
+@dataclass(slots=True)
+class Target:
+    """One target of the server, and what was found of it."""
+
+    labels: Labels
+    series: dict[Meaning, Labels] = field(default_factory=dict)
+    counts: Hours = field(default_factory=dict)
+    """The samples in each hour."""
+    starts: dict[float, tuple[float, float]] = field(default_factory=dict)
+    """The lowest and the highest start in each hour."""
+    known_starts: set[tuple[str, float]] = field(default_factory=set)
+    """Each start with its source: two exporters on one broker have one."""
+    lives: dict[float, list[tuple[float, float]]] = field(default_factory=dict)
+    """Each sample with its start, for hours with a restart and those that lack samples."""
+
+    @property
+    def place(self) -> Place:
+        """What tells it apart."""
+        return place_of(self.labels)
+
+    @property
+    def name(self) -> str:
+        """How people call it: by the id of the broker if a metric has it."""
+        ids = {one.broker for one in self.series if isinstance(one, Started) and one.broker}
+        return ids.pop() if len(ids) == 1 else self.labels.get("instance", "")
+
+    @property
+    def start(self) -> Started | None:
+        """The best metric of the start of the broker."""
+        found = [one for one in self.series if isinstance(one, Started)]
+        return min(found, key=lambda one: (_SOURCES.index(one.source[:4]), one.broker), default=None)
+
+    @property
+    def interval(self) -> float | None:
+        """Seconds between two samples."""
+        return HOUR_SECONDS / most if (most := max(self.counts.values(), default=0)) else None
+
+
+def place_of(labels: Labels) -> Place:
+    """Return what tells a target apart."""
+    return tuple(labels.get(name, "") for name in PLACE)
+
+
+def unsteady(target: Target) -> Iterator[float]:
+    """Yield the hours of a target in which it started, or lacks a few samples, by their ends."""
+    before: float | None = None
+    expected = max(target.counts.values(), default=0)
+    for end, (low, high) in sorted(target.starts.items()):
+        lacks = _FEW_MISSING * expected <= target.counts.get(end, 0) < expected - 1
+        if low != high or lacks or (before is not None and high != before):
+            yield end
+        before = high
+
+
+def life_at(target: Target, end: float, at: float) -> float | None:
+    """Return the start of the broker at a sample."""
+    if samples := target.lives.get(end):
+        found = samples[max(0, bisect_right(samples, at, key=lambda one: one[0]) - 1)][1]
+        return _seconds(target, found)
+    return _seconds(target, target.starts[end][1]) if end in target.starts else None
+
+
+def joined(targets: Sequence[Target]) -> list[list[Target]]:
+    """Group the targets that are one broker: two exporters show one start, to the millisecond."""
+    groups: list[tuple[set[tuple[str, float]], list[Target]]] = []
+    for target in targets:
+        lives = target.known_starts
+        same = next((group for group in groups if group[0] & lives), None)
+        if same is None:
+            groups.append((set(lives), [target]))
+        else:
+            same[0].update(lives)
+            same[1].append(target)
+    return [group for _, group in groups]
+
+
+def coverage(group: Sequence[Target], since: float, last: float) -> BrokerCoverage:
+    """Return what is known of the targets of one broker in the hours from ``since`` to ``last``.
+
+    An hour that one of them covers is covered.
+    """
+    ends = [since + HOUR_SECONDS * n for n in range(1, round((last - since) / HOUR_SECONDS) + 1)]
+    of_broker = [each for each in group if is_of_broker(one for one in each.series if isinstance(one, Requests))]
+    holes = [end for end in ends if not any(_is_covered(target, end) for target in of_broker)]
+    lives = {life for each in group for end, lives in each.starts.items() if end > since for life in lives}
+    best = next((each for each in group if each.starts), None)
+    newest = best.starts[max(best.starts)][1] if best else None
+    return BrokerCoverage(
+        broker=group[0].name,
+        hosts=tuple(
+            sorted({host for each in group for name in _NAMING for host in host_names(each.labels.get(name, ""))})
+        ),
+        started=started_at({best.start.source: newest}) if best and best.start and newest is not None else None,
+        hours=len(ends) - len(holes),
+        of_hours=len(ends),
+        holes=tuple(time_of(end - HOUR_SECONDS) for end in holes[:_MOST_HOLES]),
+        restarts=max(0, len(lives) // max(1, len({each.start and each.start.source for each in group})) - 1),
+        is_broker=bool(of_broker),
+        has_requests=any(isinstance(one, Requests) for each in group for one in each.series),
+        has_software=any(isinstance(one, Connected) for each in group for one in each.series),
+        full_listeners=full_listeners(one for each in group for one in each.series if isinstance(one, Connected)),
+        unusable=tuple(sorted({one.lacks for each in group for one in each.series if isinstance(one, Unusable)})),
+        interval=next((each.interval for each in group if each.interval), None),
+    )
+
+
+def _is_covered(target: Target, end: float) -> bool:
+    """Return whether no gap of the hour is longer than two intervals, but for the time in which the broker was off."""
+    expected, interval = max(target.counts.values(), default=0), target.interval or 0
+    samples = target.lives.get(end)
+    if samples is None:
+        return target.counts.get(end, 0) >= max(1, expected - 1)
+    longest, before = 2 * interval * _JITTER, None
+    for at, start in [*samples, (end, samples[-1][1] if samples else 0)]:
+        if before and (_seconds(target, start) - before[0] if start != before[1] else at - before[0]) > longest:
+            return False
+        before = (at, start)
+    return bool(samples) and samples[0][0] <= end - HOUR_SECONDS + longest
+
+
+def _seconds(target: Target, start: float) -> float:
+    return start if target.start and target.start.source.endswith("seconds") else start / 1000
+
+
+def time_of(seconds: float) -> datetime:
+    """Return a time in UTC."""
+    return datetime.fromtimestamp(seconds, UTC)

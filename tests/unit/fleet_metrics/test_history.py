@@ -1,0 +1,190 @@
+"""From what a Prometheus has kept to a verdict: restarts, holes, and counters that live shortly."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from kept_metrics import DEPRECATED, REQUESTS, START, Kept, serving
+
+from featuregate.catalog import captured
+from featuregate_fleet.metrics.evidence import MetricsEvidence
+from featuregate_fleet.metrics.history import History
+from featuregate_fleet.metrics.listeners import BrokerListener
+from featuregate_fleet.metrics.prometheus import Prometheus
+from featuregate_fleet.metrics.verdicts import MetricsReport, decides, judge
+from featuregate_fleet.metrics.web import Web
+from featuregate_fleet.readiness.api_ranges import ReleaseApis
+from featuregate_fleet.readiness.rows import Row, Verdict
+
+UNTIL = datetime(2026, 11, 29, 12, 20, tzinfo=UTC)
+APIS = ReleaseApis(captured()["4.2"])
+SCRAM = {"CLIENT": BrokerListener(mechanisms=frozenset({"SCRAM-SHA-256"}))}
+
+
+@pytest.fixture
+def kept() -> Kept:
+    """Return two days of nothing."""
+    return Kept(UNTIL.timestamp(), hours=48)
+
+
+def evidence(kept: Kept, hours: int = 24, *conditions: str) -> MetricsEvidence:
+    with serving(kept) as (url, _):
+        web = Web()
+        try:
+            since = UNTIL - timedelta(hours=hours)
+            return History(Prometheus(web, url), conditions, since, UNTIL, decides(APIS)).read()
+        finally:
+            web.close()
+
+
+def judged(kept: Kept, brokers: int = 1, hours: int = 24) -> MetricsReport:
+    return judge(evidence(kept, hours), APIS, SCRAM, brokers)
+
+
+def blocking(report: MetricsReport) -> list[Row]:
+    return [row for row in report.rows if row.verdict is Verdict.BLOCK]
+
+
+def from_on(kept: Kept, hours_ago: float, value: float, times: list[float] | None = None) -> dict[float, float]:
+    return {at: value for at in times or kept.times if at > kept.ago(hours_ago)}
+
+
+def test_a_day_without_a_finding_is_ok(kept: Kept) -> None:
+    """All hours are covered, the broker ran all the time, and its software is known."""
+    kept.broker()
+    report = judged(kept)
+    assert {row.verdict for row in report.rows} == {Verdict.OK}, report.rows
+    (broker,) = evidence(kept).brokers
+    assert (broker.broker, broker.hours, broker.of_hours, broker.restarts) == ("b1:9404", 24, 24, 0)
+    assert broker.interval == pytest.approx(60, rel=0.05)
+
+
+def test_a_counter_that_is_born_with_five_blocks_with_five(kept: Kept) -> None:
+    """``increase()`` reads 0 of it."""
+    kept.broker()
+    kept.add(REQUESTS, from_on(kept, 5, 5), request="Produce", version="1")
+    (row,) = blocking(judged(kept))
+    assert (row.api, row.versions, row.count) == ("Produce", (1,), 5)
+    assert row.first_seen == datetime(2026, 11, 29, 7, tzinfo=UTC)
+    assert row.last_seen == datetime(2026, 11, 29, 8, tzinfo=UTC)
+
+
+def test_a_series_of_one_sample_blocks(kept: Kept) -> None:
+    """Somebody removed the target after it, and named who it was."""
+    at = kept.broker()[-700]
+    kept.add(REQUESTS, {at: 1}, request="Fetch", version="3")
+    kept.add(REQUESTS, {at: 1}, request="FetchConsumer", version="3")
+    label = {"request_Fetch_version_3_clientSoftwareName": "librdkafka", "clientSoftwareVersion": "1.9.2"}
+    kept.add(DEPRECATED, {at: 1}, **label)
+    (row,) = blocking(judged(kept))
+    assert (row.subject, row.count) == ("librdkafka 1.9.2", 1)
+
+
+def test_a_restart_counts_both_lives_though_no_value_drops(kept: Kept) -> None:
+    """Two before, two after: four; the hour of the restart is asked for by all of its samples."""
+    restart = kept.ago(6.5) + 30
+    times = kept.broker(restarts=(restart,))
+    kept.add(REQUESTS, {at: 2 for at in times if at < restart and at > kept.ago(8)}, request="Fetch", version="1")
+    kept.add(REQUESTS, {at: 2 for at in times if at > restart}, request="Fetch", version="1")
+    report = judged(kept)
+    (row,) = blocking(report)
+    assert row.count == 4
+    assert report.blind_spots[-1].startswith("of these there were 1 in this time: up to 6")
+    assert evidence(kept).brokers[0].hours == 24
+
+
+def test_calls_of_before_do_not_block(kept: Kept) -> None:
+    """The client was upgraded 30 hours ago; for a longer time it blocks."""
+    kept.broker()
+    kept.add(REQUESTS, from_on(kept, 40, 7), request="Fetch", version="3")
+    assert judged(kept).verdict is Verdict.OK
+    assert [row.count for row in blocking(judged(kept, hours=44))] == [7]
+
+
+def test_what_may_be_from_before_is_unknown(kept: Kept) -> None:
+    """The first sample that was kept has a value, and the broker is older."""
+    kept.broker()
+    kept.add(REQUESTS, dict.fromkeys(kept.times, 7), request="Fetch", version="3")
+    (row, *_) = judged(kept, hours=48).rows
+    assert (row.verdict, row.api) == (Verdict.UNKNOWN, "Fetch")
+
+
+@pytest.mark.parametrize(("minutes", "hours"), [(1, 24), (10, 23), (90, 22)])
+def test_an_hour_with_a_gap_of_more_than_two_intervals_is_not_covered(kept: Kept, minutes: int, hours: int) -> None:
+    """One sample may be missing; ten minutes are a hole."""
+    kept.broker(missing=[(kept.ago(5), kept.ago(5) + minutes * 60)])
+    (broker,) = evidence(kept).brokers
+    assert broker.hours == hours
+    assert judged(kept).verdict is (Verdict.OK if hours == 24 else Verdict.UNKNOWN)
+
+
+def test_a_broker_that_was_away_for_longer_than_two_intervals_leaves_a_hole(kept: Kept) -> None:
+    """From its last sample to its start: nobody knows when it ended."""
+    stopped = kept.ago(5)
+    for seconds, hours in ((100, 24), (400, 23)):
+        one = Kept(kept.until, kept.hours)
+        one.broker(restarts=(stopped + seconds - 10,), missing=[(stopped, stopped + seconds)])
+        assert evidence(one).brokers[0].hours == hours
+
+
+def test_a_time_that_was_not_kept_is_not_covered(kept: Kept) -> None:
+    """A week was asked for, and two days are there."""
+    kept.broker()
+    (broker,) = evidence(kept, 168).brokers
+    assert (broker.of_hours, broker.hours) == (168, 47)
+    assert broker.holes[0] == datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+def test_two_exporters_on_one_broker_are_one_broker(kept: Kept) -> None:
+    """They show one start. Each counts the same requests."""
+    for instance in ("b1:9404", "b1:9405"):
+        kept.broker(instance)
+        kept.add(REQUESTS, from_on(kept, 5, 4), instance, request="Produce", version="0")
+    (row,) = blocking(judged(kept))
+    assert row.count == 4
+    assert len(evidence(kept).brokers) == 1
+
+
+def test_a_broker_without_a_start_is_unknown_and_its_drops_still_count(kept: Kept) -> None:
+    """A restart may be hidden."""
+    kept.broker()
+    kept.series = {key: values for key, values in kept.series.items() if dict(key)["__name__"] != START}
+    half = kept.ago(6.5)
+    values = {at: 3 if at < half else 1 for at in kept.times if at > kept.ago(8)}
+    kept.add(REQUESTS, values, request="Fetch", version="1")
+    report = judged(kept)
+    assert [row.count for row in blocking(report)] == [4]
+    assert "No metric says when it started, so that a restart may hide requests." in {row.why for row in report.rows}
+
+
+def test_software_that_breaks_is_found_by_hour(kept: Kept) -> None:
+    """It was connected for an hour; a series that stayed at 0 is of before, and one that came and went is unknown."""
+    old = ("confluent-kafka-python", "2.4.0-rdkafka-2.4.0")
+    for change, verdict in (
+        ({at: 2.0 if kept.ago(7) < at < kept.ago(6) else 0.0 for at in kept.times}, Verdict.BLOCK),
+        (dict.fromkeys(kept.times, 0.0), Verdict.OK),
+        (from_on(kept, 5, 0.0), Verdict.UNKNOWN),
+    ):
+        one = Kept(kept.until, kept.hours)
+        one.broker()
+        one.software(*old, change)
+        assert judged(one).verdict is verdict
+
+
+def test_a_cluster_is_chosen_by_a_condition(kept: Kept) -> None:
+    """Another cluster of the server has nothing to do with it."""
+    kept.broker()
+    kept.broker("other:9404", days=80)
+    assert [one.broker for one in evidence(kept, 24, 'instance=~"b1.*"').brokers] == ["b1:9404"]
+    assert judged(kept).verdict is Verdict.UNKNOWN
+
+
+def test_no_function_that_extrapolates_is_asked(kept: Kept) -> None:
+    """Only the lowest, the highest and the number of real samples, and samples themselves."""
+    kept.broker(restarts=(kept.ago(6.5),))
+    kept.add(REQUESTS, from_on(kept, 5, 5), request="Produce", version="1")
+    with serving(kept) as (url, server):
+        web = Web()
+        History(Prometheus(web, url), (), UNTIL - timedelta(hours=24), UNTIL, decides(APIS)).read()
+        web.close()
+    assert len(server.queries) < 30
+    assert not any(word in query for query in server.queries for word in ("increase", "rate(", "delta", "resets"))
