@@ -33,7 +33,7 @@ exit codes:
 TASKS: Final = {
     "look at a cluster": ("describe", "matrix", "check", "explain", "watch", "doctor"),
     "change its levels": ("plan", "upgrade", "downgrade", "disable", "update"),
-    "before its brokers move": ("readiness", "fleet", "fit", "version-mapping", "feature-dependencies"),
+    "before its brokers move": ("readiness", "inventory", "fleet", "fit", "version-mapping", "feature-dependencies"),
     "run apps": ("health", "hold", "group", "serve"),
     "try it": ("sandbox", "completion"),
 }

@@ -142,9 +142,13 @@ class History:
                 target.lives[end] = self._raw(target, best[target.place], end)
 
     def _hours(self, own: Labels, function: str, series: int) -> dict[Place, Hours]:
-        """Return a function of the samples of each hour, from the one before the time on, and of the hour that runs."""
-        chosen = f"{function}_over_time({selector(own, *self._conditions)}[{{window}}])"
-        expression = f"{'max' if function == 'count' else function} by ({', '.join(PLACE)}) ({chosen})"
+        """Return a function of the samples of each hour, from the one before the time on, and of the hour that runs.
+
+        ``sum`` adds the highest samples of network threads up.
+        """
+        over, together = {"count": ("count", "max"), "sum": ("max", "sum")}.get(function, (function, function))
+        chosen = f"{over}_over_time({selector(own, *self._conditions)}[{{window}}])"
+        expression = f"{together} by ({', '.join(PLACE)}) ({chosen})"
         found: defaultdict[Place, Hours] = defaultdict(dict)
         answers = list(self._server.hourly(expression, self._since, self._last, series))
         if (seconds := int(self._until - self._last)) >= _MINUTE:
@@ -223,10 +227,10 @@ class History:
             meaning = meaning_of(own["__name__"], own)
             if not isinstance(meaning, Connected):
                 continue
-            with_it = [each for each in of_place.values() if meaning in each.series]
-            hours = self._hours(own, "max", len(of_place)) if self._decides(meaning) else {}
+            with_it = [each for each in of_place.values() if own in each.series.values()]
+            hours = self._hours(own, "sum", len(of_place)) if self._decides(meaning) else {}
             for target in with_it:
-                found = hours.get(target.place, {self._until: 0.0} if not self._decides(meaning) else {})
+                found = hours.get(target.place, {}) if self._decides(meaning) else {self._until: 0.0}
                 connected = {end: count for end, count in found.items() if count > 0 and end > self._since}
                 was_absent = any(count and end < min(found, default=0) for end, count in target.counts.items())
                 if not connected and found and (was_absent or not self._decides(meaning)):

@@ -257,11 +257,11 @@ NAMES: Final = "(?i)" + "|".join(each.name.pattern for each in SPELLINGS)
 KINDS: Final = "(Deprecated)?RequestsPerSec|(Fetch|Produce)MessageConversionsPerSec|"
 """What the label ``name`` says of metrics that have all kinds under one name; empty for all others."""
 _OWN: Final = re.compile(
-    r"__name__|name|listener|topic|request\w*|version|api_?\w+|client_?software_?\w+|network_?processor",
+    r"__name__|name|listener|topic|request\w*|version|api_?\w+|client_?software_?\w+",
     re.IGNORECASE | re.ASCII,
 )
 
 
 def own_labels(labels: Labels) -> dict[str, str]:
-    """Return the labels that say what a series is about, and not of which target it is."""
+    """Return the labels that say what a series is about, and not of which target or network thread it is."""
     return {name: value for name, value in labels.items() if _OWN.fullmatch(name)}

@@ -148,3 +148,40 @@ def test_real_servers_say_what_happened(
     assert found.deprecated == expected.deprecated
     assert sorted(found.requests, key=str) == sorted(expected.requests, key=str)
     assert sorted(found.software, key=str) == sorted(expected.software, key=str)
+
+
+RULES_TEST = """
+rule_files: [rules.yml]
+evaluation_interval: 1m
+tests:
+- interval: 1m
+  input_series:
+  - {series: 'SERIES{request="Fetch",version="3",instance="born"}', values: '_x119 5x200'}
+  - {series: 'SERIES{request="Fetch",version="3",instance="steady"}', values: '7x400'}
+  - {series: 'SERIES{request="Fetch",version="4",instance="new"}', values: '1+1x400'}
+  - {series: 'SERIES{request="Produce",version="1",instance="grows"}', values: '7x119 8x281'}
+  - {series: 'SERIES{request="Produce",version="1",instance="restarted"}', values: '7x119 _x30 2x250'}
+  - {series: 'SERIES{request="Produce",version="1",instance="gone"}', values: '7x119 _x280'}
+  alert_rule_test:
+  - {eval_time: 100m, alertname: KafkaOldCall, exp_alerts: []}
+  - eval_time: 160m
+    alertname: KafkaOldCall
+    exp_alerts:
+    - exp_labels: {request: Fetch, version: "3", instance: born}
+    - exp_labels: {request: Produce, version: "1", instance: grows}
+    - exp_labels: {request: Produce, version: "1", instance: restarted}
+  - {eval_time: 390m, alertname: KafkaOldCall, exp_alerts: []}
+"""
+
+
+def test_the_alert_of_the_page_fires_when_an_old_call_comes_back(tmp_path: Path) -> None:
+    """Also for a counter that is born with five, and after a restart; not for one that stands still, or is gone."""
+    if not shutil.which("promtool"):
+        pytest.skip("there is no promtool: Debian has it in the package prometheus")
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "judge-by-metrics.md").read_text()
+    (tmp_path / "rules.yml").write_text(page.partition("```yaml\ngroups:")[2].partition("```")[0].join(["groups:", ""]))
+    (tmp_path / "test.yml").write_text(RULES_TEST.replace("SERIES", REQUESTS))
+    done = subprocess.run(
+        ["promtool", "test", "rules", "test.yml"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
