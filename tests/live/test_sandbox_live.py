@@ -13,6 +13,7 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from reserving import two_ports_in_a_row
+from waiting import eventually
 
 import featuregate as fg
 
@@ -26,12 +27,12 @@ BOUND = 240.0
 
 
 @contextmanager
-def sandbox(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def sandbox(*options: str, stdin: int = subprocess.DEVNULL) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Run a sandbox of up to two brokers at ports that are reserved, and yield it with the first port."""
     with two_ports_in_a_row() as first:
         port = str(first)
         command = [sys.executable, "-m", "featuregate", "sandbox", "4.2.0", "--port", port, *options]
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, text=True)
         try:
             yield process, port
         finally:
@@ -63,6 +64,21 @@ def test_the_sandbox_rolls_real_brokers_one_after_the_other() -> None:
         view = fg.discover(f"localhost:{port}")
         assert len(view.answering) == 2
         assert fg.evaluate(view, fg.Release("4.3")).open
+        process.send_signal(signal.SIGINT)
+        assert process.wait(BOUND) == 0
+
+
+def test_a_real_broker_goes_on_and_back_as_the_user_says() -> None:
+    """Its own features and its controllers are printed, for the plan of the page."""
+    with sandbox("--roll-to", "4.3", "--pause", stdin=subprocess.PIPE) as (process, port):
+        assert says(process, "controllers: 127.0.0.1:")
+        assert process.stdin is not None
+        for word, version, release in (("next", "4.3.0", "4.3"), ("back", "4.2.0", "4.2")):
+            process.stdin.write(f"{word}\n")
+            process.stdin.flush()
+            assert says(process, f"broker 1 stops, and starts with {version}")
+            eventually(lambda: fg.discover(f"localhost:{port}"), despite=(fg.DiscoveryError,))
+            assert fg.evaluate(fg.discover(f"localhost:{port}"), fg.Release("4.3")).open == (release == "4.3")
         process.send_signal(signal.SIGINT)
         assert process.wait(BOUND) == 0
 

@@ -6,13 +6,19 @@ import re
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Final
 
+_LINE: Final = re.compile(r"[1-9]\d*\.\d+|0\.\d+\.\d+")
 _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
 
 def add_sandbox_options(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument(
-        "version", metavar="VERSION", nargs="?", default="4.2.0", help="the release, such as 3.9.2 (default: 4.2.0)"
+        "version",
+        metavar="VERSION",
+        nargs="?",
+        type=_version,
+        default="4.2.0",
+        help="the release, such as 3.9.2, or 3.9 for 3.9.0 (default: 4.2.0)",
     )
     parser.add_argument(
         "--nodes", metavar="N", type=_count, default=1, help="brokers, each a controller as well (default: 1)"
@@ -43,8 +49,18 @@ def add_sandbox_options(parser: ArgumentParser) -> None:
         default=[],
         help="write COUNT records into a topic, with the keys 1, 2 ...; may be repeated",
     )
-    parser.add_argument("--roll-to", metavar="VERSION", help="then upgrade one broker after the other to this release")
+    parser.add_argument(
+        "--roll-to", metavar="VERSION", type=_version, help="then upgrade one broker after the other to this release"
+    )
+    parser.add_argument(
+        "--pause", action="store_true", help="with --roll-to: ask before each broker for next, back or stop"
+    )
     parser.add_argument("--fake", action="store_true", help="fake brokers, which need no Java and start at once")
+
+
+def _version(text: str) -> str:
+    """Return the first release of a line, such as ``4.3``, and any other text as it is."""
+    return f"{text}.0" if _LINE.fullmatch(text) else text
 
 
 def _topic(text: str) -> tuple[str, int]:

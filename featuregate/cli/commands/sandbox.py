@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.catalog import captured_releases, release_of
-from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
+from featuregate.catalog import captured_as, captured_releases, close_to, release_of
+from featuregate.cli.exit_codes import OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.level_names import name_and_level
 from featuregate.cli.output import print_message
+from featuregate.errors import LocalKafkaError
+from featuregate.version import how_to_install
 
 if TYPE_CHECKING:
     import argparse
     from pathlib import Path
+
+
+_CAUSE: Final = re.compile(r"\w(?:Exception|Error): (?P<words>.+?)(?=\\x0a|\n|$)")
+"""The line of a log of Java that says what is wrong."""
+
+
+_SOON: Final = {"metadata.log.max.snapshot.interval.ms": 20_000}
+"""Without a snapshot after a level was lowered older software does not start; by default one is written in an hour."""
 
 
 class _Sandbox(NamedTuple):
@@ -39,19 +51,48 @@ def run(args: argparse.Namespace) -> int:
         levels = dict(name_and_level(text) for text in ",".join(args.features).split(",") if text)
     except CommandError as error:
         raise CommandError(f"--features: {error}", USAGE) from error
+    _check_levels(args.version, levels)
+    if args.pause and args.roll_to is None:
+        raise CommandError("--pause needs --roll-to, the release between whose steps it asks", USAGE)
     topics = {name: 1 for name, _ in args.records} | dict(args.topic)
     if args.fake and topics:
         raise CommandError("--topic and --records need real Kafka: leave out --fake", USAGE)
+    if topics and find_spec("confluent_kafka") is None:
+        raise CommandError(f"--topic and --records need confluent-kafka: {how_to_install('confluent')}", USAGE)
     try:
         with _interruptible(), (_fake if args.fake else _real)(args, levels) as sandbox:
             _fill(args, topics, sandbox)
             print(_welcome(args, sandbox, topics), flush=True)
-            if args.roll_to is not None:
+            if args.pause:
+                _practise(sandbox, args.version, args.roll_to)
+            elif args.roll_to is not None:
                 _roll(sandbox, args.roll_to)
             _wait_for_a_signal()
     except (KeyboardInterrupt, EOFError):  # EOFError: Ctrl-D, where it waits for Enter
         pass
+    except LocalKafkaError as error:
+        raise CommandError(_in_one_line(error), UNKNOWN) from error
     return OK
+
+
+def _check_levels(version: str, levels: Mapping[str, int]) -> None:
+    """Refuse levels that the release does not have, where brokers of it were captured. Raises `CommandError`."""
+    if (known := captured_as(version)) is None:
+        return
+    for name, level in levels.items():
+        if name not in known.features:
+            meant = close_to(name, known.features)
+            hint = f"; did you mean {meant[0]}?" if meant else ""
+            raise CommandError(f"--features: Kafka {version} has no feature {name}{hint}", USAGE)
+        lowest, highest = known.features[name]
+        if not lowest <= level <= highest:
+            raise CommandError(f"--features: Kafka {version} has {name} {lowest} to {highest}, not {level}", USAGE)
+
+
+def _in_one_line(error: LocalKafkaError) -> str:
+    """Return what went wrong, with the words of the first error of the log in place of its traces."""
+    found = _CAUSE.search(error.log)
+    return f"{error.problem}: {found['words']}" if found else " ".join(re.sub(r"\\x0[9a]", " ", str(error)).split())
 
 
 def _wait_for_a_signal() -> None:
@@ -85,7 +126,9 @@ def _real(args: argparse.Namespace, levels: Mapping[str, int]) -> Iterator[_Sand
         from featuregate.testing import LocalKafka  # noqa: PLC0415 - an extra
 
         with _taking_ports(args):
-            kafka = LocalKafka(args.version, nodes=args.nodes, port=args.port, features=levels)
+            kafka = LocalKafka(
+                args.version, nodes=args.nodes, port=args.port, features=levels, properties=_SOON if args.pause else {}
+            )
         if args.roll_to is not None:
             kafka.prepare(args.roll_to)
         print_message(f"starting {_brokers(args.nodes)} of Kafka {args.version}; the first time, jars are downloaded")
@@ -93,7 +136,8 @@ def _real(args: argparse.Namespace, levels: Mapping[str, int]) -> Iterator[_Sand
             logs = {node: kafka.node(node).log for node in kafka.nodes}
             yield _Sandbox(kafka.bootstrap, kafka.nodes, kafka.roll, logs, kafka.controller_bootstrap)
     except ImportError as error:
-        problem = f"a sandbox of real Kafka needs the extra 'testing' ({error.name} is missing); --fake needs nothing"
+        what = f"a sandbox of real Kafka needs {error.name}; --fake needs nothing"
+        problem = f"{what}: {how_to_install('testing')}"
         raise CommandError(problem, USAGE) from error
 
 
@@ -101,17 +145,12 @@ def _fill(args: argparse.Namespace, topics: Mapping[str, int], sandbox: _Sandbox
     """Create the topics and write the records that the options name."""
     if not topics:
         return
-    try:
-        from featuregate.testing.local_kafka.topics import create_topics, write_records  # noqa: PLC0415 - an extra
+    from featuregate.testing.local_kafka.topics import create_topics, write_records  # noqa: PLC0415 - an extra
 
-        config = {"bootstrap.servers": sandbox.bootstrap}
-        create_topics(config, topics, brokers=len(sandbox.nodes))
-        for name, count in args.records:
-            write_records(config, name, count)
-    except ImportError as error:
-        raise CommandError(
-            f"--topic and --records need the extra 'confluent' ({error.name} is missing)", USAGE
-        ) from error
+    config = {"bootstrap.servers": sandbox.bootstrap}
+    create_topics(config, topics, brokers=len(sandbox.nodes))
+    for name, count in args.records:
+        write_records(config, name, count)
 
 
 @contextmanager
@@ -133,7 +172,7 @@ def _fake(args: argparse.Namespace, levels: Mapping[str, int]) -> Iterator[_Sand
         def roll(node_id: int, version: str) -> None:
             cluster.roll(node_id, release_of(version))
             if problem := cluster.broker(node_id).problem:
-                raise CommandError(f"broker {node_id} does not start: {problem}", FAILED)
+                raise LocalKafkaError(f"broker {node_id} does not start: {problem}")
 
         yield _Sandbox(cluster.bootstrap, tuple(broker.node_id for broker in cluster.brokers), roll, {})
 
@@ -148,6 +187,7 @@ def _welcome(args: argparse.Namespace, sandbox: _Sandbox, topics: Mapping[str, i
     for name, count in args.records:
         counts[name] += count
     made = [f"topic {name}: partitions: {parts}, records: {counts[name]}" for name, parts in topics.items()]
+    made += [f"controllers: {sandbox.controllers}"] if sandbox.controllers else []
     made += [f"log of broker {node}: {log}" for node, log in sandbox.logs.items()]
     kind = "fake brokers: they tell what they can do, and take no records" if args.fake else "real Kafka"
     return f"""\
@@ -174,5 +214,43 @@ def _roll(sandbox: _Sandbox, version: str) -> None:
     for node_id in sandbox.nodes:
         print(f"broker {node_id} stops, and starts with {version}", flush=True)
         sandbox.roll(node_id, version)
+    _say_what_comes_next(sandbox, version)
+
+
+def _say_what_comes_next(sandbox: _Sandbox, version: str) -> None:
     plan = f"featuregate plan upgrade --release-version {release_of(version)} {_where(sandbox)}"
     print(f"all brokers run {version}; finalized levels stay as they are; what comes next: {plan}", flush=True)
+
+
+def _practise(sandbox: _Sandbox, old: str, new: str) -> None:
+    """Move one broker at each word of the user, ``next`` or ``back``, until the word is ``stop``."""
+    rolled = 0
+    while (word := _asked(len(sandbox.nodes), rolled, new)) != "stop":
+        node_id, other, version = (
+            (sandbox.nodes[rolled], old, new) if word == "next" else (sandbox.nodes[rolled - 1], new, old)
+        )
+        print(f"broker {node_id} stops, and starts with {version}", flush=True)
+        try:
+            sandbox.roll(node_id, version)
+        except LocalKafkaError as error:
+            print_message(f"{_in_one_line(error)}; so it starts with {other} again")
+            sandbox.roll(node_id, other)
+            continue
+        rolled += 1 if word == "next" else -1
+        if rolled == len(sandbox.nodes):
+            _say_what_comes_next(sandbox, new)
+    print("Ctrl-C ends it, and deletes its files.", flush=True)
+
+
+def _asked(nodes: int, rolled: int, new: str) -> str:
+    """Ask for one of the words that make sense, of which the first letter will do; the end of input is ``stop``."""
+    words = [*(["next"] if rolled < nodes else []), *(["back"] if rolled else []), "stop"]
+    while True:
+        print(f"{rolled} of {nodes} brokers run {new}; {', '.join(words)}? ", end="", flush=True)
+        line = sys.stdin.readline() if sys.stdin is not None else ""
+        if not line:
+            print()
+            return "stop"
+        given = line.strip().lower()
+        if found := [word for word in words if given and word.startswith(given)]:
+            return found[0]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from subprocess import PIPE
 
 import pytest
 from reserving import two_ports_in_a_row
@@ -14,6 +15,9 @@ from reserving import two_ports_in_a_row
 import featuregate as fg
 from featuregate.cli.app import main
 from featuregate.cli.arguments.parser import parse_arguments
+from featuregate.cli.commands.sandbox import _in_one_line
+from featuregate.errors import LocalKafkaError
+from featuregate.version import how_to_install
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a reserved port can be used by another process")
 COMMAND = (sys.executable, "-m", "featuregate", "sandbox", "--fake")
@@ -75,6 +79,58 @@ def test_it_rolls_its_brokers(port: int) -> None:
         assert fg.evaluate(fg.discover(f"127.0.0.1:{port}"), fg.Release("4.2")).open
 
 
+def practised(port: int, *options: str, words: str) -> str:
+    """Give words to a sandbox that asks between two brokers; return what it printed until its input ended."""
+    command = (*COMMAND, "--port", str(port), "--nodes", "2", "--pause", *options)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=PIPE, text=True) as process:
+        assert process.stdin is not None
+        process.stdin.write(words)
+        process.stdin.close()
+        try:
+            return "".join(lines_until(process, "? \n"))
+        finally:
+            process.send_signal(signal.SIGINT)
+
+
+def test_it_goes_on_and_back_as_the_user_says(port: int) -> None:
+    """One broker at a time, in the order of a roll, and back in the other one."""
+    said = practised(port, "3.9", "--roll-to", "4.2", words="back\nnext\nn\nback\nb\n")
+    assert [line.split("next, stop? ")[-1] for line in said.splitlines() if "starts with" in line] == [
+        "broker 1 stops, and starts with 4.2.0",
+        "1 of 2 brokers run 4.2.0; next, back, stop? broker 2 stops, and starts with 4.2.0",
+        "2 of 2 brokers run 4.2.0; back, stop? broker 2 stops, and starts with 3.9.0",
+        "1 of 2 brokers run 4.2.0; next, back, stop? broker 1 stops, and starts with 3.9.0",
+    ]
+    assert "all brokers run 4.2.0; finalized levels stay as they are; what comes next: featuregate plan" in said
+
+
+def test_a_broker_that_does_not_start_is_one_line_and_starts_as_before(port: int) -> None:
+    """As after a level was raised that older software does not know."""
+    said = practised(port, "4.2", "--features", "share.version=1", "--roll-to", "3.9", words="next\n")
+    (line,) = (line for line in said.splitlines() if line.startswith("featuregate: "))
+    assert line.startswith("featuregate: broker 1 does not start: ")
+    assert line.endswith("; so it starts with 4.2.0 again")
+    assert said.endswith("0 of 2 brokers run 3.9.0; next, stop? \n")
+
+
+def test_a_trace_of_java_is_one_line() -> None:
+    """Levels that need one another are known to Kafka alone."""
+    trace = (
+        'Exception in thread "main" java.lang.IllegalArgumentException: No feature:a with feature level 9\n\tat o.a.k'
+    )
+    assert _in_one_line(LocalKafkaError("not formatted", trace)) == "not formatted: No feature:a with feature level 9"
+    assert _in_one_line(LocalKafkaError("not formatted", "a\n b")) == "not formatted a b"
+
+
+def test_the_extra_for_topics_is_named_at_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not when the brokers run already."""
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    assert main(["sandbox", "--topic", "orders"]) == 64
+    assert f"need confluent-kafka: {how_to_install('confluent')}\n" in capsys.readouterr().err
+
+
 def test_a_port_that_is_taken_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     """Another cluster may run there."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -108,8 +164,11 @@ def test_a_second_sandbox_does_not_share_the_port_of_the_first(port: int) -> Non
         (["--nodes", "0"], "'0' is not a number from 1 to 100"),
         (["--port", "x"], "'x' is not a number from 1 to 65535"),
         (["--features", "group.version"], "--features: Can't parse"),
-        (["4.2"], "name one of it, such as 4.2.0"),
-        (["--roll-to", "4.2"], "name one of it, such as 4.2.0"),
+        (["4"], "'4' is not a version of Kafka: write it as Maven does, such as 4.2.0"),
+        (["--features", "group.version=9"], "--features: Kafka 4.2.0 has group.version 0 to 1, not 9"),
+        (["--features", "grup.version=1"], "Kafka 4.2.0 has no feature grup.version; did you mean group.version?"),
+        (["3.3", "--fake", "--features", "group.version=1"], "--features: Kafka 3.3.0 has no feature group.version"),
+        (["--pause"], "--pause needs --roll-to, the release between whose steps it asks"),
         (["--fake", "9.9.9"], "there are no fake brokers of 9.9.9, but of 0.10.0, 0.10.1, "),
         (["--fake", "--roll-to", "9.9.9"], "there are no fake brokers of 9.9.9, but of 0.10.0, 0.10.1, "),
     ],
