@@ -109,6 +109,11 @@ wheel: $(VENV)/.demo ## a wheel of this checkout in dist/, for your project, you
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir dist .
 	@ls dist/*.whl
 
+.PHONY: release-check
+release-check: $(READY) ## wheel and sdist as for an index: same bytes twice, metadata, SBOM, and each extra in fresh venvs (PYTHONS="3.12", EXTRAS="cli relay")
+	@$(BIN)/python -c 'import twine, cyclonedx_py' 2>/dev/null || $(INSTALL_LOCKED) requirements/release.txt
+	$(BIN)/python scripts/release_check.py $(addprefix --python ,$(PYTHONS)) $(addprefix --extra ,$(EXTRAS))
+
 .PHONY: lock
 lock: $(READY) ## write requirements/*.txt anew from pyproject.toml (UPGRADE=--upgrade takes the newest)
 	$(LOCK) --extra all --group dev pyproject.toml -o requirements/dev.txt
@@ -120,6 +125,7 @@ lock: $(READY) ## write requirements/*.txt anew from pyproject.toml (UPGRADE=--u
 	$(LOCK) --group azure --constraints requirements/dev.txt -o requirements/azure.txt
 	npm install --prefix requirements/azurite --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --silent
 	$(LOCK) --group java -o requirements/java.txt
+	$(LOCK) --group release --constraints requirements/dev.txt -o requirements/release.txt
 	$(LOCK) --group mutants --constraints requirements/dev.txt -o requirements/mutants.txt
 
 .PHONY: clean

@@ -12,10 +12,17 @@ _ALLOCATIONS = 50_000
 """Objects between two collections. With Python's 700, an eighth of the time of a short command is spent on collecting
 the modules that it has just loaded, and again when the process ends. A command that runs on is collected still."""
 
+_OVERWRITTEN = (
+    "featuregate: another distribution has overwritten the package featuregate, as featuregate-sdk does: "
+    "uninstall that, and install featuregate again"
+)
+
 
 def featuregate() -> int:
     """Run the command ``featuregate`` and return its exit code."""
     gc.set_threshold(_ALLOCATIONS)
+    if not hasattr(import_module("featuregate"), "before_forks"):
+        raise SystemExit(_OVERWRITTEN)
     try:
         exit_code: int = import_module("featuregate.cli.app").main()
     except KeyboardInterrupt:  # while modules are imported

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from scripted import SILENCE, ScriptedCluster
 
+import featuregate
 from featuregate.cli.output import supports_colour
 from featuregate.testing import FakeCluster
 
@@ -274,3 +275,17 @@ def test_describe_starts_light(cluster: ScriptedCluster) -> None:
     code = f"import sys; from featuregate.cli.app import main; main({argv}); print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not heavy & set(done.stderr.split())
+
+
+def test_a_package_that_was_overwritten_is_named(tmp_path: Path) -> None:
+    """Another distribution installs a package of the same name over ours, and pip checks nothing."""
+    overwritten = tmp_path / "featuregate"
+    overwritten.mkdir()
+    for part in Path(featuregate.__file__).parent.iterdir():
+        (overwritten / part.name).symlink_to(part)
+    (overwritten / "__init__.py").unlink()
+    (overwritten / "__init__.py").write_text("__all__ = ['FeatureGate']\n")
+    code = f"import sys; sys.path[:0] = [{str(tmp_path)!r}]; import featuregate.cli.script as s; s.featuregate()"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("featuregate: another distribution has overwritten the package featuregate, as ")
