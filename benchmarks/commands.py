@@ -58,6 +58,7 @@ def run(rounds: int) -> Section:
             *(beside_the_tool(kafka, command, logging, rounds) for command in COMMANDS),
             *(beside_python(command.format(kafka.bootstrap), rounds) for command in OTHERS),
             fit_of_clients(Path(folder), rounds),
+            readiness_of_a_page(Path(folder), rounds),
         )
     return Section(
         name="commands",
@@ -117,6 +118,34 @@ def fit_of_clients(folder: Path, rounds: int) -> Row:
         contestant()  # as above
     ours, python = take_turns("fit", rounds, contestants, "ms").values()
     return row("`featuregate fit` of 5 clients, beyond `python -c pass`", ours, python, BEYOND)
+
+
+A_PAGE = Bar(500, "<= 500 ms")
+
+
+def readiness_of_a_page(folder: Path, rounds: int) -> Row:
+    """Measure the verdict from one page of 0.6 MB, as Strimzi's rules write it, from the start to the end."""
+    page, requests = folder / "page.txt", "kafka_network_requestmetrics_requests_total"
+    apis = ("Metadata", "Produce", "ApiVersions", "FindCoordinator", "ListOffsets", "OffsetCommit")
+    lines = [f'{requests}{{request="{api}",version="{version}"}} 7.0' for api in apis for version in range(3, 6)]
+    software = 'clientSoftwareName="apache-kafka-java",clientSoftwareVersion="3.9.{}",listener="CLIENT"'
+    name = "kafka_server_socket_server_metrics_connections_software"
+    lines += [f'{name}{{{software.format(patch)},networkProcessor="0"}} 1.0' for patch in range(3)]
+    lines += [
+        f'kafka_log_log_size{{partition="{number}",topic="a-topic-of-usual-length-{number}"}} 1.0'
+        for number in range(7_000)
+    ]
+    page.write_text("\n".join([*lines, "process_start_time_seconds 1.7E9\n"]))
+    known = ("--brokers", "1", "--listener", "CLIENT=none", "--to", "4.2")
+    contestants: dict[str, Callable[[], float]] = {
+        "readiness": whole_process([sys.executable, "-c", START, "readiness", "--metrics", str(page), *known]),
+        "python -c pass": partial(process, "pass"),
+    }
+    for contestant in contestants.values():
+        contestant()  # as above
+    ours, python = take_turns("readiness", rounds, contestants, "ms").values()
+    what = f"`featuregate readiness` of a page of {page.stat().st_size / 1e6:.1f} MB, whole process"
+    return Row(what=what, ours=ours, peer=python, score=ours, bar=A_PAGE)
 
 
 START = "import sys; from featuregate.cli.script import featuregate; sys.exit(featuregate())"

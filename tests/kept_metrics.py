@@ -43,21 +43,28 @@ class Kept:
         self.series.setdefault(key, []).extend(sorted(values.items()))
 
     def broker(
-        self, instance: str = "b1:9404", restarts: tuple[float, ...] = (), missing: Any = (), days: float = 90
+        self,
+        instance: str = "b1:9404",
+        restarts: tuple[float, ...] = (),
+        missing: Any = (),
+        days: float = 90,
+        **labels: str,
     ) -> list[float]:
         """Add a broker with clients of today, that started long ago and again at these times; return its samples."""
         times = [at for at in self.times if not any(low < at <= high for low, high in missing)]
         starts = {at: max([self.until - days * 86400, *(one for one in restarts if one < at)]) for at in times}
-        self.add(START, starts, instance)
+        self.add(START, starts, instance, **labels)
         since_start = {at: 1 + (at - starts[at]) // 10 for at in times}
         for api, version in (("Metadata", "12"), ("FindCoordinator", "4"), ("Fetch", "16"), ("FetchConsumer", "16")):
-            self.add(REQUESTS, since_start, instance, request=api, version=version)
-        self.software("confluent-kafka-python", "2.16.1-rdkafka-2.16.0", dict.fromkeys(times, 3.0), instance)
+            self.add(REQUESTS, since_start, instance, request=api, version=version, **labels)
+        self.software("confluent-kafka-python", "2.16.1-rdkafka-2.16.0", dict.fromkeys(times, 3.0), instance, **labels)
         return times
 
-    def software(self, name: str, version: str, values: Mapping[float, float], instance: str = "b1:9404") -> None:
+    def software(
+        self, name: str, version: str, values: Mapping[float, float], instance: str = "b1:9404", **more: str
+    ) -> None:
         """Add a software on the listener CLIENT."""
-        labels = {"clientSoftwareName": name, "clientSoftwareVersion": version}
+        labels = {"clientSoftwareName": name, "clientSoftwareVersion": version, **more}
         self.add(SOFTWARE, values, instance, listener="CLIENT", networkProcessor="0", **labels)
 
     def openmetrics(self) -> str:

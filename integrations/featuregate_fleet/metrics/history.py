@@ -45,6 +45,7 @@ from featuregate_fleet.metrics.targets import (
     coverage,
     joined,
     life_at,
+    own_place,
     place_of,
     time_of,
     unsteady,
@@ -154,14 +155,15 @@ class History:
         if (seconds := int(self._until - self._last)) >= _MINUTE:
             answers += self._server.at(expression, self._until, seconds)
         for labels, values in answers:
-            found[place_of(labels)].update(values)
+            hours = found[place_of(labels)]
+            for end, value in values:  # a pod that started again has two addresses in this hour
+                hours[end] = _merged(function, hours[end], value) if end in hours else value
         return found
 
     def _raw(self, target: Target, own: Labels, end: float) -> list[tuple[float, float]]:
         """Return all samples of a series in the hour, and a little before."""
-        place = {name: target.labels[name] for name in PLACE if name in target.labels}
         seconds = HOUR_SECONDS + int(3 * (target.interval or 0))
-        chosen = selector({**own, **place}, *self._conditions)
+        chosen = selector({**own, **own_place(target.labels)}, *self._conditions)
         return sorted(one for series in self._server.raw(chosen, end, seconds) for one in series.values)
 
     # ------------------------------------------------------------ counters, and software
@@ -244,6 +246,12 @@ class History:
                         hour=hour_of(time_of(end - 1)),
                         connections=int(count),
                     )
+
+
+def _merged(function: str, one: float, other: float) -> float:
+    if function == "min":
+        return min(one, other)
+    return max(one, other) if function == "max" else one + other
 
 
 def _distinct(targets: Iterable[Target], wanted: Callable[[Meaning], bool]) -> list[Labels]:

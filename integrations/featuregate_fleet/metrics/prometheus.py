@@ -89,6 +89,8 @@ class Prometheus:
             answer = parse_json(body, "answer")
             if answer.field("status").text() != _OK:
                 raise MetricsUnread(f"the server answered {answer.field('error').text()[:200]!r}")
+            if "isPartial" in answer.fields() and answer.field("isPartial").value is not False:
+                raise MetricsUnread("the answer is not whole: a node of VictoriaMetrics did not answer")
             if warnings := answer.fields().get("warnings"):
                 raise MetricsUnread(f"the answer is not whole: {warnings.items()[0].text()[:200]!r}")
             return answer.field("data")

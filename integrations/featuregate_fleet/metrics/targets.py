@@ -13,8 +13,8 @@ from featuregate_fleet.metrics.pages import full_listeners, started_at
 from featuregate_fleet.metrics.spellings import Connected, Labels, Meaning, Requests, Started, Unusable
 
 HOUR_SECONDS: Final = 3600
-PLACE: Final = ("job", "instance")
-"""The labels that tell targets apart."""
+PLACE: Final = ("job", "instance", "namespace", "pod")
+"""The labels that tell targets apart. A pod keeps its name, and has another address after each restart."""
 _NAMING: Final = ("instance", "pod", "kubernetes_pod_name", "host", "hostname")
 """The labels that name the machine or the container of a target."""
 _SOURCES: Final = ("kafk", "java", "proc")
@@ -67,9 +67,15 @@ class Target:
         return HOUR_SECONDS / most if (most := max(self.counts.values(), default=0)) else None
 
 
+def own_place(labels: Labels) -> dict[str, str]:
+    """Return the labels that stay the same when a target starts again."""
+    names = ("job", "namespace", "pod") if labels.get("pod") else ("job", "instance")
+    return {name: labels.get(name, "") for name in names}
+
+
 def place_of(labels: Labels) -> Place:
     """Return what tells a target apart."""
-    return tuple(labels.get(name, "") for name in PLACE)
+    return tuple(own_place(labels).values())
 
 
 def unsteady(target: Target) -> Iterator[float]:

@@ -202,10 +202,10 @@ def _not_known(one: RequestCount) -> Row:
 def _newer(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
     """Say that a move is a downgrade, where brokers answered what the target does not know."""
     for one in evidence.requests:
-        has = apis.release.served(one.key) if one.key is not None else None
+        has = apis.served(one.key) if one.key is not None else None
         if one.key is None or one.key == API_VERSIONS or (has is None and one.of_nodes):
             continue
-        if has is None or one.version > has[1]:
+        if has is None or one.version > has.highest:
             yield Row(
                 check="newer-brokers",
                 verdict=Verdict.UNKNOWN,

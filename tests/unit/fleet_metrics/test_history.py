@@ -144,6 +144,19 @@ def test_two_exporters_on_one_broker_are_one_broker(kept: Kept) -> None:
     assert len(evidence(kept).brokers) == 1
 
 
+def test_a_pod_that_started_again_with_another_address_is_one_broker(kept: Kept) -> None:
+    """Its name stays. Both lives count."""
+    restart = kept.ago(6.5)
+    for instance, missing in (("10.0.0.1:9404", (restart - 20, kept.until)), ("10.0.0.2:9404", (0.0, restart))):
+        times = kept.broker(instance, restarts=(restart,), missing=[missing], pod="kafka-0", namespace="kafka")
+        old = {at: 2 for at in times if at > kept.ago(8)}
+        kept.add(REQUESTS, old, instance, request="Fetch", version="1", pod="kafka-0", namespace="kafka")
+    (broker,) = evidence(kept).brokers
+    assert (broker.hours, broker.restarts) == (24, 1)
+    assert "kafka-0" in broker.hosts
+    assert [row.count for row in blocking(judged(kept))] == [4]
+
+
 def test_a_broker_without_a_start_is_unknown_and_its_drops_still_count(kept: Kept) -> None:
     """A restart may be hidden."""
     kept.broker()

@@ -160,7 +160,15 @@ def test_a_request_that_no_metric_marks_blocks_where_the_target_does_not_serve_i
 
 
 @pytest.mark.parametrize(
-    "pair", [("ApiVersions", 99), ("WriteTxnMarkers", 0), ("AlterPartition", 0), ("FetchFollower", 1), ("Fetch", 4)]
+    "pair",
+    [
+        ("ApiVersions", 99),
+        ("WriteTxnMarkers", 0),
+        ("AlterPartition", 0),
+        ("FetchFollower", 1),
+        ("Fetch", 4),
+        ("PushTelemetry", 0),
+    ],
 )
 def test_what_is_of_nodes_or_of_anybody_does_not_block(pair: tuple[str, int]) -> None:
     """Anyone makes a version of ApiVersions; nodes use what the other node has."""

@@ -49,6 +49,7 @@ def success(data: object) -> dict[str, object]:
         ([], "this is not the API of Prometheus: answer: expected an object"),
         ({"status": "error", "error": "too many samples"}, "the server answered 'too many samples'"),
         (success([]) | {"warnings": ["a store is away"]}, "the answer is not whole: 'a store is away'"),
+        (success([]) | {"isPartial": True}, "the answer is not whole: a node of VictoriaMetrics did not answer"),
         (success([{"a": 1}]), r"answer\.data\[0\]\.a: expected a string"),
         (success([{}, {}, {}]), "the answer has 3 series, more than 2: choose by --match"),
         (b'{"status":"success","data":[' + b"[" * 100_000, "this is not JSON"),
