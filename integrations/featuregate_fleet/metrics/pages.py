@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from featuregate_fleet.metrics.evidence import (
     HOUR,
@@ -21,11 +21,12 @@ from featuregate_fleet.metrics.evidence import (
     named_by,
     without_nodes,
 )
-from featuregate_fleet.metrics.spellings import Connected, Converted, Deprecated, Requests, Started, Unusable
+from featuregate_fleet.metrics.spellings import Connected, Converted, Deprecated, Meaning, Requests, Started, Unusable
 
 if TYPE_CHECKING:
     from featuregate_fleet.metrics.samples import Samples
 
+M = TypeVar("M", bound=Meaning)
 _EXACT: Final = 2**53
 """Above this a float does not count exactly."""
 _YEAR_2100: Final = 4_102_444_800
@@ -49,13 +50,17 @@ class NodeMetrics(NamedTuple):
 
     broker: str
     at: datetime
-    counts: dict[Requests, int]
-    deprecated: frozenset[Deprecated]
-    connections: dict[Connected, int]
-    starts: dict[str, float]
-    converted: frozenset[Converted]
-    unusable: frozenset[str]
+    values: dict[Meaning, float]
     unread: int
+
+    def of(self, kind: type[M]) -> dict[M, int]:
+        """Return the values of one kind."""
+        return {meaning: int(value) for meaning, value in self.values.items() if isinstance(meaning, kind)}
+
+    @property
+    def starts(self) -> dict[str, float]:
+        """The starts of the node by their source."""
+        return {one.source: value for one, value in self.values.items() if isinstance(one, Started)}
 
 
 def evidence_of(
@@ -71,9 +76,15 @@ def evidence_of(
         until=until,
         brokers=(*(_coverage(node, since, until) for node in nodes), *(unread(*each) for each in problems)),
         requests=tuple(count for node in nodes for count in _requests(node)),
-        deprecated=tuple(one for node in nodes for one in named_by(node.deprecated, node.broker)),
+        deprecated=tuple(
+            one
+            for node in nodes
+            for one in named_by([key for key, count in node.of(Deprecated).items() if count], node.broker)
+        ),
         software=tuple(seen for node in nodes for seen in _software(node)),
-        converted=tuple(sorted({(one.call, one.topic) for node in nodes for one in node.converted})),
+        converted=tuple(
+            sorted({(one.call, one.topic) for node in nodes for one, count in node.of(Converted).items() if count})
+        ),
     )
 
 
@@ -99,40 +110,17 @@ def whole(value: float) -> int | None:
 
 
 def _node(page: Page) -> NodeMetrics:
-    counts: dict[Requests, int] = {}
-    connections: dict[Connected, int] = {}
-    starts: dict[str, float] = {}
-    deprecated, converted, unusable, unread_lines, broker = (
-        set[Deprecated](),
-        set[Converted](),
-        set[str](),
-        page.samples.unread,
-        page.broker,
-    )
+    values: dict[Meaning, float] = {}
+    unread_lines, broker = page.samples.unread, page.broker
     for meaning, value in page.samples.samples:
-        count = whole(value)
-        match meaning:
-            case Unusable(lacks):
-                unusable.add(lacks)
-            case _ if count is None:
-                unread_lines += 1
-            case Requests() if count:
-                counts[meaning] = max(count, counts.get(meaning, 0))
-            case Deprecated() if count:
-                deprecated.add(meaning)
-            case Connected():
-                connections[meaning] = max(count, connections.get(meaning, 0))
-            case Started(source, node_id):
-                starts[source] = float(value)
-                broker = broker if page.is_named else node_id or broker
-            case Converted() if count:
-                converted.add(meaning)
-            case _:
-                pass
-    return NodeMetrics(
-        broker, page.at, counts, frozenset(deprecated), connections, starts, frozenset(converted),
-        frozenset(unusable), unread_lines,
-    )  # fmt: skip
+        if isinstance(meaning, Started) and math.isfinite(value):
+            values[meaning] = value
+            broker = broker if page.is_named else meaning.broker or broker
+        elif not isinstance(meaning, Unusable) and whole(value) is None:
+            unread_lines += 1
+        else:
+            values[meaning] = max(value, values.get(meaning, 0.0))
+    return NodeMetrics(broker, page.at, values, unread_lines)
 
 
 def _joined(nodes: Iterable[NodeMetrics]) -> list[NodeMetrics]:
@@ -152,20 +140,8 @@ def _is_same(one: NodeMetrics, other: NodeMetrics) -> bool:
 
 
 def _both(one: NodeMetrics, other: NodeMetrics) -> NodeMetrics:
-    return NodeMetrics(
-        one.broker,
-        min(one.at, other.at),
-        {pair: max(one.counts.get(pair, 0), other.counts.get(pair, 0)) for pair in one.counts.keys() | other.counts},
-        one.deprecated | other.deprecated,
-        {
-            pair: max(one.connections.get(pair, 0), other.connections.get(pair, 0))
-            for pair in one.connections.keys() | other.connections
-        },
-        one.starts | other.starts,
-        one.converted | other.converted,
-        one.unusable | other.unusable,
-        one.unread + other.unread,
-    )
+    values = {key: max(one.values.get(key, 0.0), other.values.get(key, 0.0)) for key in one.values | other.values}
+    return NodeMetrics(one.broker, min(one.at, other.at), values, one.unread + other.unread)
 
 
 def _coverage(node: NodeMetrics, since: datetime, until: datetime) -> BrokerCoverage:
@@ -179,11 +155,11 @@ def _coverage(node: NodeMetrics, since: datetime, until: datetime) -> BrokerCove
         started=started,
         hours=hours if is_whole else min(covered, hours - 1),
         of_hours=hours,
-        is_broker=is_of_broker(node.counts),
-        has_requests=bool(node.counts),
-        has_software=bool(node.connections),
-        full_listeners=full_listeners(node.connections),
-        unusable=tuple(sorted(node.unusable)),
+        is_broker=is_of_broker(_requests_of(node)),
+        has_requests=bool(_requests_of(node)),
+        has_software=bool(node.of(Connected)),
+        full_listeners=full_listeners(node.of(Connected)),
+        unusable=tuple(sorted(one.lacks for one in node.of(Unusable))),
         unread=node.unread,
     )
 
@@ -196,9 +172,13 @@ def full_listeners(pairs: Iterable[Connected]) -> tuple[str, ...]:
     return tuple(sorted({listener for (listener, _), count in found.items() if count >= MOST_PAIRS}))
 
 
+def _requests_of(node: NodeMetrics) -> dict[Requests, int]:
+    return {pair: count for pair, count in node.of(Requests).items() if count}
+
+
 def _requests(node: NodeMetrics) -> Iterator[RequestCount]:
     started = started_at(node.starts)
-    for (api, version), count in sorted(without_nodes(node.counts).items()):
+    for (api, version), count in sorted(without_nodes(_requests_of(node)).items()):
         yield RequestCount(
             broker=node.broker,
             api=api,
@@ -212,7 +192,7 @@ def _requests(node: NodeMetrics) -> Iterator[RequestCount]:
 
 def _software(node: NodeMetrics) -> Iterator[SoftwareSeen]:
     found: defaultdict[tuple[str, str, str], int] = defaultdict(int)
-    for pair, connections in node.connections.items():
+    for pair, connections in node.of(Connected).items():
         found[pair.listener, pair.software, pair.software_version] += connections
     for (listener, name, version), connections in sorted(found.items()):
         yield SoftwareSeen(

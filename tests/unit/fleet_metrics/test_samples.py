@@ -1,11 +1,20 @@
 """From the text of a page to samples: what is damaged, hostile or too large."""
 
-import pytest
-from metrics_pages import REQUESTS, page
+import json
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from metrics_pages import NOW, REQUESTS, SOFTWARE, page
+
+from featuregate.catalog import captured
 from featuregate_fleet.metrics import samples
+from featuregate_fleet.metrics.pages import Page, evidence_of
 from featuregate_fleet.metrics.samples import MOST_SAMPLES, PageError, samples_of
 from featuregate_fleet.metrics.spellings import Requests
+from featuregate_fleet.metrics.verdicts import judge
+from featuregate_fleet.readiness.api_ranges import ReleaseApis
+from featuregate_fleet.readiness.rows import Verdict
 
 
 def line(api: str, value: str = "1.0") -> str:
@@ -63,3 +72,29 @@ def test_timestamps_and_types_are_taken() -> None:
     """The text format allows both."""
     text = f"# TYPE {REQUESTS} counter\n{line('Fetch')} 1795945313000\n"
     assert found(text) == {Requests("Fetch", 3): 1.0}
+
+
+NAMES = st.sampled_from(
+    [REQUESTS, "kafka_network_requestmetrics_deprecatedrequests_total", "kafka_network_RequestMetrics_Count", SOFTWARE]
+)
+LABELS = st.sampled_from(
+    ["request", "version", "name", "clientSoftwareName", "clientSoftwareVersion", "listener", "networkProcessor"]
+)
+TEXTS = st.one_of(st.text(), st.sampled_from(["Fetch", "3", "-1", "99999", "RequestsPerSec", "Fetch, version=3", "="]))
+LINES = st.builds(
+    lambda name, labels, value: (
+        f"{name}{{{','.join(f'{key}={json.dumps(text)}' for key, text in labels.items())}}} {value}"
+    ),
+    NAMES,
+    st.dictionaries(LABELS, TEXTS),
+    st.one_of(st.floats(), st.text()),
+)
+
+
+@given(st.lists(st.one_of(LINES, st.text()), max_size=8), st.binary(max_size=50))
+def test_invariant_18_no_page_raises(lines: list[str], noise: bytes) -> None:
+    """Whatever is in it: what is read is judged, and all else is counted."""
+    page_of_anybody = "\n".join(lines).encode(errors="replace") + noise
+    evidence = evidence_of([Page("1", NOW, samples_of(page_of_anybody))], NOW, NOW)
+    report = judge(evidence, ReleaseApis(captured()["4.2"]), {}, 1)
+    assert report.verdict is not Verdict.OK
