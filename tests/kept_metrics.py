@@ -60,6 +60,12 @@ class Kept:
         self.software("confluent-kafka-python", "2.16.1-rdkafka-2.16.0", dict.fromkeys(times, 3.0), instance, **labels)
         return times
 
+    def controller(self, instance: str = "c1:9404") -> None:
+        """Add a controller, which answers brokers alone."""
+        for api, version in (("BrokerHeartbeat", "1"), ("Fetch", "17"), ("FetchFollower", "17")):
+            self.add(REQUESTS, {at: 1 + at // 60 for at in self.times}, instance, request=api, version=version)
+        self.add(START, dict.fromkeys(self.times, self.until - 70 * 86400), instance)
+
     def software(
         self, name: str, version: str, values: Mapping[float, float], instance: str = "b1:9404", **more: str
     ) -> None:

@@ -91,9 +91,10 @@ class History:
         MetricsUnread
             It cannot be asked, or has more than is believed.
         """
-        targets = self._targets()
+        of_place = {target.place: target for target in self._targets()}
+        self._read_lives(of_place)
+        targets = [each for each in of_place.values() if max(each.counts, default=self._until) > self._since]
         of_place = {target.place: target for target in targets}
-        self._read_lives(targets, of_place)
         grown = self._grown(of_place)
         groups = joined(targets)
         names = {target.place: group[0].name for group in groups for target in group}
@@ -123,24 +124,33 @@ class History:
                 found.setdefault(target.place, target).series[meaning] = own_labels(labels)
         return [each for each in found.values() if any(not isinstance(one, Started) for one in each.series)]
 
-    def _read_lives(self, targets: Sequence[Target], of_place: Mapping[Place, Target]) -> None:
+    def _read_lives(self, of_place: Mapping[Place, Target]) -> None:
         """Read how many samples each hour has, and when the broker started."""
+        targets = list(of_place.values())
         for own in _distinct(targets, lambda one: isinstance(one, Requests) and one.api == _REFERENCE):
             for place, hours in self._hours(own, "count", len(targets)).items():
                 if target := of_place.get(place):
                     target.counts |= {end: max(count, target.counts.get(end, 0)) for end, count in hours.items()}
-        best = {target.place: target.series[target.start] for target in targets if target.start}
+        without = {place: target for place, target in of_place.items() if not target.counts}
         for own in _distinct(targets, lambda one: isinstance(one, Started)):
-            meaning = meaning_of(own["__name__"], own)
-            lowest, highest = (self._hours(own, function, len(targets)) for function in ("min", "max"))
-            for place, hours in highest.items():
-                if (target := of_place.get(place)) and isinstance(meaning, Started):
-                    target.known_starts |= {(meaning.source, start) for start in hours.values()}
-                    if best.get(place) == own:
-                        target.starts = {end: (lowest[place].get(end, high), high) for end, high in hours.items()}
+            self._read_starts(own, of_place)
+            # A controller does not answer what brokers do: the samples of its start are counted.
+            for place, hours in self._hours(own, "count", len(targets)).items() if without else ():
+                if place in without:
+                    without[place].counts = hours
         for target in targets:
             for end in unsteady(target):
-                target.lives[end] = self._raw(target, best[target.place], end)
+                target.lives[end] = self._raw(target, target.series[target.start] if target.start else {}, end)
+
+    def _read_starts(self, own: Labels, of_place: Mapping[Place, Target]) -> None:
+        """Read one metric of a start."""
+        meaning = meaning_of(own["__name__"], own)
+        lowest, highest = (self._hours(own, function, len(of_place)) for function in ("min", "max"))
+        for place, hours in highest.items():
+            if (target := of_place.get(place)) and isinstance(meaning, Started):
+                target.known_starts |= {(meaning.source, start) for start in hours.values()}
+                if target.start and target.series[target.start] == own:
+                    target.starts = {end: (lowest[place].get(end, high), high) for end, high in hours.items()}
 
     def _hours(self, own: Labels, function: str, series: int) -> dict[Place, Hours]:
         """Return a function of the samples of each hour, from the one before the time on, and of the hour that runs.

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
@@ -20,6 +21,7 @@ MOST_ANSWER_BYTES: Final = 64 * 1024 * 1024
 _MOST_VALUES: Final = 100_000
 """Values that one question asks for; longer times are asked about in slices."""
 HOUR_SECONDS: Final = 3600
+MOST_SECONDS: Final = 1800.0
 _LONGEST_SLICE: Final = 7 * 24
 _OK: Final = "success"
 
@@ -34,9 +36,14 @@ class Series(NamedTuple):
 
 
 class Prometheus:
-    """Asks one server."""
+    """Asks one server, for at most ``seconds`` in all."""
 
-    def __init__(self, web: Web, url: str) -> None:
+    def __init__(
+        self, web: Web, url: str, seconds: float = MOST_SECONDS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._began = clock()
         self._web = web
         self._url = url.rstrip("/")
         self.asked = 0
@@ -62,9 +69,9 @@ class Prometheus:
             yield from self._values("query_range", query | {"step": str(HOUR_SECONDS)}, "values")
             start = end + HOUR_SECONDS
 
-    def at(self, expression: str, time: float, seconds: int) -> Iterator[Series]:
+    def at(self, expression: str, end: float, seconds: int) -> Iterator[Series]:
         """Yield the value of an expression over the seconds before a time."""
-        query = {"query": expression.replace("{window}", f"{seconds}s"), "time": f"{time:.3f}"}
+        query = {"query": expression.replace("{window}", f"{seconds}s"), "time": f"{end:.3f}"}
         return self._values("query", query, "value")
 
     def raw(self, selector: str, end: float, seconds: int) -> Iterator[Series]:
@@ -82,6 +89,9 @@ class Prometheus:
 
     def _ask(self, path: str, query: dict[str, str]) -> JsonValue:
         """Return ``data`` of an answer. Without ``nocache`` VictoriaMetrics moves the times that are asked for."""
+        if self._clock() - self._began > self._seconds:
+            problem = f"the server has taken more than {self._seconds:g} s for {self.asked} questions"
+            raise MetricsUnread(f"{problem}: ask for a shorter time by --since, or for less by --match")
         self.asked += 1
         url = f"{self._url}/api/v1/{path}"
         body = self._web.get(url, "application/json", MOST_ANSWER_BYTES, query | {"nocache": "1"})

@@ -118,7 +118,7 @@ def coverage(group: Sequence[Target], since: float, last: float) -> BrokerCovera
     """
     ends = [since + HOUR_SECONDS * n for n in range(1, round((last - since) / HOUR_SECONDS) + 1)]
     of_broker = [each for each in group if is_of_broker(one for one in each.series if isinstance(one, Requests))]
-    holes = [end for end in ends if not any(_is_covered(target, end) for target in of_broker)]
+    holes = [end for end in ends if not any(_is_covered(target, end) for target in of_broker or group)]
     lives = {life for each in group for end, lives in each.starts.items() if end > since for life in lives}
     best = next((each for each in group if each.starts), None)
     newest = best.starts[max(best.starts)][1] if best else None

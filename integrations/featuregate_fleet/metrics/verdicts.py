@@ -96,11 +96,16 @@ def _requests(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
     for one in evidence.requests:
         if one.of_nodes or one.key == API_VERSIONS:
             continue
-        if one.key is None:
-            if one.api != "FetchConsumer":
-                yield _not_known(one)
-            continue
-        by_api[one.key].append(one)
+        if one.key is not None:
+            by_api[one.key].append(one)
+    if unknown := sorted({one.api for one in evidence.requests if one.key is None and not one.of_nodes}):
+        yield Row(
+            check="api-versions",
+            verdict=Verdict.UNKNOWN,
+            subject=some(unknown, 5),
+            why="Requests have a name that is not of an API that featuregate knows.",
+            do="Upgrade featuregate.",
+        )
     blocked = False
     for key, used in sorted(by_api.items()):
         has = apis.served(key)
@@ -185,17 +190,6 @@ def _find(evidence: MetricsEvidence, api: str, apis: ReleaseApis, named: set[str
     return (
         f"Find who sends {api}: 'featuregate fleet logging on --level info --for 30m' logs deprecated requests alone "
         f"on brokers from 3.9.1 on; before, --level debug logs all.{hint}"
-    )
-
-
-def _not_known(one: RequestCount) -> Row:
-    return Row(
-        check="api-versions",
-        verdict=Verdict.UNKNOWN,
-        subject=f"requests {one.api}",
-        why=f"This is the name of no API that featuregate knows, on broker {one.broker}.",
-        do="Upgrade featuregate.",
-        count=one.count,
     )
 
 

@@ -157,6 +157,29 @@ def test_a_pod_that_started_again_with_another_address_is_one_broker(kept: Kept)
     assert [row.count for row in blocking(judged(kept))] == [4]
 
 
+def test_a_controller_is_covered_and_is_not_taken_for_a_broker(kept: Kept) -> None:
+    """It answers no Metadata."""
+    kept.broker()
+    kept.controller()
+    found = evidence(kept).brokers
+    assert [(one.broker, one.hours, one.is_broker) for one in found] == [("b1:9404", 24, True), ("c1:9404", 24, False)]
+    assert judged(kept).verdict is Verdict.OK
+    assert judged(kept, brokers=2).verdict is Verdict.UNKNOWN
+
+
+def test_a_target_that_was_gone_before_is_left_out(kept: Kept) -> None:
+    """VictoriaMetrics lists the series of whole days."""
+    kept.broker()
+    kept.broker("gone:9404", missing=[(kept.ago(24.5), kept.until)], days=80)
+    with serving(kept) as (url, server):
+        every = server.answer
+        server.answer = lambda path, form: every(path, {**form, "start": "0"} if path == "series" else form)  # type: ignore[method-assign]
+        web = Web()
+        found = History(Prometheus(web, url), (), UNTIL - timedelta(hours=24), UNTIL, decides(APIS)).read()
+        web.close()
+    assert [one.broker for one in found.brokers] == ["b1:9404"]
+
+
 def test_a_broker_without_a_start_is_unknown_and_its_drops_still_count(kept: Kept) -> None:
     """A restart may be hidden."""
     kept.broker()

@@ -92,6 +92,18 @@ def test_a_long_time_is_asked_about_in_slices(expected: int, questions: int) -> 
     assert asked(success({"result": []}), ask) == questions
 
 
+def test_a_server_that_takes_too_long_in_all_is_left() -> None:
+    """However fast each answer comes."""
+    ticks = iter(range(0, 10_000, 100))
+
+    def ask(server: Prometheus) -> None:
+        slow = Prometheus(server._web, server._url, seconds=1000, clock=lambda: next(ticks))
+        list(slow.hourly("x", 3600, 90 * 86_400, 1))
+
+    with pytest.raises(MetricsUnread, match=r"more than 1000 s for 10 questions: ask for a shorter time by --since"):
+        asked(success({"result": []}), ask)
+
+
 def test_labels_of_a_peer_are_quoted() -> None:
     """None of them ends the selector."""
     assert selector({"a": 'x"} or {y="\n\\'}, 'b="c"') == '{a="x\\"} or {y=\\"\\n\\\\",b="c"}'
