@@ -16,7 +16,10 @@ import featuregate as fg
 from featuregate.health import asgi_app
 from featuregate_metrics.prometheus import FeatureCollector
 
-features = fg.Discoverer(os.environ.get("KAFKA", "localhost:9092"), interval=60)
+features = fg.Discoverer(
+    os.environ.get("KAFKA", "localhost:9092"),
+    latch_store=os.environ.get("LATCHES"),  # a folder, which workers may share
+)
 REGISTRY.register(FeatureCollector(features))
 
 

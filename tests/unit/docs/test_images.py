@@ -3,15 +3,18 @@
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
+import yaml
 from doc_pages import ROOT
 from waiting import BOUND, eventually
 
@@ -21,7 +24,7 @@ FOLDER = ROOT / "examples/docker"
 PAGE = ROOT / "docs/how-to/install.md"
 
 
-@pytest.mark.parametrize("name", ["app", "relay"])
+@pytest.mark.parametrize("name", ["app", "service", "relay"])
 def test_the_page_shows_the_file(name: str) -> None:
     """As it is."""
     assert f"```dockerfile\n{(FOLDER / f'{name}.Dockerfile').read_text()}```" in PAGE.read_text()
@@ -35,9 +38,14 @@ def build(name: str, root: Path) -> tuple[Path, list[str]]:
     path = root / "venv/bin"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment["PATH"] = f"{path}{os.pathsep}{environment['PATH']}"
-    text = (FOLDER / f"{name}.Dockerfile").read_text()
+    text = (FOLDER / f"{name}.Dockerfile").read_text().replace("\\\n", "")
     for step in re.findall(r"^RUN (.*)$", text, re.MULTILINE):
-        subprocess.run(step.replace("/wheels/", f"{root}/wheels/"), shell=True, env=environment, check=True)
+        subprocess.run(
+            step.replace("/wheels/", f"{root}/wheels/").replace("/app/", f"{root}/"),
+            shell=True,
+            env=environment,
+            check=True,
+        )
     (command,) = re.findall(r"^(?:CMD|ENTRYPOINT) \[(.*)\]$", text, re.MULTILINE)
     return path, shlex.split(command.replace(",", " "))
 
@@ -71,6 +79,38 @@ def test_an_image_of_an_app_asks_its_cluster(tmp_path: Path) -> None:
     ):
         assert process.wait(BOUND) == 0
     assert list((tmp_path / "latches").iterdir())
+
+
+@pytest.mark.proof("docs")
+@pytest.mark.slow
+def test_an_image_of_a_service_is_ready_and_keeps_its_latches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its workers answer the probes of the manifest, and write into one folder."""
+    (tmp_path / "requirements.txt").write_text("fastapi\nuvicorn\n")
+    (tmp_path / "service.py").write_text((ROOT / "examples/health/fastapi_app.py").read_text())
+    path, command = build("service", tmp_path)
+    (spec,) = (each["spec"]["template"]["spec"] for each in manifests() if each["kind"] == "Deployment")
+    (container,) = spec["containers"]
+    with FakeCluster(1) as kafka, socket.create_server(("127.0.0.1", 0)) as reserved:
+        monkeypatch.setenv("KAFKA", kafka.bootstrap)
+        monkeypatch.setenv("LATCHES", str(tmp_path / "latches"))
+        port = reserved.getsockname()[1]
+        reserved.close()
+        address = ("--host=127.0.0.1", f"--port={port}")
+        assert command[2:4] == ["--host=0.0.0.0", "--port=8000"]
+        with started([f"{path}/{command[0]}", command[1], *address, *command[4:]], tmp_path):
+            for probe in ("readinessProbe", "livenessProbe"):
+                url = f"http://127.0.0.1:{port}{container[probe]['httpGet']['path']}"
+                eventually(lambda url=url: requests.get(url, timeout=BOUND).ok, despite=(requests.ConnectionError,))
+            protocol = f"http://127.0.0.1:{port}/protocol"
+            eventually(lambda: requests.get(protocol, timeout=BOUND).json() == {"group.protocol": "consumer"})
+            eventually(lambda: list((tmp_path / "latches").glob("*")))
+
+
+def manifests() -> list[dict[str, Any]]:
+    """Return the manifests of the page."""
+    return [
+        yaml.safe_load(text) for text in re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    ]
 
 
 @pytest.mark.proof("docs")

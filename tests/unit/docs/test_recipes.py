@@ -88,7 +88,7 @@ def names_in(exposition: bytes) -> set[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("page", "prefix"), [("recipes.md", "/kafka/"), ("run-a-relay.md", "/")], ids=["an app", "a relay"]
+    ("page", "prefix"), [("recipes.md", "/kafka/"), ("run-a-relay.md", "/"), ("install.md", "/kafka/")]
 )
 def test_probes_of_manifests_ask_paths_that_are_served(page: str, prefix: str) -> None:
     """Readiness and liveness have paths of their own, at ports and volumes that the manifest declares."""
