@@ -11,7 +11,7 @@ from measuring import Growth, Row, Section, lines
 DOCS = Path(__file__).parents[1] / "docs"
 HEADER = ("what", "featuregate", "peer", "score", "bar", "met")
 _DASHES = ' stroke-dasharray="6 4"'
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 640, 340, 70, 50, 20, 20
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT, TITLE = 640, 340, 70, 50, 20, 20, 20
 
 
 def show(sections: Iterable[Section]) -> None:
@@ -85,10 +85,11 @@ def _picture(growth: Growth) -> str:
 
     parts = [
         (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
-            'font-size="12">'
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -{TITLE} {WIDTH} {HEIGHT + TITLE}" '
+            'font-family="sans-serif" font-size="12">'
         ),
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+        f'<rect y="-{TITLE}" width="{WIDTH}" height="{HEIGHT + TITLE}" fill="white"/>',
+        f'<text x="{LEFT}" y="0" font-weight="bold">{growth.shows}</text>',
     ]
     for power in range(low, high + 1):
         at = y(10**power)
@@ -107,6 +108,11 @@ def _picture(growth: Growth) -> str:
         at = top + 16 * number
         parts.append(f'<line x1="{LEFT + 12}" x2="{LEFT + 40}" y1="{at}" y2="{at}" {style}/>')
         parts.append(f'<text x="{LEFT + 46}" y="{at + 4}" fill="{line.colour}">{line.column}</text>')
+    first, *_, newest = growth.rows
+    for row, anchor in ((first, "start"), (newest, "end")):
+        value = row[growth.drawn[0].column]
+        spot = f'x="{x(row[growth.by]):.1f}" y="{y(value) - 14:.1f}" text-anchor="{anchor}"'
+        parts.append(f'<text {spot} fill="{growth.drawn[0].colour}">{value:,.3g}{growth.unit}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
 

@@ -115,7 +115,7 @@ def run(rounds: int) -> Section:
                 "How the cost grows; both axes of the picture are logarithmic, where linear growth is a straight line "
                 "of slope one:"
             ),
-            drawn=(Line("discover, ms", "#1f77b4"), Line("of it processor, ms", "#d62728")),
+            drawn=(Line("one discovery, ms", "#1f77b4"), Line("its processor time, ms", "#d62728")),
             unit=" ms",
             picture="benchmarks.svg",
             shows="Milliseconds to discover a cluster, by its number of brokers",
@@ -145,8 +145,8 @@ def grown(brokers: int, looks: list[Look], pure: dict[str, float]) -> dict[str, 
     cpu = Sample("cpu", "ms", tuple(a.cpu * 1e3 for a in looks)).median
     return {
         "brokers": brokers,
-        "discover, ms": wall,
-        "of it processor, ms": cpu,
+        "one discovery, ms": wall,
+        "its processor time, ms": cpu,
         "processor a broker, us": cpu / brokers * 1e3,
         "merge, us": pure["merge"],
         "compare, us": pure["compare"],

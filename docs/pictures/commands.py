@@ -109,7 +109,21 @@ def watch(cluster: FakeCluster) -> str:
         return said.decode().replace("\r", "") + rest_of(output)
 
 
-def draw(name: str, title: str, text: str) -> None:
+def marked(text: str) -> Text:
+    """Mark the lines of gates and of levels: they are what an operator waits for."""
+    lines = Text("$ featuregate watch --gate groups=kip848\n", style="dim")
+    for line in text.splitlines():
+        kinds = {
+            "gate groups: open": "bold #7ee787",
+            "gate groups": "bold #ffb454",
+            "is finalized": "bold #79c0ff",
+        }
+        style = next((kinds[kind] for kind in kinds if kind in line), "dim")
+        lines.append(f"{line}\n", style=style)
+    return lines
+
+
+def draw(name: str, title: str, text: Text) -> None:
     """Write a picture of a terminal."""
     with Path(os.devnull).open("w") as nowhere:
         console = Console(
@@ -119,7 +133,7 @@ def draw(name: str, title: str, text: str) -> None:
             force_terminal=True,
             color_system="truecolor",
         )
-        console.print(Text.from_ansi(text), no_wrap=False)
+        console.print(text, no_wrap=False)
         drawn = console.export_svg(
             title=title, code_format=FORMAT.replace("TITLE", title), unique_id=name
         )
@@ -131,9 +145,9 @@ def main() -> None:
     """Draw each picture again."""
     with FakeCluster(brokers=3, release="4.0") as cluster:
         cluster.roll(3, "4.2")
-        draw("matrix", "featuregate matrix", matrix(cluster))
+        draw("matrix", "featuregate matrix", Text.from_ansi(matrix(cluster)))
     with FakeCluster(brokers=3, release="3.9") as cluster:
-        draw("watch", "featuregate watch", watch(cluster))
+        draw("watch", "featuregate watch", marked(watch(cluster)))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from page_tags import Tags
 
 from featuregate.catalog import captured
 from featuregate_fleet.page.charts import coverage_chart, usage_by_software
+from featuregate_fleet.page.rendering import ENVIRONMENT
 from featuregate_fleet.page.report_page import MOST_BYTES, to_html
 from featuregate_fleet.page.timelines import (
     levels_chart,
@@ -21,6 +22,7 @@ from featuregate_fleet.page.timelines import (
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.evidence import (
     AppUsage,
+    BrokerLog,
     Evidence,
     LevelAt,
     LogLevel,
@@ -277,3 +279,20 @@ def test_keys_and_versions_below_0_are_drawn(move: Move, key: int, version: int)
     assert f"<title>{version}: 5</title>" in page
     places = [float(seen["x"] or 0) for tag, seen in Tags(page).seen if tag == "rect"]
     assert min(places) >= 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "hours", "covered", "text"),
+    [
+        (34, 1, None, "34 s"),
+        (34, 1, 34.2, "34 s"),
+        (600, 1, None, "10 min"),
+        (9e5, 76, None, "76 h"),
+        (9e5, 76, 7200, "2 h"),
+    ],
+)
+def test_a_minute_of_log_is_not_counted_as_an_hour(seconds: int, hours: int, covered: float | None, text: str) -> None:
+    """Beside a finding that says how little was seen."""
+    end = NOW + timedelta(seconds=seconds)
+    log = BrokerLog(hours=hours, requests=1, first_seen=NOW, last_seen=end, covered_seconds=covered)
+    assert ENVIRONMENT.filters["spent"](log) == text
