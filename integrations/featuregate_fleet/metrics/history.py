@@ -166,15 +166,18 @@ class History:
             answers += self._server.at(expression, self._until, seconds)
         for labels, values in answers:
             hours = found[place_of(labels)]
-            for end, value in values:  # a pod that started again has two addresses in this hour
-                hours[end] = _merged(function, hours[end], value) if end in hours else value
+            for end, value in values:
+                if self._since <= end <= self._until + 1:  # a server may say any time
+                    # A pod that started again has two addresses in this hour.
+                    hours[end] = _merged(function, hours[end], value) if end in hours else value
         return found
 
     def _raw(self, target: Target, own: Labels, end: float) -> list[tuple[float, float]]:
         """Return all samples of a series in the hour, and a little before."""
         seconds = HOUR_SECONDS + int(3 * (target.interval or 0))
         chosen = selector({**own, **own_place(target.labels)}, *self._conditions)
-        return sorted(one for series in self._server.raw(chosen, end, seconds) for one in series.values)
+        found = (one for series in self._server.raw(chosen, end, seconds) for one in series.values)
+        return sorted(one for one in found if end - seconds <= one[0] <= end)
 
     # ------------------------------------------------------------ counters, and software
 
@@ -228,7 +231,7 @@ class History:
             version=version,
             hour=hour_of(time_of(one.at - 1)),
             count=one.events,
-            after=time_of(one.after) if one.after is not None and one.after > 0 else None,
+            after=time_of(one.after) if one.after is not None and 0 < one.after < one.at else None,
             until=time_of(one.at),
             in_window=one.is_new,
         )

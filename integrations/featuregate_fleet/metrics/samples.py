@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -15,7 +17,7 @@ MOST_PAGE_BYTES: Final = 64 * 1024 * 1024
 MOST_SAMPLES: Final = 50_000
 """Samples of these metrics on one page. A broker has a few hundred: pairs of API and version, and of software."""
 _LONGEST_LINE: Final = 4_096
-_NAME: Final = re.compile(r"[a-zA-Z_:][\w:]*", re.ASCII)
+_NAME: Final = re.compile(rb"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
 
 class PageError(ValueError):
@@ -35,8 +37,6 @@ class Samples(NamedTuple):
     samples: tuple[Sample, ...]
     unread: int
     """Lines of these metrics that are not in the text format."""
-    lines: int
-    """Lines of any metric."""
 
 
 def samples_of(page: bytes) -> Samples:
@@ -49,30 +49,30 @@ def samples_of(page: bytes) -> Samples:
     """
     if len(page) > MOST_PAGE_BYTES:
         raise PageError(f"the page has more than {MOST_PAGE_BYTES} bytes")
-    lines = page.decode(errors="replace").split("\n")
-    kept = [line for line in lines if _is_of_interest(line)]
+    found = (line.decode(errors="replace") for line in io.BytesIO(page) if _is_of_interest(line))
+    kept = list(islice(found, MOST_SAMPLES + 1))
     if len(kept) > MOST_SAMPLES:
         raise PageError(f"the page has more than {MOST_SAMPLES} samples of metrics about clients")
     parsed, unread = _parsed(kept)
-    return Samples(tuple(parsed), unread, sum(1 for line in lines if line[:1] not in {"", "#", "\r"}))
+    return Samples(tuple(parsed), unread)
 
 
-def _is_of_interest(line: str) -> bool:
+def _is_of_interest(line: bytes) -> bool:
     name = _NAME.match(line)
-    return name is not None and spelled_as(name[0]) is not None
+    return name is not None and spelled_as(name[0].decode()) is not None
 
 
 def _parsed(lines: Sequence[str]) -> tuple[list[Sample], int]:
     """Parse all lines at once; or one by one, where one of them is wrong: it stops nothing but itself."""
     try:
         return list(_parse([line for line in lines if len(line) <= _LONGEST_LINE])), _too_long(lines)
-    except ValueError:
+    except Exception:  # noqa: BLE001 - the parser raises also what it does not mean to, such as IndexError
         parsed: list[Sample] = []
         unread = 0
     for line in lines:
         try:
             parsed += _parse([line]) if len(line) <= _LONGEST_LINE else []
-        except ValueError:
+        except Exception:  # noqa: BLE001 - likewise
             unread += 1
     return parsed, unread + _too_long(lines)
 

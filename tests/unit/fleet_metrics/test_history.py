@@ -214,6 +214,18 @@ def test_a_cluster_is_chosen_by_a_condition(kept: Kept) -> None:
     assert judged(kept).verdict is Verdict.UNKNOWN
 
 
+@pytest.mark.parametrize("value", [1e300, -1.0, 0.0])
+def test_a_start_that_is_none_is_not_known(kept: Kept, value: float) -> None:
+    """A server, or the rules of an exporter, may say any number."""
+    kept.broker()
+    for key, values in kept.series.items():
+        if dict(key)["__name__"] == START:
+            values[:] = [(at, value) for at, _ in values]
+    kept.add(REQUESTS, from_on(kept, 5, 5), request="Produce", version="1")
+    assert [row.count for row in blocking(judged(kept))] == [5]
+    assert evidence(kept).brokers[0].started is None
+
+
 def test_no_function_that_extrapolates_is_asked(kept: Kept) -> None:
     """Only the lowest, the highest and the number of real samples, and samples themselves."""
     kept.broker(restarts=(kept.ago(6.5),))

@@ -111,7 +111,7 @@ def _target(text: str) -> PagePlace:
 
 
 def _condition(text: str) -> str:
-    if not re.fullmatch(r'[a-zA-Z_][a-zA-Z0-9_]*(=|!=|=~|!~)"([^"\\\\\n]|\\\\.)*"', text):
+    if not re.fullmatch(r'[a-zA-Z_][a-zA-Z0-9_]*(=|!=|=~|!~)"([^"\\\n]|\\.)*"', text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a condition on a label: write 'namespace=\"kafka\"'")
     return text
 
