@@ -112,9 +112,11 @@ def _requests(_: re.Match[str], labels: Labels) -> Meaning | None:
     return _pair(fields["request"], fields["version"]) if "request" in fields else None
 
 
-def _deprecated(_: re.Match[str], labels: Labels) -> Meaning | None:
-    """Read the four keys under the names that rules give them, or all of them in one value."""
+def _deprecated(match: re.Match[str], labels: Labels) -> Meaning | None:
+    """Read the four keys under the names that rules give them, all of them in one value, or three in a name."""
     fields = _fields(labels)
+    if not fields.keys() & {"request", "apiname"}:
+        return _mangled(match, labels)
     api, version = fields.get("request") or fields.get("apiname"), fields.get("version") or fields.get("apiversion")
     return _named(api, version, fields.get("clientsoftwarename"), fields.get("clientsoftwareversion"))
 
@@ -133,14 +135,14 @@ def _by_name(match: re.Match[str], labels: Labels) -> Meaning | None:
     return read(match, labels) if read else None
 
 
-_MANGLED: Final = re.compile(r"request_(\w+?)_version_(\d+)_clientSoftwareName", re.ASCII)
+_MANGLED: Final = re.compile(r"request_(\w+?)_version_(\d+)_clientSoftwareName", re.ASCII | re.IGNORECASE)
 
 
 def _mangled(_: re.Match[str], labels: Labels) -> Meaning | None:
     """Read ``{request_Fetch_version_3_clientSoftwareName="librdkafka",clientSoftwareVersion="1.9.2"}``."""
     for label, software in labels.items():
         if found := _MANGLED.fullmatch(label):
-            return _named(found[1], found[2], software, labels.get("clientSoftwareVersion"))
+            return _named(found[1], found[2], software, _folded(labels).get("clientsoftwareversion"))
     return None
 
 
