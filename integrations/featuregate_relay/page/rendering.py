@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from string import ascii_uppercase
@@ -25,6 +26,7 @@ _MOST_COLUMNS: Final = 12
 _MOST_ROWS: Final = 300
 _MOST_LACKS: Final = 60
 _MOST_SILENT: Final = 30
+_WORDS: Final = re.compile(r"(?<=[a-z][.:])(?=[a-z])|(?<=[a-z])(?=[A-Z])")
 _MAX_HEADING: Final = 20
 """Characters; longer headings of a column become a letter, explained above the table."""
 _TITLES: Final = {"finalized": "Finalized level", "supported": "Supported levels", "api": "API versions"}
@@ -66,6 +68,11 @@ class _Column(NamedTuple):
     lacks: list[str]
 
 
+def _with_breaks(name: str) -> Markup:
+    """Return a name that a narrow screen may break between its words, and not within them."""
+    return Markup("<wbr>").join(_WORDS.split(shown(name)))
+
+
 def _plain(value: object) -> object:
     """Return what a template inserts: any text without control characters, and cut. The template escapes it."""
     return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
@@ -80,6 +87,7 @@ _ENVIRONMENT: Final = Environment(
     lstrip_blocks=True,
 )
 _ENVIRONMENT.globals["signs"] = _SIGNS
+_ENVIRONMENT.filters["breaks"] = _with_breaks
 
 
 class Renderer:

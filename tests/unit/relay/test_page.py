@@ -23,6 +23,7 @@ from featuregate.view.answers import ApiRange, Failure, SupportedRange
 from featuregate.view.matrix import compare
 from featuregate_relay.app import make_app
 from featuregate_relay.clusters import PolledCluster
+from featuregate_relay.page.rendering import _with_breaks
 from featuregate_relay.page.software import lacks, roll_of, software_of
 
 BOUND = 30.0
@@ -33,7 +34,7 @@ def page_of(features: fg.Discoverer, *gates: fg.Gate, path: str = "/") -> Beauti
     with serving({"orders": features}, *gates) as url:
         response = requests.get(url + path, timeout=BOUND)
         assert response.status_code == 200
-        return BeautifulSoup(response.text, "html.parser")
+        return BeautifulSoup(response.text.replace("<wbr>", ""), "html.parser")
 
 
 def text_of(page: BeautifulSoup, selector: str) -> str:
@@ -250,3 +251,14 @@ def test_the_example_rolls_a_cluster_under_its_page() -> None:
             assert example.wait(BOUND) == 0
         finally:
             example.kill()
+
+
+def test_names_break_between_their_words() -> None:
+    """On a phone, and not within a word; what stands in them is escaped."""
+    names = {
+        "transaction.version": "transaction.<wbr>version",
+        "ConsumerGroupHeartbeat>=0": "Consumer<wbr>Group<wbr>Heartbeat&gt;=0",
+        "config:a.b": "config:<wbr>a.<wbr>b",
+        "3.9 <b>": "3.9 &lt;b&gt;",
+    }
+    assert {name: str(_with_breaks(name)) for name in names} == names
