@@ -19,8 +19,8 @@ from featuregate.jars.spark import spark_connector
 from featuregate.records import CONSUMER_OFFSETS, CoordinatorRecord
 from featuregate.records.schemas import OffsetCommitKey, OffsetCommitValue
 from featuregate.testing import LocalKafka
-from featuregate_fleet.stream.coordinator_topics import decoded
-from featuregate_fleet.stream.session import SETTINGS
+from featuregate_fleet.runs.coordinator_topics import decoded
+from featuregate_fleet.runs.session import SETTINGS
 
 COMMITS = 600_000
 KEYS = 50_000
@@ -69,9 +69,9 @@ def topic(spark: SparkSession, kafka: LocalKafka) -> DataFrame:
 
 
 def rows_of(records: DataFrame) -> DataFrame:
-    """Decode as the stream does, and add up what the rows count; none has a reason."""
+    """Decode as a run does, and add up what the rows count; none has a reason."""
     rows = decoded(records.withColumn("topic", f.lit(CONSUMER_OFFSETS.topic)))
-    return rows.agg(f.sum(f.when(f.col("reason").isNull(), f.col("count"))))
+    return rows.agg(f.sum(f.when(f.col("record.reason").isNull(), f.col("record.count"))))
 
 
 def produce(kafka: LocalKafka) -> None:

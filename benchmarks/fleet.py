@@ -26,9 +26,9 @@ from pyspark.sql import functions as f
 from request_logs import GARBAGE, LINES_A_SECOND, REFUSED, Mix, write_logs
 
 from featuregate.jars.spark import delta_lake
-from featuregate_fleet.stream.request_logs import drain
-from featuregate_fleet.stream.session import SETTINGS
-from featuregate_fleet.tables.folder import Tables
+from featuregate_fleet.runs.ingestion import Ingestion, Inputs
+from featuregate_fleet.runs.session import SETTINGS
+from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 SIZES = tuple(int(size) for size in os.environ.get("FLEET_LINES", "1000000,10000000").split(","))
 """Lines. All contestants read the first size on each number of cores; two of them read the others on all cores."""
@@ -79,8 +79,8 @@ def run(rounds: int) -> Section:
 NOTES = (
     (
         f"{100 * GARBAGE:g} % of the lines is garbage, and one request of {1 / REFUSED:,.0f} is refused, of which a "
-        "broker logs four lines. All tables are those that files of request logs fill: api_usage, with the refused "
-        "requests, quarantine and evidence_files, by Delta Lake; log_lines is off by default. The bare from_json reads "
+        "broker logs four lines. All kinds of rows are written by Delta Lake: usage, with the refused requests, hours, "
+        "quarantine and sources. The bare from_json reads "
         "the same text, parses each line once and counts six fields; nothing is written. The Python script parses each "
         "line that it can by json, and counts by client, API and version, in one process. All of them find the same "
         f"number of requests. {LINES_A_SECOND:,} lines are a second of a log, so that more lines are more hours, and "
@@ -100,12 +100,13 @@ class _Reading:
         self._costs: dict[str, list[float]] = {"featuregate": [], "bare from_json": []}
 
     def ours(self) -> float:
-        """Write all tables; lines a second."""
+        """Write all kinds of rows; lines a second."""
         with tempfile.TemporaryDirectory(prefix="featuregate-fleet-tables-") as folder:
-            tables = Tables(self._spark, Path(folder), "bench")
+            table = EvidenceTable(self._spark, Path(folder), "bench")
+            inputs = Inputs(cluster="bench", logs=self._logs)
             with watched() as seen:
-                rate = self._rate("featuregate", lambda: drain(self._spark, self._logs, tables))
-            self.check(written(tables, self._lines))
+                rate = self._rate("featuregate", lambda: Ingestion(self._spark, table, inputs, announce).read(None))
+            self.check(written(table, self._lines))
         self._peaks.append(seen[0] / 1e6)
         return rate
 
@@ -164,7 +165,7 @@ def grown(spark: SparkSession, logs: Path, size: int, small: Sample) -> list[Row
     before = Sample(f"{SIZES[0] / 1e6:g} million", small.unit, (small.median,))
     return [
         # Not by processor time: of processes that end during a long run some of it was missing, for a reason not found.
-        as_fast_as(BAR, f"all tables written, {words}", mine, took["bare from_json"]),
+        as_fast_as(BAR, f"all kinds written, {words}", mine, took["bare from_json"]),
         as_fast_as(LINEAR_BAR, f"linear, {words}", mine, before),
         each(None, f"memory of Spark and its workers, at most, {words}", reading.peak()),
     ]
@@ -177,7 +178,7 @@ def contestants(reading: _Reading) -> dict[str, Callable[[], float]]:
 def compared(words: str, mine: Sample, peer: Sample, reading: _Reading) -> list[Row]:
     """Hold ours against the bare from_json, by the clock and by processor time."""
     return [
-        as_fast_as(BAR, f"all tables written, {words}", mine, peer),
+        as_fast_as(BAR, f"all kinds written, {words}", mine, peer),
         beside(f"the same by processor time, {words}", reading.cost("featuregate"), reading.cost("bare from_json")),
     ]
 
@@ -223,14 +224,16 @@ def clocked(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def written(tables: Tables, lines: int) -> int:
-    """Check that all lines are in the tables, and some in each of them; return the number of requests."""
-    files = tables.read("evidence_files").agg(f.sum("read"), f.sum("quarantined")).collect()[0]
-    by_outcome = tables.read("api_usage").groupBy("outcome").agg(f.sum("count").alias("requests"))
+def written(table: EvidenceTable, lines: int) -> int:
+    """Check that all lines are in the table, and some rows of each kind; return the number of requests."""
+    sources = table.rows("source").agg(f.sum("read"), f.sum("quarantined")).collect()[0]
+    by_outcome = table.rows("usage").groupBy("outcome").agg(f.sum("count").alias("requests"))
     usage = {row.outcome: row.requests for row in by_outcome.collect()}
-    assert files[0] == lines
-    assert files[1] == tables.read("quarantine").count() > 0
+    hours = table.rows("hour").agg(f.sum("count")).collect()[0]
+    assert sources[0] == lines
+    assert sources[1] == table.rows("quarantine").count() > 0
     assert usage["refused"] > 0
+    assert hours[0] == usage["completed"]
     return int(usage["completed"])
 
 

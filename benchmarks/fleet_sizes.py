@@ -12,35 +12,39 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 import pyspark
-from fleet import bare, clocked, of_cores
+from fleet import bare, clocked, of_cores, processor_time
 from local_spark import local_spark
 from measuring import Row, Sample, Section, announce, at_most, beside, each, take_turns
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 from request_logs import Mix, made_lines
 
 from featuregate.jars.spark import delta_lake
 from featuregate_fleet import Fleet
-from featuregate_fleet.evidence.columns import API_USAGE
-from featuregate_fleet.stream.ingestion import Ingestion, Inputs
-from featuregate_fleet.stream.session import SETTINGS
-from featuregate_fleet.stream.upkeep import compact
-from featuregate_fleet.tables.folder import BatchId, Tables
+from featuregate_fleet.evidence.columns import HOUR, KINDS, ROWS, USAGE, rows_from
+from featuregate_fleet.runs.ingestion import Ingestion, Inputs
+from featuregate_fleet.runs.session import SETTINGS
+from featuregate_fleet.tables.evidence_table import EvidenceTable
+from featuregate_spark.arrow_tables import from_arrow
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 BROKERS, CLIENTS, APIS, DAYS = (int(size) for size in os.environ.get("FLEET_USAGE", "100,500,8,90").split(","))
-"""What determines the number of rows a day; the last week is hourly, as ``fleet compact`` leaves it."""
+"""What determines the number of rows a day."""
 RUNS: Final = int(os.environ.get("FLEET_RUNS", "1000"))
 """Hourly runs, one file of each broker in each."""
-FILES: Final = int(os.environ.get("FLEET_FILES", "100000"))
-"""Small files, beside a thousandth of them with the same bytes."""
+FILES: Final = int(os.environ.get("FLEET_FILES", "2000"))
+"""Small files, beside two with the same bytes."""
+LARGE: Final = 2
 LINES_A_FILE: Final = 20
 CORES: Final = 2
-MEMORY: Final = "3g"
-READINESS_BAR, FILES_BAR, GROWTH_BAR, SECONDS_BAR = 2.5, 1.5, 1.1, 60.0
-KEPT_HOURLY: Final = 7
+READINESS_BAR, FILES_BAR, BARE_FILES_BAR, GROWTH_BAR, SECONDS_BAR = 2.5, 2.5, 1.5, 1.1, 60.0
+NOTHING_BAR, ONE_FILE_BAR = 0.1, 2.0
 NOW: Final = datetime(2026, 11, 27, 10, 30, tzinfo=UTC)
 
 
@@ -48,7 +52,6 @@ def run(rounds: int) -> Section:
     settings = {
         **SETTINGS,
         "spark.driver.extraClassPath": f"{delta_lake(pyspark.__version__)}/*",
-        "spark.driver.memory": MEMORY,
     }
     rows: list[Row] = []
     with (
@@ -63,18 +66,18 @@ def run(rounds: int) -> Section:
 
 NOTES: Final = (
     (
-        f"The table of usage has {BROKERS} brokers, {CLIENTS} clients with {APIS} APIs each, and {DAYS} days, of which "
-        f"the last {KEPT_HOURLY} are hourly: FLEET_USAGE has other numbers. Spark makes the rows, and the writer and "
-        "`fleet compact` of the pipeline write them; of days that become daily, a client is in one hour. The bare "
-        "group-by adds up the same table by client, API and version."
+        f"The table has usage of {BROKERS} brokers, {CLIENTS} clients with {APIS} APIs each, and {DAYS} days: "
+        "FLEET_USAGE has other numbers. The bare group-by adds up the same rows by client, API and version. Spark has "
+        "the memory that the fleet gives it by default."
     ),
     (
         "A run reads one new file of each of three brokers. Its time is that of `fleet run --once` in a Spark that "
-        "runs already; the peer is the same at the beginning. Files that were read stay where they are."
+        "runs already; the peer is the same at the beginning. Files that were read stay where they are. A run with "
+        "nothing new, and one with one small file, are those of `fleet run` without `--once`, by processor time."
     ),
     (
-        f"A small file has {LINES_A_FILE} lines, and a large one a thousand times as many. Both are read into all "
-        "tables; a bare from_json shows what small files cost Spark itself."
+        f"A small file has {LINES_A_FILE} lines. Rows of all kinds are written; a bare from_json shows what small "
+        "files cost Spark itself."
     ),
 )
 
@@ -84,45 +87,41 @@ NOTES: Final = (
 
 def months(spark: SparkSession, folder: Path, rounds: int) -> list[Row]:
     """Judge a move from months of usage, beside a bare group-by of the same table."""
-    tables = Tables(spark, folder, "bench")
-    a_day = BROKERS * CLIENTS * APIS
-    announce(f"  writing {a_day * DAYS:,} rows of days, {KEPT_HOURLY} of them as {a_day * KEPT_HOURLY * 24:,} of hours")
+    table = EvidenceTable(spark, folder, "bench")
+    announce(f"  writing {BROKERS * CLIENTS * APIS * DAYS:,} rows of days")
     midnight = NOW.replace(hour=0, minute=0)
     for number, back in enumerate(range(DAYS, 0, -1)):
         day = midnight - timedelta(days=back)
-        tables.append("api_usage", usage(spark, day, 24 if back <= KEPT_HOURLY else 1), BatchId("bench", number))
-    tables.expect((), {str(number) for number in range(1, BROKERS + 1)})
-    compacting = clocked(lambda: compact(tables, NOW))
-    count = tables.read("api_usage").count()
-    words = f"{count / 1e6:,.1f} million rows, {of_cores(CORES)}"
+        run = from_arrow(spark, pa.Table.from_batches([rows_from("run", [{"folders": [*map(str, range(BROKERS))]}])]))
+        rows = usage(spark, day).unionByName(hours(spark, day)).unionByName(run)
+        table.append(rows, number)
+    table.join_files()
+    words = f"{table.rows('usage').count() / 1e6:,.1f} million rows, {of_cores(CORES)}"
     fleet = Fleet(spark, folder, "bench")
     took = take_turns(
         words,
         rounds,
         {
             "readiness": lambda: clocked(lambda: fleet.readiness(to="4.2")),
-            "bare group-by": lambda: clocked(lambda: grouped(tables)),
+            "bare group-by": lambda: clocked(lambda: grouped(table)),
         },
         "s",
     )
     return [
         at_most(READINESS_BAR, f"readiness, {words}", took["readiness"], took["bare group-by"]),
         each(SECONDS_BAR, f"readiness, {words}", took["readiness"]),
-        each(None, f"compact, {words}", Sample("compact", "s", (compacting,))),
     ]
 
 
-def usage(spark: SparkSession, day: datetime, hours: int) -> DataFrame:
-    """Return the rows of one day: as many for each client, API and broker as it has hours that are written."""
+def usage(spark: SparkSession, day: datetime) -> DataFrame:
+    """Return the usage of one day: a row for each client, API and broker."""
     number = f.col("id")
-    client = (number / (BROKERS * APIS * hours)).cast("int")
-    of_day = (number % hours if hours > 1 else client % 24).cast("int")
-    hour = f.timestamp_micros(f.lit(int(day.timestamp()) * 1_000_000)) + f.make_dt_interval(hours=of_day)
+    client = (number / (BROKERS * APIS)).cast("int")
+    seen = f.timestamp_micros(f.lit(int(day.timestamp()) * 1_000_000)) + f.make_dt_interval(hours=client % 24)
     found: dict[str, Any] = {
-        "broker": (1 + (number / (APIS * hours)).cast("int") % BROKERS).cast("string"),
-        "hour": hour,
+        "broker": (1 + (number / APIS).cast("int") % BROKERS).cast("string"),
+        "day": f.lit(day.date()),
         "outcome": f.lit("completed"),
-        "level": f.lit("DEBUG"),
         "listener": f.lit("CLIENT"),
         "forwarded": f.lit(False),  # noqa: FBT003
         "principal": f.concat(f.lit("User:team-"), (client % 40).cast("string")),
@@ -130,21 +129,45 @@ def usage(spark: SparkSession, day: datetime, hours: int) -> DataFrame:
         "client_host": f.concat(f.lit("10.0.0."), (client % 250).cast("string")),
         "software_name": f.lit("apache-kafka-java"),
         "software_version": f.concat(f.lit("3."), (client % 9).cast("string"), f.lit(".0")),
-        "api_key": ((number / hours).cast("int") % APIS).cast("int"),
+        "api_key": (number % APIS).cast("int"),
         "version": (4 + client % 8).cast("int"),
-        "count": f.lit(100),
-        "first_seen": hour,
-        "last_seen": hour + f.expr("interval 50 minutes"),
-        "text_log": f.lit(False),  # noqa: FBT003
-        "hours": f.lit(1),
+        "connection": f.lit(None).cast("string"),
+        "count": f.lit(100).cast("long"),
+        "first_seen": seen,
+        "last_seen": seen + f.expr("interval 50 minutes"),
     }
-    return spark.range(BROKERS * CLIENTS * APIS * hours).select([found[name].alias(name) for name in API_USAGE.names])
+    return of_kind("usage", spark.range(BROKERS * CLIENTS * APIS), [found[name].alias(name) for name in USAGE.names])
 
 
-def grouped(tables: Tables) -> None:
+def hours(spark: SparkSession, day: datetime) -> DataFrame:
+    """Return the hours of one day in which brokers logged: all of them."""
+    number = f.col("id")
+    begin = f.timestamp_micros(f.lit(int(day.timestamp()) * 1_000_000)) + f.make_dt_interval(hours=number % 24)
+    found: dict[str, Any] = {
+        "broker": (1 + number / 24).cast("int").cast("string"),
+        "hour": begin,
+        "level": f.lit("DEBUG"),
+        "told": f.lit(False),  # noqa: FBT003
+        "failure": f.lit(None).cast("string"),
+        "count": f.lit(CLIENTS * APIS * 100).cast("long"),
+        "first_seen": begin,
+        "last_seen": begin + f.expr("interval 59 minutes"),
+    }
+    return of_kind("hour", spark.range(BROKERS * 24), [found[name].alias(name) for name in HOUR.names])
+
+
+def of_kind(kind: str, rows: DataFrame, columns: list[Column]) -> DataFrame:
+    """Return rows of one kind as those of all kinds."""
+    types = from_arrow_schema(ROWS)
+    others = {name: f.lit(None).cast(types[name].dataType) for name in KINDS}
+    structs = others | {kind: f.struct(*columns).cast(types[kind].dataType)}
+    return rows.select(f.lit(kind).alias("kind"), *(structs[name].alias(name) for name in KINDS))
+
+
+def grouped(table: EvidenceTable) -> None:
     """Add up all usage by client, API and version."""
     who = ("principal", "client_id", "software_name", "software_version", "api_key", "version")
-    tables.read("api_usage").groupBy(*who).agg(f.sum("count"), f.min("first_seen"), f.max("last_seen")).collect()
+    table.rows("usage").groupBy(*who).agg(f.sum("count"), f.min("first_seen"), f.max("last_seen")).collect()
 
 
 # ---------------------------------------------------------------- many runs
@@ -154,13 +177,17 @@ def hourly_runs(spark: SparkSession, folder: Path) -> list[Row]:
     """Run again and again, as cron does, and compare the last runs with the first ones."""
     announce(f"  {RUNS:,} runs")
     lines, took = made_lines(7, Mix()), []
-    tables, inputs = Tables(spark, folder / "tables", "bench"), Inputs(cluster="bench", logs=folder / "logs")
+    table, inputs = EvidenceTable(spark, folder / "tables", "bench"), Inputs(cluster="bench", logs=folder / "logs")
     for number in range(RUNS):
         for broker in ("1", "2", "3"):
-            file = folder / "logs" / broker / f"kafka-request.log.{number:05}"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text("".join(next(lines) for _ in range(LINES_A_FILE)))
-        took.append(clocked(lambda: Ingestion(spark, tables, inputs, announce).read(None)))
+            write_file(folder / "logs" / broker / f"kafka-request.log.{number:05}", lines)
+        took.append(clocked(lambda: Ingestion(spark, table, inputs, announce).read(None)))
+    loop, costs = Ingestion(spark, table, inputs, announce), dict[str, list[float]](nothing=[], one=[])
+    loop.read(None)
+    for number in range(10):
+        costs["nothing"].append(cost_of(lambda: loop.read(None)))
+        write_file(folder / "logs" / "1" / f"kafka-request.log.new-{number}", lines)
+        costs["one"].append(cost_of(lambda: loop.read(None)))
     tenth = max(1, RUNS // 10)
     first, last = sorted(took[tenth : 2 * tenth]), sorted(took[-tenth:])  # the very first ones are the JIT compiler's
     words = f"the last {tenth} of {RUNS:,} hourly runs"
@@ -170,34 +197,47 @@ def hourly_runs(spark: SparkSession, folder: Path) -> list[Row]:
             words,
             Sample(words, "s", (last[tenth // 2],)),
             Sample(f"runs {tenth + 1} to {2 * tenth}", "s", (first[tenth // 2],)),
-        )
+        ),
+        each(NOTHING_BAR, "a run with nothing new", Sample("nothing new", "CPU s", tuple(costs["nothing"]))),
+        each(ONE_FILE_BAR, "a run with one small file", Sample("one small file", "CPU s", tuple(costs["one"]))),
     ]
+
+
+def write_file(file: Path, lines: Iterator[str]) -> None:
+    """Write the next lines into a file."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(next(lines) for _ in range(LINES_A_FILE)))
+
+
+def cost_of(work: Callable[[], object]) -> float:
+    """Return the processor time of this process and of all that it started."""
+    before = processor_time()
+    work()
+    return processor_time() - before
 
 
 # ---------------------------------------------------------------- small files
 
 
 def small_files(spark: SparkSession, folder: Path) -> list[Row]:
-    """Read very many small files, and the same bytes in a thousandth of the files."""
+    """Read small files, and the same bytes in two files, beside a bare from_json over both."""
     announce(f"  making {FILES:,} files of {LINES_A_FILE} lines")
-    large = max(1, FILES // 1000)
-    for name, files in (("small", FILES), ("large", large)):
+    for name, files in (("small", FILES), ("large", LARGE)):
         write_files(folder / name, files, FILES * LINES_A_FILE // files)
-    took = {name: (clocked(partial(ingest, spark, folder, name)),) for name in ("large", "small")}
-    of_bare = {name: (clocked(partial(bare, spark, folder / name)),) for name in ("large", "small")}
+    works: dict[str, Callable[[], object]] = {
+        "small": partial(ingest, spark, folder, "small"),
+        "large": partial(ingest, spark, folder, "large"),
+        "bare small": partial(bare, spark, folder / "small"),
+        "bare large": partial(bare, spark, folder / "large"),
+    }
+    for work in works.values():
+        work()  # the first run of a JVM is its compiler's
+    took = {name: Sample(name, "CPU s", tuple(cost_of(work) for _ in range(3))) for name, work in works.items()}
     words = f"{FILES:,} files of {LINES_A_FILE} lines, {of_cores(CORES)}"
     return [
-        at_most(
-            FILES_BAR,
-            words,
-            Sample("small files", "s", took["small"]),
-            Sample(f"the same bytes in {large} files", "s", took["large"]),
-        ),
-        beside(
-            f"bare from_json, {words}",
-            Sample("bare from_json of small files", "s", of_bare["small"]),
-            Sample(f"of the same bytes in {large} files", "s", of_bare["large"]),
-        ),
+        at_most(BARE_FILES_BAR, f"beside bare from_json, {words}", took["small"], took["bare small"]),
+        at_most(FILES_BAR, f"beside the same bytes in {LARGE} files, {words}", took["small"], took["large"]),
+        beside(f"bare from_json, {words}", took["bare small"], took["bare large"]),
     ]
 
 
@@ -211,7 +251,8 @@ def write_files(folder: Path, files: int, lines: int) -> None:
 
 
 def ingest(spark: SparkSession, folder: Path, name: str) -> None:
-    """Read all files into tables of their own, and check that all lines are there."""
-    tables = Tables(spark, folder / f"{name} tables", "bench")
-    counts = Ingestion(spark, tables, Inputs(cluster="bench", logs=folder / name), announce).read(None)
-    assert counts.read >= FILES * LINES_A_FILE, counts
+    """Read all files into a table of their own, and check that all lines are there."""
+    with tempfile.TemporaryDirectory(prefix="featuregate-fleet-table-") as tables:
+        table = EvidenceTable(spark, Path(tables), "bench")
+        found = Ingestion(spark, table, Inputs(cluster="bench", logs=folder / name), announce).read(None)
+        assert found.read >= FILES * LINES_A_FILE, found

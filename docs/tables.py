@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fleet_columns import column_rows
 from names import calls_table, names_table, sentence_of, table
 
 from featuregate.catalog.apis import api_name
@@ -313,34 +314,41 @@ MARKED = re.compile(
     re.DOTALL,
 )
 """A table in a page."""
-OF_NO_PAGE = {
-    table.__name__: table
-    for table in (
-        action_table,
-        check_table,
-        client_table,
-        offer_table,
-        configuration_keys,
-        coordinator_table,
-        effect_table,
-        field_table,
-        flag_table,
-        form_table,
-        preset_table,
-        record_table,
-    )
-} | {
-    package: partial(module_table, package)
-    for package in (
-        "featuregate_confluent",
-        "featuregate_fleet",
-        "featuregate_librdkafka",
-        "featuregate_metrics",
-        "featuregate_openfeature",
-        "featuregate_relay",
-        "featuregate_spark",
-    )
-}
+OF_NO_PAGE = (
+    {
+        table.__name__: table
+        for table in (
+            action_table,
+            check_table,
+            client_table,
+            offer_table,
+            configuration_keys,
+            coordinator_table,
+            effect_table,
+            field_table,
+            flag_table,
+            form_table,
+            preset_table,
+            record_table,
+        )
+    }
+    | {
+        package: partial(module_table, package)
+        for package in (
+            "featuregate_confluent",
+            "featuregate_fleet",
+            "featuregate_librdkafka",
+            "featuregate_metrics",
+            "featuregate_openfeature",
+            "featuregate_relay",
+            "featuregate_spark",
+        )
+    }
+    | {
+        f"{schema}_columns": partial(table, ("column", "type", "meaning"), rows)
+        for schema, rows in column_rows().items()
+    }
+)
 TABLES = {
     name: lambda _, table=table: table() for name, table in OF_NO_PAGE.items()
 } | {

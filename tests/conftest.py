@@ -35,7 +35,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 # the JVM reserves 48 MB for compiled code. Several tests that share a JVM fill these, and it discards code and compiles
 # it again for a tenth of its time, so it gets as much as with two compilers.
 JVM_OPTIONS = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:ReservedCodeCacheSize=240m"]
-if sys.platform == "linux":  # for the processes that Hadoop starts: see featuregate_fleet.stream.session
+if sys.platform == "linux":  # for the processes that Hadoop starts: see featuregate_fleet.runs.session
     JVM_OPTIONS.append("-Djdk.lang.Process.launchMechanism=VFORK")
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(JVM_OPTIONS))
 os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join([*JVM_OPTIONS, *options_to_read(Path(sys.prefix, "spark.jsa"))]))

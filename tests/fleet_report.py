@@ -50,6 +50,7 @@ def fleet_evidence(clients: int, *, old: int = 1, brokers: int = 3, silent: int 
     """Return the evidence of that fleet."""
     logged = [str(number) for number in range(1, brokers - silent + 1)]
     hours = [NOW.replace(minute=0) - timedelta(hours=back) for back in range(100)]
+    days = [NOW.replace(hour=0, minute=0) - timedelta(days=back) for back in range(20)]
     hourly = {
         broker: {hour: 10 ** (1 + hour.hour % 5) for hour in hours if hour.day % 6 != int(broker) % 6}
         for broker in logged
@@ -63,11 +64,11 @@ def fleet_evidence(clients: int, *, old: int = 1, brokers: int = 3, silent: int 
         brokers=logs,
         hourly=hourly,
         over_time=tuple(
-            UsageAt(f"{name} {version}" if name else "", key, used, hours[back], 9 + back)
+            UsageAt(f"{name} {version}" if name else "", key, used, days[back], 9 + back)
             for number, (name, version) in enumerate(SOFTWARE[:clients])
             for key in APIS
             for used in ({0, TARGET.apis[key][1]} if number < old else {TARGET.apis[key][1]})
-            for back in range(number, 100, 7)
+            for back in range(number, 20, 3)
         ),
         levels=tuple(
             LevelAt(feature, level, NOW - timedelta(days=days))
@@ -78,5 +79,5 @@ def fleet_evidence(clients: int, *, old: int = 1, brokers: int = 3, silent: int 
         view=UPGRADED,
         read=10**6,
         rows=10**6,
-        versions={"api_usage": 7, "quarantine": None},
+        version=7,
     )

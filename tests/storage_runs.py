@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from fleet_lines import document, line_of
 
 from featuregate_fleet import Fleet
+from featuregate_fleet.evidence.columns import KINDS
 from featuregate_fleet.files.storage import on_s3, storage_path
-from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.runs.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,32 +36,37 @@ def write_logs(logs: Path, number: int) -> None:
         path.write_bytes(text)
 
 
-def runs_at(spark: SparkSession, place: dict[str, str | None]) -> dict[str, Any]:
+def runs_at(spark: SparkSession, place: dict[str, str]) -> dict[str, Any]:
     """Read the logs that are there, then more of them, then none, and remove all usage; return what the tables have."""
     logs = place.pop("logs")
-    assert logs is not None
-    fleet = Fleet(spark, cluster="c", **place)  # type: ignore[arg-type]
+    fleet = Fleet(spark, cluster="c", **place)
     counts = [fleet.ingest(logs)]
     write_logs(storage_path("logs", logs), 1)
     counts += [fleet.ingest(logs), fleet.ingest(logs)]
-    fleet.compact()
-    report = fleet.readiness(to="4.2", min_hours=0, keep=True)
+    fleet.tidy(yes=True)
+    report = fleet.readiness(to="4.2", min_hours=0)
     found = {
-        "counts": [(each.read, each.rows, each.quarantined, sorted(each.missing)) for each in counts],
-        "rows": {name: fleet.table(name).count() for name in fleet.tables()},
+        "totals": [each.totals for each in counts],
+        "missing": [sorted(each.missing) for each in counts[1:]],  # a run that was killed has named those before
+        "rows": {kind: fleet.table(kind).count() for kind in KINDS},
         "findings": sorted([row.check, row.verdict, row.subject, row.why] for row in report.findings),
     }
-    removal = fleet.retain(1)
-    fleet.retain(1, checksum=removal.checksum)
-    tables = fleet._tables
-    stale = {name: len(tables._files(name)) - len(tables.read(name).inputFiles()) for name in tables.names()}
-    return found | {"removed": removal.counts, "left": fleet.usage().count(), "stale": stale}
+    removed = fleet.tidy(older_than=1, yes=True)
+    unused = files_of(spark, fleet._table.name) - (removed.files_after or 0)
+    return found | {"removed": removed.deleted, "left": fleet.usage().count(), "unused": unused}
 
 
-def main(places: list[dict[str, str | None]]) -> None:
+def files_of(spark: SparkSession, table: str) -> int:
+    """Return how many files of rows are in the folder of a table, of all its versions."""
+    location = spark.sql(f"describe detail {table}").collect()[0]["location"]
+    files = spark.read.format("binaryFile").options(recursiveFileLookup="true", pathGlobFilter="*.parquet")
+    return files.load(location).count()
+
+
+def main(places: list[dict[str, str]]) -> None:
     """Print a line of JSON for each place."""
     warnings.simplefilter("ignore", ResourceWarning)
-    paths = [storage_path("tables", place["checkpoints"] or place["tables"] or "") for place in places]
+    paths = [storage_path("logs", place["logs"]) for place in places]
     with local_session(topics=False, s3=on_s3(*paths)) as spark:
         spark.sql("create schema kafka")
         for place in places:

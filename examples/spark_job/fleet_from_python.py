@@ -10,13 +10,14 @@ from featuregate_fleet import Fleet
 def check_move(spark: SparkSession, logs: str, tables: str, bootstrap: str) -> None:
     """Raise NotReady unless the cluster can move to Kafka 4.2."""
     fleet = Fleet(spark, tables=tables, cluster="orders")
-    counts = fleet.ingest(logs=logs, bootstrap=bootstrap)
-    print(f"{counts.rows} of {counts.read} lines are evidence")
+    read = fleet.ingest(logs=logs, bootstrap=bootstrap)
+    print(f"{read.rows} of {read.read} new lines are evidence")
 
     fetches = fleet.usage().where("api = 'Fetch'")
     fetches.groupBy("client_id", "version").sum("count").show()
 
     report = fleet.readiness(to="4.2")
+    print(report)
     report.to_df().select("verdict", "subject", "why", "do").show(truncate=False)
     report.raise_for_verdict()
 

@@ -13,7 +13,7 @@ from featuregate_fleet import Fleet
 def judge(spark: SparkSession, root: Path, cluster: str) -> str:
     """Return the verdict on one cluster, or why there is none."""
     try:
-        fleet = Fleet(spark, tables=root / "tables" / cluster, cluster=cluster)
+        fleet = Fleet(spark, tables=root / "tables", cluster=cluster)
         fleet.ingest(logs=root / "logs" / cluster)
         report = fleet.readiness(to="4.2")
     except (fg.FeatureGateError, OSError) as error:

@@ -159,6 +159,10 @@ class Decision:
         head += f", {self.policy} gate)" if self.policy else ")"
         return "\n  ".join([head, *reason_lines(self.sorted_reasons, _LINES)])
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002, FBT001 - as IPython calls it
+        """Show in a notebook what `print` shows."""
+        printer.text(str(self))
+
 
 def _fit_reason(reason: Reason) -> Reason:
     address = harmless(reason.address)

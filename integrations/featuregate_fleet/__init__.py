@@ -1,8 +1,8 @@
 """The fleet pipeline says which clients use which API versions, and whether a move to another release is safe.
 
-Evidence flows one way: lines of logs become rows of tables (``evidence``, ``stream``, ``tables``), and the rows become
-verdicts (``readiness``). `Fleet` does both from Python (``api``), and ``featuregate fleet`` is on top of it. All names
-but the errors load at their first use, because Spark takes a second.
+Evidence flows one way: lines of logs become rows of a table (``evidence``, ``files``, ``runs``, ``tables``), and the
+rows become verdicts (``readiness``). `Fleet` does both from Python (``api``), and ``featuregate fleet`` is on top of
+it. All names but the errors load at their first use, because Spark takes a second.
 """
 
 from __future__ import annotations
@@ -10,21 +10,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from featuregate_fleet.errors import (
-    ClusterUnread,
-    FleetError,
-    LogTruncated,
-    NotReady,
-    TablesBroken,
-    TablesBusy,
-    WrongSpark,
-)
+from featuregate_fleet.errors import ClusterUnread, FleetError, NotReady, TablesBroken, WrongSpark
 
 if TYPE_CHECKING:
-    from featuregate_fleet.api.fleet import Fleet, Ingested
+    from featuregate_fleet.api.fleet import Fleet
     from featuregate_fleet.api.report import FleetReport
-    from featuregate_fleet.evidence.lines.log_lines import KeptLines
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
+    from featuregate_fleet.runs.ingestion import Ingested
+    from featuregate_fleet.tables.tidying import TidyPlan
 
 __all__ = [
     "ClusterUnread",
@@ -32,21 +25,19 @@ __all__ = [
     "FleetError",
     "FleetReport",
     "Ingested",
-    "KeptLines",
-    "LogTruncated",
     "NotReady",
     "Pseudonyms",
     "TablesBroken",
-    "TablesBusy",
+    "TidyPlan",
     "WrongSpark",
 ]
 
 _HOMES = {
     "Fleet": "api.fleet",
     "FleetReport": "api.report",
-    "Ingested": "api.fleet",
-    "KeptLines": "evidence.lines.log_lines",
+    "Ingested": "runs.ingestion",
     "Pseudonyms": "evidence.pseudonyms",
+    "TidyPlan": "tables.tidying",
 }
 
 

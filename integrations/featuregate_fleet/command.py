@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import CommandError, CommandHelp
-from featuregate_fleet.commands import collect, peek, readiness, replay, request_logging, tables
+from featuregate_fleet.commands import peek, readiness, request_logging, tables, tidy
 from featuregate_fleet.commands import run as reading
-from featuregate_fleet.commands.upkeep import compact, forget, retain
 
 if TYPE_CHECKING:
     import argparse
@@ -18,17 +17,16 @@ HELP: Final = CommandHelp(
 Collect evidence of which clients use which API versions from the request logs of brokers, and say whether the cluster
 can move to another release. Needs the extra 'fleet', and Java 17 or newer.
 
-'run' reads log files into tables: DIR/<broker id>/ holds the files of one broker. 'readiness' reads the tables. Without
-evidence its verdict is unknown, never ok.""",
+'run' reads request logs as they grow: DIR/<broker id>/ holds the files of one broker. 'readiness' reads what 'run' has
+written, a table for each cluster. Without evidence its verdict is unknown, never ok.""",
     (
         "fleet peek kafka-request.log --to 4.2",
         "fleet logging on --bootstrap-server localhost:9092 --for 1h",
-        "fleet collect --log /var/log/kafka/kafka-request.log --broker 1 --logs logs",
         "fleet run --once --logs logs --tables tables --cluster orders",
         "fleet run --logs logs --tables tables --cluster orders --bootstrap-server localhost:9092",
-        "fleet tables --tables main.kafka --checkpoints checkpoints",
-        "fleet replay --tables tables --cluster orders",
-        "fleet retain --tables tables --cluster orders --days 90",
+        "fleet run --once --logs logs --tables tables --cluster orders --again unreadable",
+        "fleet tables --tables catalog:main.kafka",
+        "fleet tidy --tables tables --cluster orders --older-than 90",
         "fleet readiness --tables tables --cluster orders --to 4.2",
         "fleet readiness --tables tables --cluster orders --to 4.2 --output json",
         "fleet readiness --tables tables --cluster orders --drop-api 'Fetch<12'",
@@ -43,14 +41,10 @@ evidence its verdict is unknown, never ok.""",
 _ACTIONS: Final = {
     "peek": (peek, "look at one log: who in it breaks? Without Spark"),
     "logging": (request_logging, "turn the request logs of brokers on and off"),
-    "collect": (collect, "cut a live log into files for 'run'"),
-    "run": (reading, "read log files into tables"),
+    "run": (reading, "read request logs into a table"),
     "readiness": (readiness, "say whether a move is safe"),
-    "tables": (tables, "list the tables"),
-    "replay": (replay, "parse again what is in quarantine"),
-    "retain": (retain, "delete evidence that is too old"),
-    "forget": (forget, "remove who one principal is"),
-    "compact": (compact, "join the small files of the tables"),
+    "tables": (tables, "list the tables of clusters"),
+    "tidy": (tidy, "remove what is too old and who one principal is, and join small files"),
 }
 
 _NEEDED: Final = {"pyspark", "pyarrow", "py4j"}
@@ -70,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:  # an action imports Spark where it needs it, by modules of any room
         missing = (error.name or "").partition(".")[0]
         if missing in _NEEDED:
-            raise CommandError(f"{args.action} needs {missing}: pip install '.[fleet]' in a checkout") from error
+            extra = "peek" if args.action == "peek" else "fleet"
+            raise CommandError(f"{args.action} needs {missing}: pip install '.[{extra}]' in a checkout") from error
         raise
     return exit_code

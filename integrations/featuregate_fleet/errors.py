@@ -9,14 +9,6 @@ class FleetError(FeatureGateError):
     """Base class of the errors of this package."""
 
 
-class LogTruncated(FleetError):
-    """A live log lost lines that were not collected, or may have."""
-
-
-class BodiesUncut(FleetError):
-    """A line may hold bodies of requests that cannot be cut out."""
-
-
 class ClusterUnread(FleetError):
     """The cluster does not answer, or does not allow to read what a run needs."""
 
@@ -29,8 +21,11 @@ class StorageFailed(FleetError):
     """A storage of logs or tables does not answer, or does not allow what a run needs."""
 
 
-class TablesBusy(FleetError):
-    """Another process writes the tables."""
+class BatchTaken(FleetError):
+    """Another process has committed the batch of this number; this one is not in the table."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"another process has committed batch {number}")
 
 
 class NotReady(FleetError):
@@ -38,4 +33,4 @@ class NotReady(FleetError):
 
 
 class TablesBroken(FleetError):
-    """A stream over the evidence failed, or the tables cannot be read, or the JVM of Spark has ended meanwhile."""
+    """The table cannot be read or written, or the JVM of Spark has ended meanwhile."""

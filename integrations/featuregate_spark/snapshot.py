@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from featuregate import Decision, GateClosed, Pin, View
@@ -67,6 +68,10 @@ class Snapshot:
         whole = "not all brokers answered" if self.incomplete else "all brokers answered"
         head = f"cluster {self.cluster_id or 'unknown'}, epoch {self.epoch}, {whole}"
         return "\n".join([head, *(str(self.gates[name]) for name in sorted(self.gates))])
+
+    def _repr_html_(self) -> str:
+        """Show in a notebook what `print` shows."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __getitem__(self, gate: str) -> Pin:
         """Return the pin of a gate: ``snapshot["eos"].open``."""

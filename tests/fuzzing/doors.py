@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from builders import broker, deaf, view
+from fleet_rows import read_fast
 from starlette.applications import Starlette
 
 from featuregate import View, parse
@@ -52,15 +53,13 @@ from featuregate_confluent.latch.latch_records import (
     records_of,
     state_of,
 )
-from featuregate_fleet.evidence.batches import parse_file
-from featuregate_fleet.evidence.lines import request as requests_of_lines
-from featuregate_fleet.evidence.lines.fast_path import read_lines
-from featuregate_fleet.evidence.lines.log_lines import KeptLines
+from featuregate_fleet.evidence.batches import FileText, parse_files
 from featuregate_fleet.evidence.lines.one_line import read_line
+from featuregate_fleet.evidence.lines.request import MARKER
 from featuregate_fleet.evidence.paths import LogFile
 from featuregate_fleet.evidence.reasons import CUT
 from featuregate_fleet.files.parsing import parse_pieces
-from featuregate_fleet.files.pieces import lines_of, pieces_of
+from featuregate_fleet.files.pieces import Piece, lines_of, pieces_of
 from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.config.relay import ConfigMistakes, read_config
 from fuzzing.door import Door
@@ -296,10 +295,9 @@ def read_log_line(data: bytes) -> None:
     """Read a line in full and by the fast path: the same, but that the fast path skips bodies, broken ones too."""
     line = data.decode("utf-8", "replace").replace("\n", " ")
     full = read_line(line)
-    for row in read_lines(pa.array([line, line], pa.string())).rows().to_pylist():
-        if row is None or (full == CUT and line.count(requests_of_lines.MARKER) == 1):
+    for fast in read_fast(line, line):
+        if fast is None or (full == CUT and line.count(MARKER) == 1):
             continue
-        fast = requests_of_lines.LoggedRequest(**row)
         assert fast == full, f"the fast path reads {fast}, and the full parser {full}"
 
 
@@ -309,9 +307,8 @@ def read_log_file(data: bytes) -> None:
     (folder() / "1").mkdir(exist_ok=True)
     path = file_with(data[1:], f"1/{name}")
     file = LogFile(path.as_uri(), f"1/{name}", "1", len(data) - 1 if data else 0)
-    pieces = pieces_of(file)
-    numbers = pa.RecordBatch.from_pydict({"number": list(range(len(pieces)))})
-    for batch in parse_pieces([numbers], pieces=pieces, kept=KeptLines.TYPED):
+    packed = data[1:3] == b"\x1f\x8b"
+    for batch in parse_pieces(pieces_of(Piece(file, end=None if packed else file.size))):
         batch.validate(full=True)
 
 
@@ -327,14 +324,11 @@ def log_files() -> list[bytes]:
 def read_events(data: bytes) -> None:
     """Read a file of broker 1 that may have several events in a line: each line of it, and each event, is counted."""
     file = LogFile("file:/l/1/a", "1/a", "1", len(data))
-    tables = pa.Table.from_batches(parse_file(file, lines_of(data)))
-    counts = {
-        name: pc.sum(pc.struct_field(tables["evidence_files"], name)).as_py()
-        for name in ("read", "rows", "quarantined")
-    }
+    tables = pa.Table.from_batches(parse_files([FileText(file, lines_of(data))]))
+    counts = {name: pc.sum(pc.struct_field(tables["source"], name)).as_py() for name in ("read", "rows", "quarantined")}
     lines = len([line for line in data.split(b"\n") if line.strip()])
     assert counts["read"] == counts["rows"] + counts["quarantined"] >= lines, counts
-    assert (pc.sum(pc.struct_field(tables["api_usage"], "count")).as_py() or 0) <= counts["rows"]
+    assert (pc.sum(pc.struct_field(tables["usage"], "count")).as_py() or 0) <= counts["rows"]
 
 
 def events() -> list[bytes]:

@@ -24,7 +24,7 @@ from topics import committed_values, create_topics
 
 from featuregate.cli import main as featuregate
 from featuregate.jars.spark_lines import line_of as spark_line_of
-from featuregate_fleet.stream.session import settings
+from featuregate_fleet.runs.session import settings
 from featuregate_spark import FeatureSession, Snapshot, SparkFailed, cause_of
 from featuregate_spark.events import StreamProgressed
 

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from featuregate.testing import LocalKafka
-from featuregate_fleet.stream.session import SETTINGS
+from featuregate_fleet.runs.session import SETTINGS
 from streams.sessions import local_spark
 
 if TYPE_CHECKING:

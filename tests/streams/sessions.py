@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from waiting import BOUND
 
-from featuregate_fleet.stream.session import settings as fleet_settings
+from featuregate_fleet.runs.session import settings as fleet_settings
 from featuregate_spark.session_kind import is_stopped
 
 SETTINGS = {

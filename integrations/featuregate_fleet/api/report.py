@@ -1,22 +1,19 @@
-"""What a program does with the answer to a question about a move, and how the tables keep it.
-
-The table of reports shows people how the answers to a question change.
-"""
+"""What a program does with the answer to a question about a move."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from featuregate.printable import printable
 from featuregate_fleet.errors import NotReady
-from featuregate_fleet.evidence.columns import READINESS
+from featuregate_fleet.evidence.columns import FINDING
 from featuregate_fleet.page.report_page import to_html
 from featuregate_fleet.readiness.rows import Row, Verdict
-from featuregate_fleet.tables.failures import one_line_failures
-from featuregate_fleet.tables.folder import BatchId, Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +45,7 @@ class FleetReport:
 
     @property
     def coverage(self) -> dict[str, Any]:
-        """What the verdict rests on: the hours that each broker logged, what is missing, and the versions of tables."""
+        """What the verdict rests on: the hours that each broker logged, what is missing, the version of the table."""
         found: dict[str, Any] = self.to_json()["coverage"]
         return found
 
@@ -57,8 +54,8 @@ class FleetReport:
         return self.report.to_json()
 
     def to_df(self) -> DataFrame:
-        """Return the findings as a DataFrame with the columns of the table ``readiness``."""
-        return self._spark.createDataFrame(report_rows(self.report), from_arrow_schema(READINESS))
+        """Return the findings as a DataFrame with the columns of `featuregate_fleet.evidence.columns.FINDING`."""
+        return self._spark.createDataFrame(report_rows(self.report), from_arrow_schema(FINDING))
 
     def html(self) -> str:
         """Return the report as one page of HTML, for example for ``displayHTML``."""
@@ -80,32 +77,32 @@ class FleetReport:
             f"{self.cluster} {self.report.move.title}: {self.verdict}. {' '.join(why[:_SHOWN])}{more}".rstrip()
         )
 
+    def __str__(self) -> str:
+        """Return what is not ok, and what to do: a line for each."""
+        found = [row for row in self.findings if row.verdict is not Verdict.OK]
+        todo = dict.fromkeys(row.do for row in found if row.do)
+        lines = [f"{row.verdict}: {row.subject}: {row.said}" for row in found]
+        return "\n".join(
+            [f"{self.cluster} {self.report.move.title}: {self.verdict}", *map(printable, lines), *map(printable, todo)]
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the page for a notebook, in a frame: the styles of both stay apart."""
+        return f'<iframe srcdoc="{escape(self.html())}" style="width: 100%; height: 45em; border: 0"></iframe>'
+
     def __repr__(self) -> str:
         return f"<FleetReport of {self.cluster}, {self.report.move.title}: {self.verdict}>"
 
 
-def keep_report(spark: SparkSession, report: Report, tables: Tables) -> None:
-    """Append the findings of a report, all at once.
-
-    Raises
-    ------
-    TablesBroken
-        The table cannot be written.
-    """
-    batch = BatchId(f"readiness {report.move.KIND} {report.move.target} {report.now.isoformat()}", 0)
-    with one_line_failures("the report cannot be kept"):
-        tables.append("readiness", spark.createDataFrame(report_rows(report), from_arrow_schema(READINESS)), batch)
-
-
 def report_rows(report: Report) -> list[tuple[Any, ...]]:
-    """Return the findings of a report as rows of the table ``readiness``."""
+    """Return the findings of a report as rows, in the order of their columns."""
     asked = {
         "taken_at": report.now,
         "move": report.move.KIND,
         "target": report.move.target,
         "since": report.evidence.since,
-        "evidence": json.dumps(dict(report.evidence.versions)),
+        "evidence": json.dumps({"version": report.evidence.version}),
         "report": str(report.verdict),
     }
     found = [{**asdict(row), **asked, "verdict": str(row.verdict)} for row in report.rows]
-    return [tuple(row[name] for name in READINESS.names) for row in found]
+    return [tuple(row[name] for name in FINDING.names) for row in found]

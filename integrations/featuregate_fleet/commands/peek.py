@@ -25,7 +25,7 @@ from featuregate_fleet.commands.options.moves import add_moves_of_brokers
 from featuregate_fleet.commands.reports import NO_VERDICT
 from featuregate_fleet.evidence.lines.layouts import layouts_for
 from featuregate_fleet.evidence.paths import LogTimes
-from featuregate_fleet.evidence.reasons import ENCODED, NOTHING_MISSING, UNKNOWN_LAYOUT, UNREADABLE
+from featuregate_fleet.evidence.reasons import ENCODED, NOTHING_MISSING, TEXT_LOG, UNKNOWN_LAYOUT, UNREADABLE
 from featuregate_fleet.readiness.checks.coverage_checks import say_too_little
 from featuregate_fleet.readiness.evidence import Evidence, Usage
 from featuregate_fleet.readiness.known_checks import CHECKS
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         from featuregate_fleet.files.look import look_at  # noqa: PLC0415 - pyarrow
     except ImportError as error:
-        raise CommandError("peek needs pyarrow: pip install '.[fleet]' in a checkout") from error
+        raise CommandError("peek needs pyarrow: pip install '.[peek]' in a checkout") from error
     try:
         with _file(args.log) as path:
             look = look_at(path, LogTimes(args.time_zone, args.layout or ""))
@@ -148,6 +148,8 @@ def _summary(look: Look, evidence: Evidence) -> Iterator[str]:
     if look.reasons:
         reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(look.reasons.items()))
         yield f"lines that say nothing: {reasons}"
+    if TEXT_LOG in look.reasons:
+        yield f"{TEXT_LOG}: brokers before 2.8 log requests as text, of which any client can write lines"
     for reason in (UNREADABLE, UNKNOWN_LAYOUT, ENCODED):
         if reason in look.first:
             yield f"{reason}: {printable(look.first[reason][:_HEAD])}"

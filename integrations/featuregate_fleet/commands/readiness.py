@@ -19,7 +19,7 @@ from featuregate.cli.plugin import (
 )
 from featuregate.jars.progress import shown_on_a_terminal
 from featuregate_fleet.commands.options.moves import add_moves
-from featuregate_fleet.commands.options.tables import add_tables_options, tables_folder
+from featuregate_fleet.commands.options.tables import add_tables_options, tables_place
 from featuregate_fleet.commands.reports import exit_code, levels_of_now, report_of, write_page
 from featuregate_fleet.files.storage import on_s3
 
@@ -71,9 +71,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--html", metavar="FILE", type=local_path_argument, help="write the report as one HTML page, too"
     )
-    parser.add_argument(
-        "--keep", action="store_true", help="add the report to the table readiness, which shows what changes"
-    )
     add_tables_options(parser)
     add_cluster_options(parser, default=argparse.SUPPRESS)
 
@@ -106,11 +103,11 @@ def run(args: argparse.Namespace) -> int:
     if args.html and (args.html.is_dir() or not args.html.parent.is_dir()):
         raise CommandError(f"--html {args.html}: this is a folder, or is in a folder that does not exist")
     view = levels_of_now(args)
-    folder = tables_folder(args)
-    from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
+    place = tables_place(args)
+    from featuregate_fleet.runs.session import local_session  # noqa: PLC0415 - Spark
 
-    session = local_session(args.jars, topics=False, s3=on_s3(folder))
-    with session as spark, shown_on_a_terminal("reading tables", lambda: args.cluster):
+    session = local_session(args.jars, topics=False, s3=on_s3(place))
+    with session as spark, shown_on_a_terminal("reading the table", lambda: args.cluster):
         report = report_of(spark, args, view)
     print(json.dumps(report.to_json(), indent=2) if args.output == "json" else _to_text(args, report.report))
     write_page(args, report.html)

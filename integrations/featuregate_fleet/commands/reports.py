@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import FAILED, OK, UNKNOWN, CommandError, discover_view
 from featuregate.files import replace_file
-from featuregate_fleet.commands.options.tables import tables_folder
+from featuregate_fleet.commands.options.tables import named_as_options
 from featuregate_fleet.readiness.rows import Verdict
 
 if TYPE_CHECKING:
@@ -31,18 +31,17 @@ def levels_of_now(args: argparse.Namespace) -> View | None:
 
 def report_of(spark: SparkSession, args: argparse.Namespace, view: View | None) -> FleetReport:
     """Judge the move from the tables of a cluster."""
-    tables_folder(args)
     from featuregate_fleet.api.fleet import Fleet  # noqa: PLC0415 - Spark
 
-    return Fleet(spark, args.tables, args.cluster, checkpoints=args.checkpoints).readiness(
-        args.move,
-        since=args.since,
-        stale_after=timedelta(hours=args.stale_after),
-        min_hours=args.min_hours,
-        reports_expected=not args.without_usage_reports,
-        view=view,
-        keep=args.keep,
-    )
+    with named_as_options():
+        return Fleet(spark, args.tables, args.cluster).readiness(
+            args.move,
+            since=args.since,
+            stale_after=timedelta(hours=args.stale_after),
+            min_hours=args.min_hours,
+            reports_expected=not args.without_usage_reports,
+            view=view,
+        )
 
 
 def write_page(args: argparse.Namespace, page: Callable[[], str]) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from featuregate.cli.plugin import CommandError, EvidenceFinding, EvidenceVerdict, GateOpens
+from featuregate.errors import ConfigError
 from featuregate_fleet.commands.readiness import STALE_AFTER_HOURS
 from featuregate_fleet.files.storage import on_s3, reached, storage_path
 from featuregate_fleet.readiness.checks.gate_openings import GateOpening, gate_openings
@@ -16,8 +17,11 @@ from featuregate_fleet.readiness.downgrade_order import downgrade_order
 from featuregate_fleet.readiness.moves import Finalize
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
+from featuregate_fleet.tables.table_names import CATALOG
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from featuregate.admin.updates import Update
     from featuregate_fleet.readiness.evidence import Evidence
 
@@ -30,21 +34,34 @@ def check_updates(
     Raises
     ------
     CommandError
-        There is no such folder, or the evidence is of a cluster with another id than ``cluster_id``.
+        There is no such folder or no such cluster in it, or the evidence is of a cluster with another id than
+        ``cluster_id``.
     TablesBroken, WrongSpark
         The tables cannot be read.
     """
+    place = _place(evidence)
+    from featuregate_fleet.runs.session import local_session  # noqa: PLC0415 - Spark
+    from featuregate_fleet.tables.clusters import existing_table  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
+
+    with local_session(topics=False, s3=on_s3(place)) as spark:
+        try:
+            table = existing_table(spark, place, cluster)
+        except ConfigError as error:
+            option = "--evidence-cluster" if error.key == "cluster" else "--evidence"
+            raise CommandError(f"{option} {error.problem}") from error
+        found = read_evidence(table)
+    check_cluster(found, cluster, cluster_id)
+    return verdict_on(replace(found, reports_expected=reports_expected), updates, datetime.now(UTC))
+
+
+def _place(evidence: str) -> Path | str:
+    if evidence.startswith(CATALOG):
+        return evidence
     folder = reached("--evidence", storage_path("--evidence", evidence))
     if not folder.is_dir():
         raise CommandError(f"--evidence {folder}: there is no such folder of tables")
-    from featuregate_fleet.stream.session import local_session  # noqa: PLC0415 - Spark
-    from featuregate_fleet.tables.folder import Tables  # noqa: PLC0415 - likewise
-    from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
-
-    with local_session(topics=False, s3=on_s3(folder)) as spark:
-        found = read_evidence(Tables(spark, folder, cluster))
-    check_cluster(found, cluster, cluster_id)
-    return verdict_on(replace(found, reports_expected=reports_expected), updates, datetime.now(UTC))
+    return folder
 
 
 def check_cluster(evidence: Evidence, cluster: str, cluster_id: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Lines of files, in batches, become rows of the tables. Pure: executors run it within ``mapInArrow``.
+"""Lines of files, in batches, become rows of the table. Pure: executors run it within ``mapInArrow``.
 
 Each line is counted once: it is a row, or it is in quarantine. A row is a line that was understood: a request, or one
 of the lines about a refused request.
@@ -8,111 +8,81 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from featuregate_fleet.evidence.columns import EVIDENCE_FILES, parsed_rows
-from featuregate_fleet.evidence.file_parser import FileParser, Found, are_empty
+from featuregate_fleet.evidence.columns import rows_from
+from featuregate_fleet.evidence.file_parser import AboutPiece, FileParser, Found, Rest, are_empty
 from featuregate_fleet.evidence.lines.fast_path import FastLines, nothing_read, read_lines
 from featuregate_fleet.evidence.lines.layouts import reads_as_kafka
-from featuregate_fleet.evidence.lines.log_lines import KeptLines, line_rows
-from featuregate_fleet.evidence.paths import LogFile, LogTimes
 from featuregate_fleet.evidence.quarantined_lines import quarantine_rows
-from featuregate_fleet.evidence.text import LINES, Unreadable, lines_before
+from featuregate_fleet.evidence.text import lines_before
 from featuregate_fleet.evidence.usage import usage_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-_OF_FILE: Final = ("uri", "path", "broker", "time_zone", "layout", "not_after")
+    from featuregate_fleet.evidence.paths import LogFile
+
 _LINES_AT_ONCE: Final = 4096
 _BYTES_AT_ONCE: Final = 4 * 2**20
 """Lines that reach one of these do not wait for those of the next file."""
+
+
+def nothing_more(begun: int | None = None) -> Mapping[str, object]:  # noqa: ARG001 - as `AboutPiece`
+    """Say nothing more."""
+    return {}
 
 
 class FileText(NamedTuple):
     """The lines of one file, or of a piece of it."""
 
     file: LogFile
-    parts: Iterable[pa.RecordBatch | Unreadable]
-    """Batches of `LINES`, in order."""
+    parts: Iterable[pa.RecordBatch]
+    """Batches of `featuregate_fleet.evidence.text.LINES`, in order. They end early where the rest cannot be read."""
     start: int = 0
     """A line before it is of another piece: it counts there, and the next line may be the reason of its refusal, or
     another part of it."""
-    goes_on: bool = False
-    """Whether there is a next piece, which joins the parts of the last line."""
+    rest: Rest = Rest.NONE
+    about: AboutPiece = nothing_more
+    """Asked once the lines are parsed: what else the row of kind ``source`` says, by the names of its columns."""
 
 
-def parse_files(texts: Iterable[FileText], kept: KeptLines = KeptLines.NONE) -> Iterator[pa.RecordBatch]:
-    """Parse the lines of files, those of small ones together; yield `PARSED`."""
-    waiting = _Waiting(kept)
+def parse_files(texts: Iterable[FileText]) -> Iterator[pa.RecordBatch]:
+    """Parse the lines of files, those of small ones together; yield `featuregate_fleet.evidence.columns.ROWS`.
+
+    Each batch has rows of one kind. Those of usage and of hours are partial sums.
+    """
+    waiting = _Waiting()
     for text in texts:
-        parser = FileParser(text.file, kept)
+        parser = FileParser(text.file)
         yield from waiting.begin(parser)
         for part in text.parts:
-            if isinstance(part, Unreadable):
-                parser.give_up(part, waiting.found)
-                continue
             if before := lines_before(part, text.start):
                 parser.follow(part.slice(0, before))
             yield from waiting.add(parser, part.slice(before))
-        waiting.end(parser, goes_on=text.goes_on)
+        waiting.ended.append((parser, text))
     yield from waiting.parse()
 
 
-def parse_file(
-    file: LogFile,
-    parts: Iterable[pa.RecordBatch | Unreadable],
-    kept: KeptLines = KeptLines.NONE,
-    start: int = 0,
-    *,
-    goes_on: bool = False,
-) -> Iterator[pa.RecordBatch]:
-    """Parse the lines of one `FileText`; yield `PARSED`."""
-    return parse_files([FileText(file, parts, start, goes_on)], kept)
+def parse_in_turns(parts: Iterable[tuple[LogFile, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    """Parse lines of several files that take turns; yield rows as `parse_files` does.
 
-
-def parse_in_turns(
-    parts: Iterable[tuple[LogFile, pa.RecordBatch]], kept: KeptLines = KeptLines.NONE
-) -> Iterator[pa.RecordBatch]:
-    """Parse lines of several files that take turns; yield `PARSED`. The counts have each file as it came last."""
+    The counts have each file as it came last.
+    """
     parsers: dict[tuple[str, str | None], FileParser] = {}
-    waiting = _Waiting(kept)
+    waiting = _Waiting()
     for file, lines in parts:
-        parser = parsers.setdefault((file.uri, file.broker), FileParser(file, kept))
+        parser = parsers.setdefault((file.uri, file.broker), FileParser(file))
         parser.file = file
         yield from waiting.begin(parser)
         yield from waiting.add(parser, lines)
         yield from waiting.parse()  # while the file is as it came with these lines
     for parser in parsers.values():
         yield from waiting.begin(parser)
-        waiting.end(parser)
-    yield from waiting.parse()
-
-
-def parse_quarantined(rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
-    """Parse lines again that were put into quarantine whole, as rows of ``QUARANTINE``; yield `PARSED`.
-
-    A file's counts change by what is no longer in quarantine.
-    """
-    waiting = _Waiting(KeptLines.NONE)
-    for (uri, path, broker, *times, not_after), of_file in groupby(rows, itemgetter(*_OF_FILE)):
-        lines = list(of_file)
-        values = [(row["raw"], row["at"], len(row["raw"].encode())) for row in lines]
-        batch = pa.RecordBatch.from_arrays(
-            [pa.array(column, field.type) for column, field in zip(zip(*values, strict=True), LINES, strict=True)],
-            schema=LINES,
-        )
-        file = LogFile(uri, path, broker, 0, LogTimes(*times), not_after=not_after)
-        again = sum(row["lines"] for row in lines)
-        parser = FileParser(file, again=again, text_log=any(row["text_log"] for row in lines))
-        yield from waiting.begin(parser)
-        yield from waiting.add(parser, batch)
-        waiting.end(parser)
+        waiting.ended.append((parser, FileText(parser.file, ())))
     yield from waiting.parse()
 
 
@@ -135,10 +105,10 @@ def _kind_of(parser: FileParser) -> _Kind:
 class _Waiting:
     """Lines of files that are read at once: Arrow's kernels take as long for one line as for some hundred."""
 
-    kept: KeptLines
     found: Found = field(default_factory=Found)
     lines: list[tuple[FileParser, pa.RecordBatch]] = field(default_factory=list)
-    ended: list[tuple[FileParser, bool]] = field(default_factory=list)
+    ended: list[tuple[FileParser, FileText]] = field(default_factory=list)
+    """Files that end with these lines."""
     count: int = 0
     size: int = 0
     kind: _Kind | None = None
@@ -160,26 +130,20 @@ class _Waiting:
         if self.count >= _LINES_AT_ONCE or self.size >= _BYTES_AT_ONCE:
             yield from self.parse()
 
-    def end(self, parser: FileParser, *, goes_on: bool = False) -> None:
-        """End a file, once its lines are parsed."""
-        self.ended.append((parser, goes_on))
-
     def parse(self) -> Iterator[pa.RecordBatch]:
         """Parse the lines that wait, and yield what is found in them and the counts of the files that end."""
         if self.kind is None:
             return
         found, fast, (time_zone, of_brokers, _) = self.found, self._read(is_fast=self.kind.is_fast), self.kind
-        for parser, goes_on in self.ended:
-            parser.end(found, goes_on=goes_on)
+        for parser, text in self.ended:
+            parser.end(found, text.about, text.rest)
         if of_brokers:
             brokers = [(str(parser.file.broker), lines.num_rows) for parser, lines in self.lines]
             yield from usage_of(fast, brokers, found.seen, time_zone)
         if found.quarantined:
             yield quarantine_rows(found.quarantined, time_zone)
-        if found.log_lines:
-            yield parsed_rows("log_lines", pa.concat_arrays(found.log_lines))
-        if found.files:
-            yield parsed_rows("evidence_files", pa.array(found.files, pa.struct(list(EVIDENCE_FILES))))
+        if found.sources:
+            yield rows_from("source", found.sources)
         self.found, self.lines, self.ended, self.count, self.size = Found(), [], [], 0, 0
 
     def _read(self, *, is_fast: bool) -> FastLines:
@@ -187,17 +151,11 @@ class _Waiting:
         texts = self._without_runs()
         fast = _read_fast(texts) if is_fast and len(texts) else nothing_read(len(texts))
         others = pc.indices_nonzero(pc.invert(fast.read)).to_pylist()
-        rows = None if self.kept is KeptLines.NONE else fast.rows()
         at = 0
         for parser, lines in self.lines:
             end = at + lines.num_rows
             numbers = [number - at for number in others[bisect_left(others, at) : bisect_left(others, end)]]
-            seen = parser.read(lines, numbers, self.found)
-            if rows is not None:
-                of_line = {row["line"]: row for row in seen}
-                by_line = [of_line.get(number) for number in range(lines.num_rows)]
-                of_file = line_rows(parser.file, lines, rows.slice(at, lines.num_rows), by_line, self.kept)
-                self.found.log_lines.append(of_file)
+            parser.read(lines, numbers, self.found)
             at = end
         return fast
 

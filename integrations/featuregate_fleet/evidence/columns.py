@@ -1,6 +1,7 @@
-"""The columns of each table, as Arrow schemas. Pure.
+"""The kinds of rows in the table of a cluster, each with its columns, as Arrow schemas. Pure.
 
-Every table has the columns of `ORIGIN` in addition to its own. They name the stream and micro-batch that wrote a row.
+Each kind is a struct, and ``kind`` says which of them a row has. The table has the columns of `ORIGIN`, too, which say
+by which batch a row came.
 """
 
 from __future__ import annotations
@@ -11,120 +12,105 @@ import pyarrow as pa
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
 
-PARSED_USAGE: Final = pa.schema(
+USAGE: Final = pa.schema(
     [
         ("broker", pa.string()),  # the node id of the broker that logged the request
-        ("hour", _TIME),  # the hour of the requests
+        ("day", pa.date32()),  # of the requests, in UTC
         ("outcome", pa.string()),  # completed, or refused because the broker lacks the version
-        ("level", pa.string()),  # of the lines: DEBUG or TRACE for all requests, INFO for deprecated ones alone
         ("listener", pa.string()),  # null for a refused request
         ("forwarded", pa.bool_()),  # a broker forwarded the request to a controller: the second line of one request
         ("principal", pa.string()),
         ("client_id", pa.string()),
-        ("client_host", pa.string()),  # null for a forwarded request, and in rows of releases that counted without it
+        ("client_host", pa.string()),  # null for a forwarded request
         ("software_name", pa.string()),  # null where the client did not say it on this connection
         ("software_version", pa.string()),
         ("api_key", pa.int32()),
         ("version", pa.int32()),
+        ("connection", pa.string()),  # of refused requests, and of ApiVersions: the same says who was refused
         ("count", pa.int64()),
         ("first_seen", _TIME),
         ("last_seen", _TIME),
-        ("text_log", pa.bool_()),  # the broker logs requests as text, so that a client can write whole lines; null here
     ]
 )
-"""How often one client used one version of one API in an hour, as the parser counts it."""
+"""How often one client used one version of one API on a day: partial sums of a batch, which readers add up."""
 
-API_USAGE: Final = PARSED_USAGE.append(pa.field("hours", pa.int32()))  # of the requests: 1, or 24 for a day
-"""The same in the table: partial sums of a micro-batch, which readers add up."""
+USAGE_KEYS: Final = tuple(name for name in USAGE.names if name not in ("count", "first_seen", "last_seen"))
+"""The columns of ``usage`` that are not aggregated."""
 
-KEYS: Final = tuple(name for name in PARSED_USAGE.names if name not in ("count", "first_seen", "last_seen", "text_log"))
-"""The columns of ``api_usage`` that are not aggregated."""
+HOUR: Final = pa.schema(
+    [
+        ("broker", pa.string()),
+        ("hour", _TIME),  # when it begins
+        ("level", pa.string()),  # DEBUG or TRACE for all requests, INFO for deprecated ones alone; null if not known
+        ("asked", pa.bool_()),  # the broker was asked for the level of its request log; otherwise its lines say it
+        ("failure", pa.string()),  # why the broker did not tell
+        ("count", pa.int64()),  # completed requests; 0 where the broker was asked
+        ("first_seen", _TIME),  # of the requests; when the broker was asked
+        ("last_seen", _TIME),
+    ]
+)
+"""Which broker logged at which level in an hour: partial sums, which readers add up."""
 
-ALL: Final = "all"
-"""The ``outcome`` of a row with the completed requests of one broker in one hour, whose rows by client are of a day."""
+HOUR_KEYS: Final = ("broker", "hour", "level", "asked", "failure")
+"""The columns of ``hour`` that are not aggregated."""
 
 QUARANTINE: Final = pa.schema(
     [
+        ("source", pa.string()),  # as in kind source; null for a record of a topic
         ("path", pa.string()),  # of the file, below the folder of logs; kafka:TOPIC/PARTITION for a record
-        ("uri", pa.string()),  # as Spark names the file
         ("broker", pa.string()),  # null if unknown
-        ("time_zone", pa.string()),  # of the times in its lines
-        ("layout", pa.string()),  # that of --layout, with which its lines were read; empty without one
-        ("not_after", _TIME),  # when the file was written last, or the time of the record: no line is later
         ("at", pa.int64()),  # the byte at which the line begins, in the text of a compressed file; the offset
-        ("reason", pa.string()),  # see evidence.reasons
-        ("raw", pa.string()),  # the line, cut to RAW_LENGTH characters; why a file cannot be read
-        ("whole", pa.bool_()),  # raw is the whole line, so that another parser can read it
-        ("parser", pa.int32()),  # the version of the parser
+        ("reason", pa.string()),  # why it is not evidence
+        ("raw", pa.string()),  # the line, up to 16,384 characters; empty where principals are hashed
         ("seen_at", _TIME),  # what the head of a request says whose line was cut; null for other lines
-        ("forwarded", pa.bool_()),  # these as in API_USAGE
+        ("forwarded", pa.bool_()),  # this and the next three as in kind usage
         ("client_id", pa.string()),
         ("api_key", pa.int32()),
         ("version", pa.int32()),
         ("lines", pa.int64()),  # for which the row stands
-        ("text_log", pa.bool_()),  # as in API_USAGE
     ]
 )
-"""The lines that are not evidence: one row each for the first ones of a file and reason, one for others that are alike,
-and one for the rest of a file that cannot be read."""
+"""The lines that are not evidence: one row each for the first ones of a file and reason, one for others that are alike.
+The rest of a file that cannot be read is not a line: its row of ``source`` has the reason."""
 
-LOG_LINES: Final = pa.schema(
+SOURCE: Final = pa.schema(
     [
-        ("path", pa.string()),  # as in QUARANTINE
-        ("uri", pa.string()),
-        ("broker", pa.string()),
-        ("time_zone", pa.string()),
-        ("at", pa.int64()),
-        ("length", pa.int64()),  # bytes
-        ("hash", pa.string()),  # BLAKE2b of 8 bytes over the text, in hexadecimal; keyed where names are hashed
-        ("outcome", pa.string()),  # completed or refused; null for a line without a request of its own
-        ("time", _TIME),  # as the line has it, as if its time zone were UTC
-        ("level", pa.string()),
-        ("listener", pa.string()),
-        ("forwarded", pa.bool_()),
-        ("principal", pa.string()),
-        ("client_id", pa.string()),
-        ("client_host", pa.string()),
-        ("connection", pa.string()),  # the same for all requests of one connection, with a refused one
-        ("software_name", pa.string()),
-        ("software_version", pa.string()),
-        ("api_key", pa.int32()),
-        ("version", pa.int32()),
-        ("raw", pa.string()),  # the text, if it is kept
-    ]
-)
-"""Each line of the logs, if they are kept: all but the bodies of requests and responses."""
-
-EVIDENCE_FILES: Final = pa.schema(
-    [
-        ("path", pa.string()),
-        ("uri", pa.string()),  # as Spark names the file
+        ("source", pa.string()),  # length and hash of the beginning of a text, or inode and path; id of a topic
+        ("input", pa.string()),  # logs, reports or records
+        ("path", pa.string()),  # below the folder of logs; TOPIC/PARTITION
+        ("uri", pa.string()),  # as Spark names the file; kafka:TOPIC/PARTITION
         ("broker", pa.string()),  # null if unknown
-        ("size", pa.int64()),  # bytes of the file when it was read; the offset after the last record
-        ("read", pa.int64()),  # lines: read = rows + quarantined
+        ("size", pa.int64()),  # bytes of the file when it was listed; the offset after the last record
+        ("stamp", pa.string()),  # of the file when it was listed: one that has the same is not opened again
+        ("position", pa.int64()),  # the byte of the text up to which it is read; the offset after the last record
+        ("tail", pa.string()),  # a hash of the bytes before it: a text that lacks them is another one
+        ("read", pa.int64()),  # lines or records: read = rows + quarantined
         ("rows", pa.int64()),
         ("quarantined", pa.int64()),
-        ("content", pa.string()),  # a hash of the beginning of its text, by which it is known under another name
-        ("text_log", pa.bool_()),  # it has requests as text, as brokers before 2.8 log them
+        ("reason", pa.string()),  # why the rest is not read; the newest row of a source counts
+        ("why", pa.string()),  # the same for people
+        ("again", pa.bool_()),  # it was read from its beginning once more: its older rows in quarantine do not count
     ]
 )
-"""The files that were read, each once, by path and content; and how far partitions of topics were, by several rows."""
+"""How far a file or a partition of a topic is read: a row for each piece of it in each batch."""
 
-BROKERS: Final = pa.schema([("broker", pa.string()), ("source", pa.string())])
-"""The brokers that evidence is expected from: those of ``folder``s, and those that the ``cluster`` listed."""
+UNREAD: Final = pa.struct([("path", pa.string()), ("broker", pa.string()), ("reason", pa.string())])
 
-UNREAD_FILES: Final = pa.schema([("path", pa.string()), ("broker", pa.string()), ("reason", pa.string())])
-"""The files that the last run left unread, in whole or in part, and for which no line in quarantine stands."""
-
-COVERAGE: Final = pa.schema(
+RUN: Final = pa.schema(
     [
-        ("taken_at", _TIME),  # when the broker was asked
-        ("broker", pa.string()),
-        ("level", pa.string()),  # of its request log; null if the broker did not tell
-        ("failure", pa.string()),  # why not
+        ("folders", pa.list_(pa.string())),  # the brokers that have a folder
+        ("listed", pa.list_(pa.string())),  # the brokers that the cluster listed; null where it was not asked
+        ("unread", pa.list_(UNREAD)),  # path, broker and reason of the files that are left unread
+        ("asked_at", _TIME),  # when the brokers were asked; null where they were not, and for the next four
+        ("cluster_id", pa.string()),
+        ("epoch", pa.int64()),
+        ("levels", pa.list_(pa.struct([("feature", pa.string()), ("level", pa.int32())]))),  # 0: not finalized
+        ("view", pa.string()),  # what all brokers answered, as the JSON of a view
+        ("records_read", _TIME),  # when the topics of coordinators were read to their ends
+        ("names", pa.string()),  # the hash of a probe, by which the key of hashed principals is known; null without
     ]
 )
-"""The levels that brokers reported when a run began. Hours with lines are in `API_USAGE`."""
+"""What a batch saw in addition to lines and records: one row of each batch."""
 
 MEMBER: Final = pa.struct(
     [
@@ -136,11 +122,11 @@ MEMBER: Final = pa.struct(
     ]
 )
 
-COORDINATOR_RECORDS: Final = pa.schema(
+RECORD: Final = pa.schema(
     [
         ("topic", pa.string()),
         ("partition", pa.int32()),
-        ("offset", pa.int64()),  # of the last record with this key and version in the micro-batch
+        ("offset", pa.int64()),  # of the last record with this key and version in the batch
         ("at", _TIME),  # the timestamp of that record
         ("count", pa.int64()),  # how many there were
         ("key", pa.binary()),
@@ -148,7 +134,7 @@ COORDINATOR_RECORDS: Final = pa.schema(
         ("kind", pa.string()),  # the name of Kafka's schema without "Key"; null if the type is unknown
         ("version", pa.int32()),  # of the value; null for a tombstone
         ("tombstone", pa.bool_()),
-        ("reason", pa.string()),  # why key or value was not decoded; see coordinator_records
+        ("reason", pa.string()),  # why key or value was not decoded
         ("group", pa.string()),
         ("protocol", pa.string()),  # classic, consumer, share or streams; null where the record does not say it
         ("transactional_id", pa.string()),
@@ -158,39 +144,9 @@ COORDINATOR_RECORDS: Final = pa.schema(
         ("members", pa.list_(MEMBER)),
     ]
 )
-"""What coordinators wrote: the last record of each key and version in a micro-batch."""
+"""What coordinators wrote: the last record of each key and version in a batch."""
 
-COORDINATOR_TOPICS: Final = pa.schema(
-    [
-        ("taken_at", _TIME),
-        ("topic", pa.string()),
-        ("partitions", pa.int32()),  # 0 where the topic does not exist
-        ("offsets", pa.int64()),  # the sum of last minus first offsets when the run began
-    ]
-)
-"""The topics of coordinators that one run has read to their ends."""
-
-CLUSTER_VIEWS: Final = pa.schema(
-    [("taken_at", _TIME), ("cluster_id", pa.string()), ("epoch", pa.int64()), ("view", pa.string())]
-)
-"""What all brokers answered when a run began, as the JSON of a view."""
-
-FEATURE_LEVELS: Final = pa.schema(
-    [
-        ("taken_at", _TIME),
-        ("cluster_id", pa.string()),
-        ("epoch", pa.int64()),
-        ("feature", pa.string()),
-        ("level", pa.int32()),  # the finalized one; 0 for a feature that is not finalized, null if unknown
-        ("broker", pa.string()),
-        ("failure", pa.string()),  # why the broker did not answer
-        ("lowest", pa.int32()),  # the supported range of the broker; null where it does not support the feature
-        ("highest", pa.int32()),
-    ]
-)
-"""The same for people: a row for each feature and broker."""
-
-FEATURE_USAGE: Final = pa.schema(
+APP: Final = pa.schema(
     [
         ("app", pa.string()),
         ("instance", pa.string()),  # a process of the app
@@ -212,32 +168,18 @@ FEATURE_USAGE: Final = pa.schema(
         ("last_seen", _TIME),
     ]
 )
-"""What one process said of one gate: partial sums of a micro-batch, which readers add up."""
+"""What one process said of one gate: partial sums of a batch, which readers add up."""
 
-USAGE_KEYS: Final = tuple(
-    name for name in FEATURE_USAGE.names if name not in ("epoch", "count", "first_seen", "last_seen")
-)
-"""The columns of ``feature_usage`` that are not aggregated."""
+APP_KEYS: Final = tuple(name for name in APP.names if name not in ("epoch", "count", "first_seen", "last_seen"))
+"""The columns of ``app`` that are not aggregated."""
 
-USAGE_TOPICS: Final = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("end", pa.int64()),  # the offset after the last record that was read
-        ("read", pa.int64()),  # records: read = rows + quarantined
-        ("rows", pa.int64()),
-        ("quarantined", pa.int64()),
-    ]
-)
-"""How far the topic of usage reports was read, a row for each partition and micro-batch."""
-
-READINESS: Final = pa.schema(
+FINDING: Final = pa.schema(
     [
         ("taken_at", _TIME),  # when the question was asked
         ("move", pa.string()),  # its kind, such as to or downgrade-to
         ("target", pa.string()),
         ("since", _TIME),  # the hour from which requests counted; null for all
-        ("evidence", pa.string()),  # a JSON object: the version of each table
+        ("evidence", pa.string()),  # a JSON object: the version of the table
         ("report", pa.string()),  # the verdict of the whole report
         ("check", pa.string()),
         ("verdict", pa.string()),  # of this finding
@@ -258,32 +200,38 @@ READINESS: Final = pa.schema(
         ("host_count", pa.int64()),  # all of them
     ]
 )
-"""The findings of the reports of `fleet readiness --keep`, a row for each finding."""
+"""The findings of a report, a row for each finding."""
+
+KINDS: Final = {
+    "usage": USAGE,
+    "hour": HOUR,
+    "quarantine": QUARANTINE,
+    "source": SOURCE,
+    "run": RUN,
+    "record": RECORD,
+    "app": APP,
+}
+"""The columns of each kind of rows, by its name."""
+
+ROWS: Final = pa.schema([("kind", pa.string()), *((name, pa.struct(list(schema))) for name, schema in KINDS.items())])
+"""What is parsed and committed: rows of all kinds in one pass. Of the structs all but one are null."""
 
 ORIGIN: Final = pa.schema(
     [
-        ("cluster", pa.string()),
-        ("query_id", pa.string()),
-        ("batch_id", pa.int64()),
-        ("written_at", _TIME),  # null in rows of an older release
+        ("batch", pa.int64()),  # the number of the commit
+        ("run_id", pa.string()),  # of the process that made it
+        ("written_at", _TIME),
     ]
 )
 
-PARSED: Final = pa.schema(
-    [
-        (name, pa.struct(list(schema)))
-        for name, schema in (
-            ("api_usage", PARSED_USAGE),
-            ("quarantine", QUARANTINE),
-            ("evidence_files", EVIDENCE_FILES),
-            ("log_lines", LOG_LINES),
-        )
-    ]
-)
-"""What the parser returns: a row of one of four tables in one pass. The other columns are null."""
+
+def rows_of(kind: str, rows: pa.Array) -> pa.RecordBatch:
+    """Return structs of one kind as a batch of `ROWS`."""
+    columns = [pa.repeat(pa.scalar(kind), len(rows))]
+    columns += [rows if name == kind else pa.nulls(len(rows), ROWS.field(name).type) for name in KINDS]
+    return pa.RecordBatch.from_arrays(columns, schema=ROWS)
 
 
-def parsed_rows(table: str, rows: pa.Array) -> pa.RecordBatch:
-    """Return rows of one table as a batch of `PARSED`."""
-    columns = [rows if field.name == table else pa.nulls(len(rows), field.type) for field in PARSED]
-    return pa.RecordBatch.from_arrays(columns, schema=PARSED)
+def rows_from(kind: str, rows: list[dict[str, object]]) -> pa.RecordBatch:
+    """Return rows of one kind, by the names of their columns, as a batch of `ROWS`; null where a row lacks one."""
+    return rows_of(kind, pa.array(rows, pa.struct(list(KINDS[kind]))))

@@ -1,4 +1,4 @@
-"""Records of coordinators, in Arrow batches, become rows of ``coordinator_records``. Pure: executors run it.
+"""Records of coordinators, in Arrow batches, become rows. Pure: executors run it.
 
 Which records exist, and what is in them, says `featuregate.records`. A record that it does not know, or whose bytes do
 not parse, is a row like any other, with a reason. Of the records with one key and one version of the value, a batch
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,7 +26,11 @@ from featuregate.records import (
     tagged_fields,
 )
 from featuregate.records.schemas import TransactionState
-from featuregate_fleet.evidence.columns import COORDINATOR_RECORDS
+from featuregate_fleet.evidence.columns import RECORD, rows_of
+from featuregate_fleet.evidence.hidden_names import hidden
+
+if TYPE_CHECKING:
+    from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 
 TOPICS: Final = {log.topic: log for log in (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)}
 """The topics of coordinators, and what decodes their records."""
@@ -57,7 +61,7 @@ _IDENTITY: Final = ("topic", "partition", "key", "version", "tombstone")
 """Columns that identify a record: of records that are equal in these, the last one counts."""
 _SAID: Final = pa.schema(
     [
-        COORDINATOR_RECORDS.field(name)
+        RECORD.field(name)
         for name in ("reason", "group", "protocol", "transactional_id", "state", "tagged_fields", "model", "members")
     ]
 )
@@ -76,8 +80,15 @@ def kinds() -> dict[str, dict[int, str]]:
     }
 
 
-def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Decode the records of one task, which are in the order of their offsets. Columns: `RAW`."""
+def decode_batches(batches: Iterable[pa.RecordBatch], *, names: Pseudonyms | None = None) -> Iterator[pa.RecordBatch]:
+    """Decode the records of one task, which are in the order of their offsets. Columns: `RAW`.
+
+    Yield `featuregate_fleet.evidence.columns.ROWS`. With ``names``, the addresses of members are hashed.
+    """
+    return hidden((rows_of("record", rows) for rows in _each_decoded(batches)), names)
+
+
+def _each_decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.StructArray]:
     held: list[pa.Table] = []
     records = size = 0
     for batch in batches:
@@ -110,13 +121,13 @@ def _last(held: list[pa.Table]) -> pa.Table:
     return last.rename_columns([*_IDENTITY, *others, "count"]).select(held[0].column_names)
 
 
-def _decoded(last: pa.Table) -> pa.RecordBatch:
+def _decoded(last: pa.Table) -> pa.StructArray:
     texts = zip(*(last[name].to_pylist() for name in ("topic", "key", "value")), strict=True)
     fields = [_kept(topic, key, value) for topic, key, value in texts]
     said = _batch(fields) or _batch([each if _batch([each]) else {"reason": UNREADABLE} for each in fields])
     assert said is not None
-    columns = [(said if name in _SAID.names else last).column(name) for name in COORDINATOR_RECORDS.names]
-    return pa.Table.from_arrays(columns, schema=COORDINATOR_RECORDS).combine_chunks().to_batches()[0]
+    columns = [(said if name in _SAID.names else last).column(name) for name in RECORD.names]
+    return pa.Table.from_arrays(columns, schema=RECORD).to_struct_array().combine_chunks()
 
 
 def _batch(fields: list[dict[str, Any]]) -> pa.RecordBatch | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from enum import Enum, auto
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,9 +14,8 @@ import pyarrow.compute as pc
 from featuregate_fleet.evidence.lines.cut_lines import read_head
 from featuregate_fleet.evidence.lines.envelopes import events_in, unwrap
 from featuregate_fleet.evidence.lines.layouts import Layout
-from featuregate_fleet.evidence.lines.log_lines import KeptLines, connection_in
 from featuregate_fleet.evidence.lines.one_line import read_unwrapped
-from featuregate_fleet.evidence.lines.partial_lines import Joined, Part, PartialLines
+from featuregate_fleet.evidence.lines.partial_lines import Joined, LinePart, PartialLines
 from featuregate_fleet.evidence.lines.refusals import (
     Refusal,
     is_header,
@@ -25,29 +25,47 @@ from featuregate_fleet.evidence.lines.refusals import (
     repeats_refusal,
 )
 from featuregate_fleet.evidence.lines.request import LoggedRequest
-from featuregate_fleet.evidence.lines.text_format import is_of_text_log
 from featuregate_fleet.evidence.lines.unwrapped import Unwrapped
 from featuregate_fleet.evidence.quarantined_lines import QuarantinedLines
 from featuregate_fleet.evidence.reasons import (
     CUT,
     FAILED,
     NO_REQUEST,
-    PARSER,
     PART,
     RAW_LENGTH,
+    TEXT_LOG,
     TOO_LONG,
     UNKNOWN_BROKER,
 )
-from featuregate_fleet.evidence.text import LONGEST, Unreadable
+from featuregate_fleet.evidence.text import LONGEST
 from featuregate_fleet.evidence.usage import COMPLETED, REFUSED, SEEN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from featuregate_fleet.evidence.paths import LogFile
 
+_INPUT: Final = "logs"
 _HEAD: Final = 2**16
 """Characters of a line that is too long."""
+
+
+class Rest(Enum):
+    """Who reads what follows the lines of a piece."""
+
+    NONE = auto()
+    """There is nothing."""
+    NEXT = auto()
+    """The next piece, which joins the parts of a line that this one has begun."""
+    LATER = auto()
+    """A later run, from the first part of a line that has no end yet."""
+
+
+class AboutPiece(Protocol):
+    """Says what rows of kind ``source`` have of a piece."""
+
+    def __call__(self, begun: int | None = None) -> Mapping[str, object]:
+        """Return it; ``begun`` is where a line begins that a later run reads again, from its first part."""
 
 
 @dataclass(slots=True)
@@ -57,9 +75,8 @@ class Found:
     seen: list[dict[str, Any]] = field(default_factory=list)
     """Requests and refusals that the full parser has read."""
     quarantined: list[dict[str, Any]] = field(default_factory=list)
-    log_lines: list[pa.Array] = field(default_factory=list)
-    files: list[dict[str, Any]] = field(default_factory=list)
-    """Their counts."""
+    sources: list[dict[str, Any]] = field(default_factory=list)
+    """The counts of files."""
 
 
 @dataclass(slots=True)
@@ -67,13 +84,9 @@ class FileParser:
     """Parses the lines of one file, and counts them."""
 
     file: LogFile
-    kept: KeptLines = KeptLines.NONE
-    again: int = 0
-    """The number of its lines that were counted in quarantine before."""
     previous: str = ""
     after_empty: bool = False
     count: int = 0
-    text_log: bool = False
     quarantine: QuarantinedLines = field(default_factory=QuarantinedLines)
     partial: PartialLines = field(default_factory=PartialLines)
 
@@ -93,55 +106,52 @@ class FileParser:
         for row in lines.to_pylist():
             with suppress(Exception):  # the piece before has put this line into quarantine
                 for event in events_in(row["value"], self.layout):
-                    self.partial.add(event, Part(row["at"], row["length"], row["value"]))
+                    self.partial.add(event, LinePart(row["at"], row["length"], row["value"]))
         self.previous = lines["value"][-1].as_py()
         self.after_empty = not self.previous.strip()
 
-    def read(self, lines: pa.RecordBatch, numbers: Sequence[int], found: Found) -> list[dict[str, Any]]:
-        """Read the next lines, those with these numbers by the full parser; return the requests that it has read."""
-        seen = self._read_others(lines, numbers, found)
+    def read(self, lines: pa.RecordBatch, numbers: Sequence[int], found: Found) -> None:
+        """Read the next lines, those with these numbers by the full parser."""
+        self._read_others(lines, numbers, found)
         if lines.num_rows:
             self.count += lines.num_rows
             self.previous = lines["value"][-1].as_py()
-        return seen
 
-    def give_up(self, rest: Unreadable, found: Found) -> None:
-        """Put the rest of the file into quarantine, as one line."""
-        self._put_aside([self._row(rest.at, rest.reason, rest.why, whole=False)], found)
-        self.count += 1
+    def end(self, found: Found, about: AboutPiece, rest: Rest) -> None:
+        """Add what is left to say of the file, and its counts. ``about`` returns what its reader says of it.
 
-    def end(self, found: Found, *, goes_on: bool) -> None:
-        """Give up the lines of which the end did not come, and add what is left to say of the file, and its counts."""
-        for begun in () if goes_on else self.partial.without_end():
+        Lines of which the end did not come are given up, unless the next piece or a later run reads the rest of them.
+        """
+        for begun in self.partial.without_end() if rest is Rest.NONE else ():
             self._put_aside(self._lost(begun, CUT), found)
+        again = self.partial.begun() if rest is Rest.LATER else []
+        self.count -= len(again)  # where they are read again, they count
         found.quarantined += self.quarantine.end()
         counts = {
+            "source": self.file.source,
+            "input": _INPUT,
             "path": self.file.path,
             "uri": self.file.uri,
             "broker": self.file.broker,
             "size": self.file.size,
-            "read": self.count - self.again,
+            "read": self.count,
             "rows": self.count - self.quarantine.count,
-            "quarantined": self.quarantine.count - self.again,
-            "content": self.file.content,
-            "text_log": self.text_log,
+            "quarantined": self.quarantine.count,
         }
-        found.files.append(counts)
+        found.sources.append({**counts, **about(again[0] if again else None)})
 
-    def _read_others(self, lines: pa.RecordBatch, numbers: Sequence[int], found: Found) -> list[dict[str, Any]]:
-        """Read the lines with these numbers, which the fast path has left; return the requests in them."""
-        values, before = lines["value"], len(found.seen)
+    def _read_others(self, lines: pa.RecordBatch, numbers: Sequence[int], found: Found) -> None:
+        """Read the lines with these numbers, which the fast path has left."""
+        values = lines["value"]
         for number in numbers:
             line, at, length = (column[number].as_py() for column in lines.columns)  # one at a time: they may be long
             if length > LONGEST:
                 event = _first_of(line[:_HEAD], self.layout)
-                self.text_log = self.text_log or is_of_text_log(event.text)
-                self._put_aside(self._lost(Joined(event, (Part(at, length, line),)), TOO_LONG), found)
+                self._put_aside(self._lost(Joined(event, (LinePart(at, length, line),)), TOO_LONG), found)
                 continue
-            self._read_line(line, Part(at, length, line), partial(self._before, values, number), number, found)
-        return found.seen[before:]
+            self._read_line(line, LinePart(at, length, line), partial(self._before, values, number), found)
 
-    def _read_line(self, line: str, part: Part, previous: Callable[[], Unwrapped], number: int, found: Found) -> None:
+    def _read_line(self, line: str, part: LinePart, previous: Callable[[], Unwrapped], found: Found) -> None:
         try:
             events = events_in(line, self.layout)
         except Exception:  # noqa: BLE001 - one line may not end the reading of all others
@@ -149,9 +159,9 @@ class FileParser:
             return
         self.count += len(events) - 1
         for event in events:
-            of_event = part if len(events) == 1 else part._replace(raw=event.text, whole=False)
+            of_event = part if len(events) == 1 else part._replace(raw=event.text)
             try:
-                seen, rows = self._of_event(event, of_event, previous, number)
+                seen, rows = self._of_event(event, of_event, previous)
             except Exception:  # noqa: BLE001 - likewise
                 seen, rows = [], [self._quarantined(of_event, FAILED)]
             found.seen += seen
@@ -159,19 +169,17 @@ class FileParser:
             previous = partial(Unwrapped, *event)
 
     def _of_event(
-        self, event: Unwrapped, part: Part, previous: Callable[[], Unwrapped], number: int
+        self, event: Unwrapped, part: LinePart, previous: Callable[[], Unwrapped]
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return the request or refusal of an event, and rows for the quarantine."""
-        self.text_log = self.text_log or is_of_text_log(event.text)
         whole, lost = self.partial.add(event, part) if self.file.broker else (Joined(event), None)
         rows = self._lost(lost, CUT) if lost else []
         seen: dict[str, Any] = {}
         match _understand(whole.line, previous) if whole else None:
-            case LoggedRequest() | Refusal() | None if self.file.broker is None:
+            case found if self.file.broker is None and (found == TEXT_LOG or not isinstance(found, str)):
                 rows.append(self._quarantined(part, UNKNOWN_BROKER))
             case LoggedRequest() as request:
-                in_text = whole.line.text if whole and self.kept is not KeptLines.NONE else ""
-                seen = asdict(request) | {"outcome": COMPLETED, "connection": connection_in(in_text)}
+                seen = asdict(request) | {"outcome": COMPLETED}
             case Refusal() as refusal:
                 seen = refusal._asdict() | {"outcome": REFUSED}
             case str() as reason if whole:
@@ -179,7 +187,7 @@ class FileParser:
         if not seen:
             return [], rows
         pa.array([seen], SEEN)  # raises for what no table can keep
-        return [seen | {"broker": self.file.broker, "line": number}], rows
+        return [seen | {"broker": self.file.broker}], rows
 
     def _before(self, values: pa.StringArray, number: int) -> Unwrapped:
         return unwrap(str(values[number - 1].as_py()) if number else self.previous, self.layout)
@@ -192,26 +200,17 @@ class FileParser:
         """Return rows for a line with its parts, with what its head says."""
         first, *others = line.parts
         head = read_head(line.line) if reason in {CUT, TOO_LONG} else None
-        row = self._quarantined(first, reason, whole=not others) | (head._asdict() if head else {})
-        return [row, *(self._quarantined(part, PART, whole=False) for part in others)]
+        row = self._quarantined(first, reason) | (head._asdict() if head else {})
+        return [row, *(self._quarantined(part, PART) for part in others)]
 
-    def _quarantined(self, part: Part, reason: str, *, whole: bool = True) -> dict[str, Any]:
-        kept = part.whole and len(part.raw) <= RAW_LENGTH and part.length <= LONGEST
-        return self._row(part.at, reason, part.raw[:RAW_LENGTH], whole=whole and kept)
-
-    def _row(self, at: int, reason: str, raw: str, *, whole: bool) -> dict[str, Any]:
+    def _quarantined(self, part: LinePart, reason: str) -> dict[str, Any]:
         return {
+            "source": self.file.source,
             "path": self.file.path,
-            "uri": self.file.uri,
             "broker": self.file.broker,
-            "time_zone": self.file.times.time_zone,
-            "layout": self.file.times.layout,
-            "not_after": self.file.not_after,
-            "at": at,
+            "at": part.at,
             "reason": reason,
-            "raw": raw,
-            "whole": whole,
-            "parser": PARSER,
+            "raw": part.raw[:RAW_LENGTH],
         }
 
 

@@ -1,4 +1,4 @@
-"""Rows of the tables with hashes in place of principals and addresses. Pure: executors run it within ``mapInArrow``."""
+"""Rows with hashes in place of principals and addresses. Pure: executors run it within ``mapInArrow``."""
 
 from __future__ import annotations
 
@@ -6,53 +6,55 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from featuregate_fleet.evidence.reasons import OF_FILES
+from featuregate_fleet.evidence.columns import rows_of
 
 if TYPE_CHECKING:
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 
 
-def hide_names(batches: Iterable[pa.RecordBatch], table: str, pseudonyms: Pseudonyms) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a table of `WITH_NAMES` with hashes.
+def hidden(batches: Iterable[pa.RecordBatch], names: Pseudonyms | None) -> Iterator[pa.RecordBatch]:
+    """Yield `featuregate_fleet.evidence.columns.ROWS` with hashes, or as they are where ``names`` is None.
 
-    The text of a line in quarantine is left out, because the place of a name in it is unknown; so no replay can read
-    it again. The reason why a file cannot be read stays.
+    Each batch has rows of one kind. The text of a line in quarantine is left out, because the place of a name in it is
+    unknown.
     """
     for batch in batches:
-        changed = {name: change(batch, name, pseudonyms) for name, change in _CHANGES[table].items()}
-        columns = [changed.get(name, batch.column(name)) for name in batch.schema.names]
-        yield pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+        kind = batch.column("kind")[0].as_py() if names and batch.num_rows else None
+        yield (
+            batch if names is None or kind not in _CHANGES else rows_of(kind, _changed(batch.column(kind), kind, names))
+        )
 
 
-def _hashed(batch: pa.RecordBatch, name: str, pseudonyms: Pseudonyms) -> pa.Array:
-    names = batch.column(name).dictionary_encode()
-    hashes = [pseudonyms.of(each) for each in names.dictionary.to_pylist()]
-    return pa.array(hashes, batch.schema.field(name).type).take(names.indices)
+def _changed(rows: pa.StructArray, kind: str, names: Pseudonyms) -> pa.StructArray:
+    columns = rows.flatten()
+    for name, change in _CHANGES[kind].items():
+        index = rows.type.get_field_index(name)
+        columns[index] = change(columns[index], names)
+    return pa.StructArray.from_arrays(columns, fields=list(rows.type))
 
 
-def _members(batch: pa.RecordBatch, name: str, pseudonyms: Pseudonyms) -> pa.Array:
+def _hashed(texts: pa.Array, names: Pseudonyms) -> pa.Array:
+    found = texts.dictionary_encode()
+    hashes = [names.of(each) for each in found.dictionary.to_pylist()]
+    return pa.array(hashes, texts.type).take(found.indices)
+
+
+def _members(members: pa.Array, names: Pseudonyms) -> pa.Array:
     def changed(member: dict[str, Any]) -> dict[str, Any]:
         host = member["client_host"]
-        return member | {"client_host": host and pseudonyms.of(host)}
+        return member | {"client_host": host and names.of(host)}
 
-    rows = [members and [changed(member) for member in members] for members in batch.column(name).to_pylist()]
-    return pa.array(rows, batch.schema.field(name).type)
-
-
-def _without_text(batch: pa.RecordBatch, name: str, _: Pseudonyms) -> pa.Array:
-    of_files = pc.is_in(batch.column("reason"), pa.array(sorted(OF_FILES)))
-    return pc.if_else(of_files, batch.column(name), pa.scalar("" if name == "raw" else False))
+    return pa.array([each and [changed(one) for one in each] for each in members.to_pylist()], members.type)
 
 
-_CHANGES: Final[dict[str, dict[str, Callable[[pa.RecordBatch, str, Pseudonyms], pa.Array]]]] = {
-    "api_usage": {"principal": _hashed, "client_host": _hashed},
-    "coordinator_records": {"members": _members},
-    # All else in a line is known or can be guessed: without the key its hash would tell the address.
-    "log_lines": {"principal": _hashed, "client_host": _hashed, "connection": _hashed, "hash": _hashed},
-    "quarantine": {"raw": _without_text, "whole": _without_text},
+def _left_out(texts: pa.Array, _: Pseudonyms) -> pa.Array:
+    return pa.repeat(pa.scalar("", texts.type), len(texts))
+
+
+_CHANGES: Final[dict[str, dict[str, Callable[[pa.Array, Pseudonyms], pa.Array]]]] = {
+    # All else in a connection is known or can be guessed: a hash of the address alone would tell it.
+    "usage": {"principal": _hashed, "client_host": _hashed, "connection": _hashed},
+    "quarantine": {"raw": _left_out},
+    "record": {"members": _members},
 }
-
-WITH_NAMES: Final = frozenset(_CHANGES)
-"""The tables whose rows have principals or addresses."""

@@ -39,8 +39,8 @@ class LogFile(NamedTuple):
     size: int
     """Bytes of the file when it was listed."""
     times: LogTimes = LogTimes()
-    content: str | None = None
-    """A hash of the beginning of its text, which stays when it is renamed or compressed; a short one has its length."""
+    source: str | None = None
+    """Which text it is, as in the rows of kind ``source``, whatever it is called; None where that is not known."""
     not_after: datetime | None = None
     """When it was last written: no line is later."""
 

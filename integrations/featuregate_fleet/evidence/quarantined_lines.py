@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from featuregate_fleet.evidence.columns import QUARANTINE, parsed_rows
+from featuregate_fleet.evidence.columns import QUARANTINE, rows_of
 from featuregate_fleet.evidence.reasons import ROWS_OF_REASON
 from featuregate_fleet.evidence.wall_times import placed
 
@@ -52,7 +52,7 @@ class QuarantinedLines:
         self._of_reason[row["reason"]] += 1
         if self._of_reason[row["reason"]] <= ROWS_OF_REASON:
             return False
-        first = row | {"lines": 0, "whole": False, "raw": row["raw"][:_SHARED_RAW]}
+        first = row | {"lines": 0, "raw": row["raw"][:_SHARED_RAW]}
         shared = self._shared.setdefault(tuple(row.get(name) for name in _ALIKE), first)
         shared["lines"] += 1
         if shared.get("seen_at"):
@@ -61,9 +61,9 @@ class QuarantinedLines:
 
 
 def quarantine_rows(rows: Sequence[Row], time_zone: str) -> pa.RecordBatch:
-    """Return rows of files of one time zone as `PARSED`."""
+    """Return rows of files of one time zone as `featuregate_fleet.evidence.columns.ROWS`."""
     rows = [{"lines": 1, **row} for row in rows]
     table = pa.Table.from_struct_array(pa.array(rows, pa.struct([*QUARANTINE, ("in_utc", pa.bool_())])))
     times = placed(table["seen_at"], table["in_utc"], time_zone)
     whole = table.set_column(table.schema.get_field_index("seen_at"), "seen_at", times).select(QUARANTINE.names)
-    return parsed_rows("quarantine", whole.to_struct_array().combine_chunks())
+    return rows_of("quarantine", whole.to_struct_array().combine_chunks())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-PARSER: Final = 7
-"""The version of the parser. A newer one may read what this one put into quarantine."""
+from featuregate.errors import ConfigError
 
 RAW_LENGTH: Final = 16_384
-"""How many characters of a line the quarantine keeps. A line that is kept whole can be parsed again."""
+"""How many characters of a line the quarantine keeps."""
 
 ROWS_OF_REASON: Final = 1_000
 """How many lines of a file, or of a piece of it, have a row each for one reason. Others that are alike share one."""
@@ -30,6 +30,8 @@ NEWER_REPORT: Final = "newer-report"
 """A usage report with a schema that this release does not read."""
 OTHER_CLUSTER: Final = "other-cluster"
 """A usage report of an app that uses another cluster."""
+TEXT_LOG: Final = "text-log"
+"""A request as text, as brokers before 2.8 log it: any client can write such a line in the name of another one."""
 TOO_LONG: Final = "too-long"
 """A line of more bytes than a line may have (`featuregate_fleet.evidence.text.LONGEST`)."""
 UNKNOWN_BROKER: Final = "unknown-broker"
@@ -38,21 +40,42 @@ UNKNOWN_LAYOUT: Final = "unknown-layout"
 """A request, but neither the text before it nor its envelope has a time with a date that is understood.
 `--layout` may say how it is written. Or a request as fields."""
 UNREADABLE: Final = "unreadable"
-"""The rest of a file, which counts as one line: a damaged gzip, an error of the disk, a file that was cut, or one that
-is neither text nor gzip."""
+"""The rest of a file: a damaged gzip, an error of the disk, a file that was cut, or one that is neither text nor
+gzip."""
 VANISHED: Final = "vanished"
-"""The rest of a file that was there when it was listed, and counts as one line."""
+"""The rest of a file that was there when it was listed."""
 WRONG_FIELDS: Final = "wrong-fields"
 """A request as JSON, but a field is missing, or has another type or an impossible value."""
 
 OF_FILES: Final = frozenset({UNREADABLE, VANISHED})
-"""The reasons of files: the number of missing requests is unknown."""
+"""The reasons of files, which their rows of kind ``source`` have: the number of missing requests is unknown."""
 
 OF_REPORTS: Final = frozenset({MALFORMED_REPORT, NEWER_REPORT, OTHER_CLUSTER})
-"""The reasons of usage reports, which a replay leaves where they are."""
+"""The reasons of usage reports."""
 
 NOTHING_MISSING: Final = OF_REPORTS | {NO_REQUEST, EMPTY, PART}
 """The reasons of lines that are not requests. Each other reason, also of another release, is missing evidence."""
 
 LAYOUTS: Final = "Kafka's, Strimzi's, other Log4j patterns with a date, CRI, Docker, kubectl, Compose, syslog and JSON"
 """What is read, in the words of messages."""
+
+REASONS: Final = (
+    OF_FILES
+    | NOTHING_MISSING
+    | {CUT, ENCODED, FAILED, TEXT_LOG, TOO_LONG, UNKNOWN_BROKER, UNKNOWN_LAYOUT, WRONG_FIELDS}
+)
+"""All of them."""
+
+
+def known_reasons(texts: Iterable[str]) -> frozenset[str]:
+    """Return some reasons.
+
+    Raises
+    ------
+    ConfigError
+        One of them is not a reason.
+    """
+    found = frozenset(texts)
+    if unknown := sorted(found - REASONS):
+        raise ConfigError("again", f"{unknown[0]!r} is none of the reasons: {', '.join(sorted(REASONS))}")
+    return found

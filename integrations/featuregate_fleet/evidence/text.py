@@ -1,10 +1,10 @@
-"""What is parsed: lines of one file, and why its reading ended early. Pure."""
+"""What is parsed: lines of one file. Pure."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from operator import methodcaller
-from typing import Final, NamedTuple
+from typing import Final
 
 import pyarrow as pa
 
@@ -23,12 +23,3 @@ LINES: Final = pa.schema(
 def lines_before(lines: pa.RecordBatch, at: int) -> int:
     """Return how many of the first `LINES` begin before a byte of the text."""
     return bisect_left(lines["at"], at, key=methodcaller("as_py"))
-
-
-class Unreadable(NamedTuple):
-    """The rest of a file cannot be read. It counts as one line."""
-
-    at: int
-    """The byte of the text at which the rest begins."""
-    reason: str
-    why: str

@@ -7,17 +7,14 @@ from typing import Final, NamedTuple
 
 from featuregate_fleet.evidence.paths import broker_of
 
-CHANGED: Final = "changed"
-"""The file has another size than when it was read: a log may have grown, or another one has got its name."""
-UNLISTED: Final = "unlisted"
-"""Spark leaves the file out of its lists: its name, or that of a folder, begins with ``_``."""
-UNDECODED: Final = "undecoded"
-"""The name of the file, or of a folder, is not valid in the encoding of the JVM: Spark finds no file."""
 LINKED: Final = "linked"
 """A symbolic link, to a file or a folder: it may name any file of the host that reads."""
 
 SPECIAL: Final = "special"
 """A pipe, a socket or a device: to read it would take its bytes from others, or never end."""
+
+BEING_WRITTEN: Final = "being written"
+"""A name that shippers give to files that are not whole yet."""
 
 _OF_WRITERS: Final = frozenset({"_temporary", "_spark_metadata"})
 """The folders in which Hadoop and Spark keep what is being written, and what was."""

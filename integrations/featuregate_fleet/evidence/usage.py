@@ -1,4 +1,4 @@
-"""Counts requests that were read, of one or several files: rows of ``api_usage``. Pure."""
+"""Counts requests that were read, of one or several files: rows of usage and of hours. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from featuregate_fleet.evidence.columns import PARSED_USAGE, parsed_rows
+from featuregate_fleet.evidence.columns import HOUR, USAGE, rows_of
 from featuregate_fleet.evidence.lines.fast_path import FIELDS, FastLines
 from featuregate_fleet.evidence.sums import summed
 from featuregate_fleet.evidence.wall_times import placed, to_utc
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 COMPLETED: Final = "completed"
 REFUSED: Final = "refused"
 SEEN: Final = pa.struct([("broker", pa.string()), *FIELDS, ("outcome", pa.string()), ("in_utc", pa.bool_())])
-_OF_LINE: Final = ("client_id", "client_host")
+_OF_LINE: Final = ("client_id", "client_host", "connection")
 
 
 def usage_of(
     fast: FastLines, brokers: Sequence[tuple[str, int]], others: Sequence[dict[str, Any]], time_zone: str
 ) -> Iterator[pa.RecordBatch]:
-    """Count requests whose times are in one zone; yield rows of `PARSED`.
+    """Count requests whose times are in one zone; yield `featuregate_fleet.evidence.columns.ROWS`.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def usage_of(
         The requests and refusals that the full parser has read, each with its broker.
     """
     if pc.any(fast.read).as_py():
-        yield parsed_rows("api_usage", _counted(fast, brokers, time_zone))
+        yield from _rows(_counted(fast, brokers, time_zone))
     if others:
         table = pa.Table.from_struct_array(pa.array(others, SEEN))
         times = placed(table["time"], table["in_utc"], time_zone)
@@ -46,10 +46,10 @@ def usage_of(
         }
         for name, column in columns.items():
             table = table.append_column(name, column)
-        yield parsed_rows("api_usage", summed(table))
+        yield from _rows(table.combine_chunks().to_batches()[0])
 
 
-def _counted(fast: FastLines, brokers: Sequence[tuple[str, int]], time_zone: str) -> pa.StructArray:
+def _counted(fast: FastLines, brokers: Sequence[tuple[str, int]], time_zone: str) -> pa.RecordBatch:
     """Count the lines of the fast path by the numbers of their texts, which is faster than by the texts."""
     names = pa.array(sorted({broker for broker, _ in brokers}))
     numbers = {name: pa.scalar(number) for number, name in enumerate(names.to_pylist())}
@@ -71,8 +71,22 @@ def _counted(fast: FastLines, brokers: Sequence[tuple[str, int]], time_zone: str
         "count": counted["time_count"],
         "first_seen": counted["time_min"],
         "last_seen": counted["time_max"],
-        "text_log": pa.nulls(len(counted), pa.bool_()),
     }
     for texts, numbers_of in ((fast.api, counted["api"]), (fast.client, counted["client"])):
         columns |= {name: texts.of(name, numbers_of) for name in texts.values.type.names}
-    return pa.StructArray.from_arrays([columns[name] for name in PARSED_USAGE.names], fields=list(PARSED_USAGE))
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _rows(counted: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Return rows of usage, and of the hours of completed requests, from requests that are counted by the hour."""
+    day = pc.cast(counted["hour"], USAGE.field("day").type)
+    columns = [day if name == "day" else counted[name] for name in USAGE.names]
+    yield rows_of("usage", pa.StructArray.from_arrays(columns, fields=list(USAGE)))
+    completed = counted.filter(pc.equal(counted["outcome"], COMPLETED))
+    if completed.num_rows:
+        nothing = {
+            "asked": pa.repeat(pa.scalar(value=False), len(completed)),
+            "failure": pa.nulls(len(completed), pa.string()),
+        }
+        columns = [nothing[name] if name in nothing else completed[name] for name in HOUR.names]
+        yield rows_of("hour", summed("hour", [pa.StructArray.from_arrays(columns, fields=list(HOUR))]))

@@ -1,4 +1,4 @@
-"""Records of a topic to which a shipper writes request logs, in batches, become rows of tables."""
+"""Records of a topic to which a shipper writes request logs, in batches, become rows. Executors run it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from featuregate_fleet.evidence.batches import parse_in_turns
-from featuregate_fleet.evidence.lines.log_lines import KeptLines
+from featuregate_fleet.evidence.columns import rows_from
+from featuregate_fleet.evidence.hidden_names import hidden
 from featuregate_fleet.evidence.paths import LogFile, LogTimes, times_of
 from featuregate_fleet.evidence.sums import add_up
 from featuregate_fleet.evidence.text import LINES, LONGEST
@@ -19,9 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
 
+    from featuregate_fleet.evidence.pseudonyms import Pseudonyms
+
+LOGS: Final = "logs"
+"""How rows of kind ``source`` name this input."""
+
 RECORDS: Final = pa.schema(
     [
-        ("uri", pa.string()),  # of the partition
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
         ("offset", pa.int64()),
         ("broker", pa.binary()),  # what the header or the key says
         ("timestamp", pa.timestamp("us", tz="UTC")),
@@ -31,30 +38,47 @@ RECORDS: Final = pa.schema(
 """What Spark hands to `parse_records`."""
 
 _NODE_ID: Final = re.compile(rb"0|[1-9]\d{0,9}")
+_SCHEME: Final = "kafka:"
 
 
 def parse_records(
-    batches: Iterable[pa.RecordBatch], *, times: Mapping[str, LogTimes], kept: KeptLines = KeptLines.NONE
+    batches: Iterable[pa.RecordBatch], *, topic_id: str, times: Mapping[str, LogTimes], names: Pseudonyms | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Parse the values of `RECORDS`, which are lines or texts of some lines; yield rows of ``PARSED``.
+    """Parse the values of `RECORDS`, which are lines or texts of some lines.
 
-    The ``size`` of a partition is the offset behind its last record, and ``at`` of a line in quarantine is the offset
-    of its record. A line follows another one of the same partition and broker.
+    Yield `featuregate_fleet.evidence.columns.ROWS`, added up: ``at`` of a line in quarantine is the offset of its
+    record, and each partition and broker has a row of kind ``source`` with its counts alone. A line follows another one
+    of the same partition and broker. With ``names``, principals and addresses are hashed.
     """
-    return add_up(parse_in_turns((part for batch in batches for part in _parts(batch, times)), kept))
+    parsed = parse_in_turns(part for batch in batches for part in _parts(batch, times))
+    return hidden(add_up(_with_counts_of(topic_id, parsed)), names)
+
+
+def _with_counts_of(topic_id: str, parsed: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Leave counts alone in rows of kind ``source``: up to which offset a batch reads is not known here."""
+    for batch in parsed:
+        counts = [row for row in batch.column("source").to_pylist() if row is not None]
+        if not counts:
+            yield batch
+            continue
+        of_topic = {"source": topic_id, "input": LOGS, "position": 0, "size": 0, "tail": None}
+        rows = [row | of_topic | {"path": row["path"].removeprefix(_SCHEME)} for row in counts]
+        yield rows_from("source", rows)
 
 
 def _parts(batch: pa.RecordBatch, times: Mapping[str, LogTimes]) -> Iterator[tuple[LogFile, pa.RecordBatch]]:
     """Yield the lines of each partition and broker."""
     found: dict[tuple[str, bytes | None], list[tuple[int, bytes]]] = defaultdict(list)
     newest: dict[tuple[str, bytes | None], datetime] = {}
-    for uri, offset, broker, at, value in zip(*(batch[name].to_pylist() for name in RECORDS.names), strict=True):
+    for row in zip(*(batch[name].to_pylist() for name in RECORDS.names), strict=True):
+        topic, partition, offset, broker, at, value = row
+        place = f"{_SCHEME}{topic}/{partition}", broker
         lines = (value or b"").removesuffix(b"\n").split(b"\n")
-        found[uri, broker] += [(offset, line) for line in lines]
-        newest[uri, broker] = max(at, newest.get((uri, broker), at))
+        found[place] += [(offset, line) for line in lines]
+        newest[place] = max(at, newest.get(place, at))
     for (uri, said), lines in found.items():
         broker = said.decode() if said is not None and _NODE_ID.fullmatch(said) else None
-        file = LogFile(uri, uri, broker, lines[-1][0] + 1, times_of(broker, times), not_after=newest[uri, said])
+        file = LogFile(uri, uri, broker, 0, times_of(broker, times), not_after=newest[uri, said])
         yield file, _lines(lines)
 
 

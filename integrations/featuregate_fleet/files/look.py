@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import pyarrow as pa
-
 from featuregate_fleet.evidence.paths import LogFile, LogTimes
-from featuregate_fleet.evidence.sums import summed
 from featuregate_fleet.files.parsing import parse_pieces
 from featuregate_fleet.files.pieces import Piece
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    import pyarrow as pa
 
 _ANY_BROKER: Final = "0"
 
@@ -22,9 +22,9 @@ class Look(NamedTuple):
     """What one log says."""
 
     usage: tuple[dict[str, Any], ...]
-    """Rows of ``api_usage``: one for each client, version of an API and hour."""
+    """Rows of kind ``usage``: one for each client, version of an API and day."""
     heads: tuple[dict[str, Any], ...]
-    """Rows of ``quarantine`` of lines that were cut, of which the head is known."""
+    """Rows of kind ``quarantine`` of lines that were cut, of which the head is known."""
     understood: int
     """Lines."""
     reasons: Counter[str]
@@ -36,23 +36,25 @@ class Look(NamedTuple):
 def look_at(path: Path, times: LogTimes) -> Look:
     """Read a log, compressed or not. What cannot be read is a reason."""
     file = LogFile(path.absolute().as_uri(), path.name, _ANY_BROKER, path.stat().st_size, times)
-    number = pa.record_batch({"number": pa.array([0])})
-    tables = pa.Table.from_batches(parse_pieces([number], pieces=[Piece(file)]))
-    usage, quarantine, counts = (
-        pa.Table.from_struct_array(tables[name].drop_null()) for name in ("api_usage", "quarantine", "evidence_files")
-    )
+    batches = list(parse_pieces([Piece(file)]))
+    usage, quarantine, sources = (_of_kind(batches, kind) for kind in ("usage", "quarantine", "source"))
     reasons: Counter[str] = Counter()
     first: dict[str, str] = {}
-    for row in quarantine.select(["reason", "lines", "raw"]).to_pylist():
+    for row in quarantine:
         reasons[row["reason"]] += row["lines"]
         first.setdefault(row["reason"], row["raw"])
-    rows = summed(usage).to_pylist() if len(usage) else []
-    heads = [row for row in quarantine.to_pylist() if row["seen_at"] is not None]
-    marked = {"text_log": True} if any(counts["text_log"].to_pylist()) else {}
+    for row in sources:
+        if row["reason"] is not None:
+            reasons[row["reason"]] += 1
+            first.setdefault(row["reason"], row["why"])
     return Look(
-        tuple(row | marked for row in rows),
-        tuple(row | marked for row in heads),
-        sum(counts["rows"].to_pylist()),
-        reasons,
-        first,
+        usage=tuple(usage),
+        heads=tuple(row for row in quarantine if row["seen_at"] is not None),
+        understood=sum(row["rows"] for row in sources),
+        reasons=reasons,
+        first=first,
     )
+
+
+def _of_kind(batches: Sequence[pa.RecordBatch], kind: str) -> list[dict[str, Any]]:
+    return [row for batch in batches for row in batch.column(kind).to_pylist() if row is not None]

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Final, Self, TypeVar, cast
 
-from featuregate_fleet.files.storage import FOLLOWED, failure_of, is_link, is_local, kind_of, modified_at, path_at
+from featuregate_fleet.files.storage import failure_of, is_local, modified_at, path_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -48,15 +48,6 @@ def written_at(file: LogFile) -> datetime | None:
         return None
 
 
-def size_now(file: LogFile) -> int:
-    """Return the size of a file of this machine, also of one that got its name since it was listed."""
-    try:
-        about = path_of(file).lstat()
-    except OSError:  # its reader says so
-        return file.size
-    return about.st_size if stat.S_ISREG(about.st_mode) else file.size
-
-
 def open_log(file: LogFile) -> IO[bytes]:
     """Open a file without following links below the folder of logs, also one that is put there meanwhile.
 
@@ -72,16 +63,17 @@ def open_log(file: LogFile) -> IO[bytes]:
 
 
 def _opened(path: Path, parts: tuple[str, ...]) -> IO[bytes]:
-    if path.parts[-len(parts) :] != parts or path.parts == parts:  # elsewhere
-        parts = path.parts[-1:]
-    at = os.open(path.parents[len(parts) - 1], _FOLDER)
+    below_logs = path.parts[-len(parts) :]
+    if tuple(map(_shown, below_logs)) != parts or path.parts == below_logs:  # elsewhere
+        below_logs = path.parts[-1:]
+    at = os.open(path.parents[len(below_logs) - 1], _FOLDER)
     try:
-        for name in parts[:-1]:
+        for name in below_logs[:-1]:
             below = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
             os.close(at)
             at = below
         # To open a pipe would wait for its writer.
-        found = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
+        found = os.open(below_logs[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
     except OSError as error:
         if error.errno in _LINKS:
             raise OSError("a part of its path is a symbolic link, which is not followed") from error
@@ -94,6 +86,11 @@ def _opened(path: Path, parts: tuple[str, ...]) -> IO[bytes]:
     return os.fdopen(found, "rb")
 
 
+def _shown(name: str) -> str:
+    """Return a name as `featuregate_fleet.evidence.paths.log_file` has it, where it is not a text."""
+    return os.fsencode(name).decode(errors="replace")
+
+
 def look_at_each(look: Callable[[Asked], Answer], files: Iterable[Asked]) -> Iterator[Answer]:
     """Yield what a look at each file says, in their order: a storage or a mount answers after some milliseconds.
 
@@ -103,14 +100,6 @@ def look_at_each(look: Callable[[Asked], Answer], files: Iterable[Asked]) -> Ite
     with ThreadPoolExecutor(_OPENED_AT_ONCE) as threads:
         while some := list(islice(waiting, _TAKEN_AT_ONCE)):
             yield from threads.map(look, some)
-
-
-def is_refused(folder: Path, path: str) -> bool:
-    """Return whether a part of a path below a folder is a symbolic link, or whether it is a pipe or the like."""
-    if not is_local(folder):
-        return False
-    folders = PurePosixPath(path).parents[:-1]
-    return kind_of(f"{folder}/{path}") not in FOLLOWED or any(is_link(f"{folder}/{part}") for part in folders)
 
 
 class _StoredFile:

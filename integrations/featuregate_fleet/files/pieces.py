@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from featuregate_fleet.errors import StorageFailed
+from featuregate_fleet.evidence.file_parser import Rest
 from featuregate_fleet.evidence.reasons import UNREADABLE, VANISHED
-from featuregate_fleet.evidence.text import LINES, LONGEST, Unreadable, lines_before
-from featuregate_fleet.files.contents import COMPRESSED, open_text
+from featuregate_fleet.evidence.text import LINES, LONGEST, lines_before
 from featuregate_fleet.files.formats import format_of, text_in
-from featuregate_fleet.files.opening import open_log, path_of
+from featuregate_fleet.files.opening import open_log
+from featuregate_fleet.files.texts import EndOfText, begins_with, end_of_lines, read_up_to, tail_at, tail_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,7 @@ _JSON: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:(?:\[\s*)*+\{|(?:\[\s*)++)\s
 _JOINTS: Final = (b'}{"', b'},{"', b'}, {"', b'],["', b'], ["')
 """What stands between two objects or lists, and never within a text of JSON, in which quotes have a backslash."""
 _OPENS: Final = len(b'{"')
+_REPLACED: Final = "another file has its name since it was listed: the next run looks for its text"
 _BATCH: Final = 8192
 """Lines: those that go to the quarantine become objects of Python."""
 
@@ -45,53 +47,131 @@ class Piece(NamedTuple):
     """The beginning of a line, or a byte within one that belongs to the piece before."""
     end: int | None = None
     """None for the end of the file."""
+    final: bool = True
+    """Whether nobody writes the file any more: its last line is read, also without an end."""
+    stamp: str = ""
+    """The stamp of the file when it was listed."""
+    known: frozenset[tuple[int, str]] = frozenset()
+    """Up to where a compressed text may be read, each with the hash of what is before that."""
+    again: bool = False
+    """Whether the file is read from its beginning once more."""
+    tail: str | None = None
+    """The hash of what is before ``start``, where a run has read up to there before."""
 
 
-def pieces_of(file: LogFile) -> list[Piece]:
-    """Cut a large file of plain text into pieces. Another one cannot be cut."""
-    if _is_packed(file):
-        return [Piece(file)]
-    starts = range(0, max(file.size, 1), _PIECE)
-    return [Piece(file, start, min(start + _PIECE, file.size)) for start in starts]
+def pieces_of(piece: Piece) -> list[Piece]:
+    """Cut what is to be read of a file of plain text into pieces. A compressed one has one."""
+    if piece.end is None:
+        return [piece]
+    cuts = [*range(piece.start - piece.start % _PIECE + _PIECE, piece.end, _PIECE), piece.end]
+    starts = [piece.start, *cuts[:-1]]
+    parts = [piece._replace(start=start, end=end, tail=None) for start, end in zip(starts, cuts, strict=True)]
+    return [parts[0]._replace(tail=piece.tail), *parts[1:]]
 
 
-def rest_of(file: LogFile, at: int) -> Piece:
-    """Return the piece that begins where the reading of a file ended early."""
-    if not file.size or _is_packed(file):
-        return Piece(file, at)
-    return Piece(file, at, min(at - at % _PIECE + _PIECE, file.size))
+class PieceReader:
+    """Reads one piece, and says afterwards how far it came."""
 
+    def __init__(self, piece: Piece) -> None:
+        self._piece = piece
+        self._at = self._start = piece.start
+        self._position, self._tail = piece.start, piece.tail
+        if piece.known:
+            self._position, self._tail = max(piece.known)
+        self._ending: EndOfText | None = None
+        self._failed: tuple[str, str] | None = None
 
-def as_it_is(file: LogFile) -> LogFile:
-    """Return a file with the size that it has now; 0 for one that is gone."""
-    path = path_of(file)
-    return file._replace(size=path.stat().st_size if path.is_file() else 0)
+    @property
+    def start(self) -> int:
+        """Where the lines of this piece begin, once `parts` has begun. Lines before it may go on in them."""
+        return self._start
 
+    @property
+    def rest(self) -> Rest:
+        """Who reads what follows the lines of this piece."""
+        piece = self._piece
+        if piece.end is not None and piece.end < piece.file.size:
+            return Rest.NEXT
+        return Rest.NONE if piece.final else Rest.LATER
 
-def read_piece(piece: Piece) -> Iterator[pa.RecordBatch | Unreadable]:
-    """Yield batches of `LINES`, and `Unreadable` at the end if the rest of the piece cannot be read.
+    def about(self, begun: int | None = None) -> dict[str, object]:
+        """Return what rows of kind ``source`` have of this piece, once its parts are read.
 
-    Lines before ``start`` belong to the piece before, and only say what the first one goes on with.
-    """
-    cutter = _Cutter(0)
-    try:
-        file, path = open_text(piece.file)
-        with file:
-            found = format_of(file, path)
-            cutter = _Cutter(0 if found else max(piece.start - _HEADER, 0))
-            file.seek(cutter.at)
-            for begin, batch in _cut(cutter, text_in(file, found), piece.end):
-                if begin is None:
-                    yield from _within(piece, batch)
-                elif piece.start <= begin and (piece.end is None or begin < piece.end):
-                    yield batch
-    except FileNotFoundError as error:
-        why = "there is no such file any more" if error.errno else str(error)
-        yield Unreadable(max(piece.start, cutter.at), VANISHED, why)
-    except StorageFailed:
-        raise
-    except Exception as error:  # noqa: BLE001 - also one that nobody foresaw: one file may not end the reading of others
-        yield Unreadable(max(piece.start, cutter.at), UNREADABLE, str(error) or type(error).__name__)
+        ``begun`` is where a line begins of which a later run reads all parts again.
+        """
+        reason, why = self._failed or (None, None)
+        if begun is not None and begun < self._position:
+            self._position, self._tail = begun, tail_of(self._piece.file, begun)
+        return {
+            "source": self._piece.file.source,
+            "stamp": self._piece.stamp,
+            "position": self._position,
+            "tail": self._tail,
+            "reason": reason,
+            "why": why,
+            "again": self._piece.again,
+        }
+
+    def parts(self) -> Iterator[pa.RecordBatch]:
+        """Yield batches of `LINES`, those of a damaged file up to the damage."""
+        try:
+            with open_log(self._piece.file) as opened:
+                yield from self._read(opened)
+        except FileNotFoundError as error:
+            self._fail(VANISHED, "there is no such file any more" if error.errno else str(error))
+        except StorageFailed:
+            raise
+        except Exception as error:  # noqa: BLE001 - also one that nobody foresaw: one file may not end the reading of others
+            self._fail(UNREADABLE, str(error) or type(error).__name__)
+
+    def _fail(self, reason: str, why: str) -> None:
+        self._failed = reason, why
+        if self._ending is not None:
+            self._position, self._tail = self._ending.position, self._ending.tail
+
+    def _read(self, opened: IO[bytes]) -> Iterator[pa.RecordBatch]:
+        file = self._piece.file
+        if not begins_with(opened, file.path, file.source or ""):
+            raise FileNotFoundError(_REPLACED)
+        found = format_of(opened, file.path)
+        yield from self._packed(opened, found) if found else self._plain(opened)
+
+    def _plain(self, opened: IO[bytes]) -> Iterator[pa.RecordBatch]:
+        piece = self._piece
+        end = piece.file.size if piece.end is None else piece.end
+        is_last = end >= piece.file.size
+        lines_end = end_of_lines(opened, piece.start, end) if is_last else end
+        if is_last and not piece.final:
+            end = lines_end
+        cutter = _Cutter(max(piece.start - _HEADER, 0))
+        read_to = lines_end, tail_at(opened, lines_end)  # copytruncate may empty the file while it is read
+        opened.seek(cutter.at)
+        try:
+            if end > piece.start:
+                yield from self._within(cutter, text_in(opened, None), end)
+        except EOFError:
+            if (cut := end_of_lines(opened, piece.start, self._at)) > piece.start:
+                self._position, self._tail = cut, tail_at(opened, cut)
+            raise
+        self._position, self._tail = read_to
+
+    def _packed(self, opened: IO[bytes], found: str) -> Iterator[pa.RecordBatch]:
+        if self._piece.known:
+            self._start = read_up_to(opened, self._piece.known)
+        self._ending = EndOfText()
+        yield from self._within(_Cutter(0), self._ending.follow(text_in(opened, found)), None)
+        self._position, self._tail = self._ending.position, self._ending.tail
+
+    def _within(
+        self, cutter: _Cutter, blocks: Iterator[bytes | memoryview], end: int | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the lines of this piece, and those before it that may go on in it."""
+        for begin, batch in _cut(cutter, blocks, end):
+            self._at = cutter.at
+            if begin is None:
+                yield from _those(batch, self._start, end)
+            elif self._start <= begin and (end is None or begin < end):
+                yield batch
 
 
 def lines_of(text: bytes) -> Iterator[pa.RecordBatch]:
@@ -99,13 +179,6 @@ def lines_of(text: bytes) -> Iterator[pa.RecordBatch]:
     cutter = _Cutter(0)
     for _, batch in (*cutter.feed(text), *cutter.last_line()):
         yield batch
-
-
-def pieces_behind(file: LogFile, at: int) -> list[Piece]:
-    """Return the pieces of a file of which a part was read under another name, up to a byte of its text."""
-    pieces = [piece for piece in pieces_of(file) if piece.end is None or piece.end > at]
-    rest = [piece._replace(start=max(piece.start, at)) for piece in pieces]
-    return rest or [Piece(file, file.size, file.size)]
 
 
 def _cut(
@@ -120,22 +193,11 @@ def _cut(
         raise EOFError(f"the file was cut to {cutter.at} bytes after it was listed")
 
 
-def _is_packed(file: LogFile) -> bool:
-    """Return whether a file is anything but plain text; False for one that cannot be read."""
-    if file.content is not None:
-        return file.content.endswith(COMPRESSED)
-    try:
-        with open_log(file) as opened:
-            return format_of(opened, file.path) is not None
-    except OSError:  # its reader says so
-        return False
-
-
-def _within(piece: Piece, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _those(batch: pa.RecordBatch, start: int, before: int | None) -> Iterator[pa.RecordBatch]:
     """Leave out the lines that belong to other pieces, except for the last one before, and those that may go on."""
-    last = max(lines_before(batch, piece.start) - 1, 0)
-    first = min(last, lines_before(batch, piece.start - _HEADER))
-    end = batch.num_rows if piece.end is None else lines_before(batch, piece.end)
+    last = max(lines_before(batch, start) - 1, 0)
+    first = min(last, lines_before(batch, start - _HEADER))
+    end = batch.num_rows if before is None else lines_before(batch, before)
     if first < end:
         yield batch.slice(first, end - first)
 

@@ -8,22 +8,16 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import warnings
 from datetime import UTC, datetime
-from heapq import nlargest
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
-from urllib.parse import quote, unquote, urlsplit
+from typing import Any, Final, NamedTuple, cast
+from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
 from featuregate.errors import ConfigError
 from featuregate.files import local_path, require_text
 from featuregate_fleet.errors import StorageFailed
 from featuregate_librdkafka.calls import NotReturned, call_within
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class _Store(NamedTuple):
@@ -43,15 +37,11 @@ STORES: Final = {
 """By the scheme of a URI."""
 
 OF_HADOOP: Final = frozenset({"hdfs", "webhdfs"})
-"""The storages with real folders, where a file can be renamed and cannot be made on a condition."""
+"""The storages with real folders, where a file can be renamed, and can grow."""
 
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):(//([^/]*))?(/.*)?", re.DOTALL)
 _OF_AZURE: Final = re.compile(r"[^@]+@[^@]+\.(dfs|blob)\.core\.windows\.net")
 """Its backend would take a folder for the container of an authority that names the account alone."""
-FOLLOWED: Final = frozenset({0, stat.S_IFREG, stat.S_IFDIR})
-"""The kinds of what is read, and of nothing, which its reader names. Others are links, pipes, sockets and devices."""
-_NEIGHBOURS: Final = 2000
-"""Files of a folder among which the ones that were renamed last are looked for."""
 _DBFS: Final = Path("/dbfs")
 """Where Databricks mounts its file system."""
 _OF_DATABRICKS: Final = "DATABRICKS_RUNTIME_VERSION"
@@ -115,7 +105,7 @@ def path_at(uri: str) -> Path:
     """Return the path of a URI in Spark's spelling."""
     found = urlsplit(uri)
     if found.scheme in {"", "file"}:
-        return Path(unquote(found.path))
+        return Path(os.fsdecode(unquote_to_bytes(found.path)))  # a name need not be text
     if found.scheme == "dbfs":
         return Path(f"{_DBFS}{unquote(found.path)}")
     return _of_storage("logs", found.scheme, found.netloc, unquote(found.path))
@@ -136,65 +126,48 @@ def why_no_folder(path: Path) -> str:
     return "this is not a folder, but a file" if path.exists() else "there is no such folder"
 
 
-def on_s3(*paths: Path | None) -> bool:
+def on_s3(*paths: Path | str | None) -> bool:
     """Return whether one of some paths is on S3."""
-    return any(STORES[_scheme(path)].spark == "s3a" for path in paths if path is not None and not is_local(path))
+    return any(
+        STORES[_scheme(path)].spark == "s3a"
+        for path in paths
+        if not isinstance(path, str | None) and not is_local(path)
+    )
 
 
-def make_folder(path: Path) -> None:
-    """Make a folder where there are any: an object store has none, and its backend might make a bucket instead."""
-    if is_local(path) or _scheme(path) in OF_HADOOP:
-        path.mkdir(parents=True, exist_ok=True)
+class StoredFile(NamedTuple):
+    """A file of a storage, as it is listed."""
+
+    size: int
+    stamp: str
+    """Changes whenever the file is written or replaced."""
+    written: float | None
+    """When, in seconds since 1970; None on object stores, where a file is there once it is whole."""
 
 
-def read_now(path: Path) -> str:
-    """Return the text of a small file of a storage that may change meanwhile, in one request."""
-    text: bytes = _backend(path).cat_file(path.path)  # type: ignore[attr-defined]
-    return text.decode()
-
-
-def rename_over_none(path: Path, target: Path) -> None:
-    """Rename a file of HDFS. The name node leaves both as they are where the target exists."""
-    _backend(path).mv(path.path, target.path)  # type: ignore[attr-defined]
-
-
-def stamps_below(folder: Path) -> Callable[[str], tuple[int, object] | None]:
-    """Return what says the size of a file below a folder, and when it was written; None for one that is gone.
-
-    The time is a number, in nanoseconds since 1970, where a file that is renamed counts as written.
-
-    A storage is asked for all files at once: a request for each would take hours.
-    """
-    return (lambda path: _stamp(f"{folder}/{path}")) if is_local(folder) else listing(folder).get
-
-
-def listing(folder: Path) -> dict[str, tuple[int, object]]:
-    """Return the files below a folder of a storage, each with its size, and when it was written."""
+def stored_files(folder: Path) -> dict[str, StoredFile]:
+    """Return the files below a folder of a storage, by path. One request has many: one for each would take hours."""
     root = folder.path.rstrip("/") + "/"  # type: ignore[attr-defined]
     found = _backend(folder).find(root, detail=True)
-    return {name.removeprefix(root): _stamp_of(about) for name, about in found.items()}
+    may_grow = _scheme(folder) in OF_HADOOP
+    return {name.removeprefix(root): _stored_file(about, may_grow=may_grow) for name, about in found.items()}
 
 
-def sizes_below(folder: Path) -> Iterator[tuple[str, int]]:
-    """Yield the path of each file below a folder, and its size. Links of this machine are left out."""
-    if not is_local(folder):
-        yield from ((path, size) for path, (size, _) in listing(folder).items())
-        return
-    for place, _, names in os.walk(folder):
-        for path in (f"{place}/{name}" for name in names):
-            if not is_link(path) and (stamp := _stamp(path)) is not None:
-                yield path.removeprefix(f"{folder}/"), stamp[0]
+def _stored_file(about: Any, *, may_grow: bool) -> StoredFile:
+    """Return one entry of a listing. Each backend names the time in its own way."""
+    written = next((about[name] for name in _WRITTEN if about.get(name) is not None), None)
+    stamp = f"{about.get('ETag') or about.get('etag') or ''} {written}".strip()
+    return StoredFile(about["size"], stamp, _seconds(written) if may_grow else None)
 
 
-def changed_last(path: Path, most: int) -> list[Path]:
-    """Return the other files in the folder of one that were renamed or written last, the newest first.
+def _seconds(written: object) -> float | None:
+    """Return a time of HDFS in seconds: its name nodes count in milliseconds."""
+    if isinstance(written, datetime):
+        return written.timestamp()
+    return written / 1000 if isinstance(written, int | float) else None
 
-    Very many files of a folder may be deleted at once, and this is asked for each of them: some thousands of its files
-    are looked at.
-    """
-    others = (one for one in islice(path.parent.iterdir(), _NEIGHBOURS) if one.name != path.name)
-    found = [(stamp[1], one) for one in others if (stamp := _stamp(one)) is not None]
-    return [one for _, one in nlargest(most, found)]
+
+_WRITTEN: Final = ("LastModified", "updated", "last_modified", "modificationTime", "modification_time", "mtime")
 
 
 def modified_at(path: Path) -> datetime:
@@ -203,40 +176,6 @@ def modified_at(path: Path) -> datetime:
         return datetime.fromtimestamp(path.stat().st_mtime, UTC)
     found: datetime = _backend(path).modified(path.path)  # type: ignore[attr-defined]
     return found.astimezone(UTC)  # that of webhdfs is in the zone of this host, and does not say so
-
-
-def is_link(path: str) -> bool:
-    """Return whether a path of this machine is a symbolic link; False for one that is gone."""
-    return kind_of(path) == stat.S_IFLNK
-
-
-def kind_of(path: str) -> int:
-    """Return what is at a path of this machine, as `stat.S_IFMT` has it; 0 where nothing is."""
-    try:
-        return stat.S_IFMT(os.lstat(path).st_mode)
-    except OSError:
-        return 0
-
-
-def _stamp(path: str | Path) -> tuple[int, int] | None:
-    try:
-        about = os.stat(path)  # noqa: PTH116 - of each file that was read, in each run: a path takes longer than this
-    except OSError:
-        return None
-    return (about.st_size, max(about.st_mtime_ns, about.st_ctime_ns)) if stat.S_ISREG(about.st_mode) else None
-
-
-def _stamp_of(about: Any) -> tuple[int, object]:
-    """Return the stamp of one entry of a listing. Each backend names the time in its own way.
-
-    On S3 it is a number, as on this machine: an object that is renamed is written. A file of HDFS keeps its time.
-    """
-    if (written := about.get("LastModified")) is not None:
-        return about["size"], int(written.timestamp()) * 10**9
-    return about["size"], str(next((about[name] for name in _WRITTEN if name in about), None))
-
-
-_WRITTEN: Final = ("updated", "last_modified", "modificationTime", "modification_time", "mtime")
 
 
 def reached(key: str, path: Path, within: float = 120.0) -> Path:

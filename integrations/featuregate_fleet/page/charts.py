@@ -98,8 +98,7 @@ def _api_row(top: int, key: int, versions: Mapping[int, int], apis: ServedApis, 
 
 
 def _column(version: int) -> int:
-    # Versions below 0, which tables of older releases may have, share a column before the first one.
-    return _LABEL + min(max(version, -1), _NEWEST + 1) * _VERSION
+    return _LABEL + min(version, _NEWEST + 1) * _VERSION
 
 
 # ---------------------------------------------------------------- coverage

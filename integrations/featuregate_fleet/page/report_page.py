@@ -84,7 +84,7 @@ def _facts(report: Report, cluster: str) -> dict[str, Any]:
         "recent": recent,
         "levels": levels_chart(evidence.levels, report.now) if any(one.level for one in evidence.levels) else "",
         "others": [row for row in rows if row.verdict is not Verdict.BLOCK and row.check != APP_GATES],
-        "versions": sorted((name, version) for name, version in evidence.versions.items() if version is not None),
+        "version": evidence.version,
     }
 
 
@@ -141,5 +141,5 @@ def _reasons(found: Sequence[Row], apis: ServedApis | None) -> list[str]:
 
 
 def _served(apis: ServedApis, name: str | None) -> Served | None:
-    """Return what is served of an API. Tables of older releases may have keys below 0, which are not APIs."""
-    return None if name is None or name.startswith("api:-") else apis.served(api_key(name))
+    """Return what is served of an API."""
+    return None if name is None else apis.served(api_key(name))

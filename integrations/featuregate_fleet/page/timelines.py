@@ -24,6 +24,7 @@ _LETTER: Final = 8
 _MOST_LOST: Final = 7
 _MOST_SERVED: Final = 5
 _MOST_LEVELS: Final = 24
+_DAY: Final = timedelta(days=1)
 
 
 class _Row(NamedTuple):
@@ -85,25 +86,22 @@ def _row(apis: ServedApis | None, used: tuple[int, int], counts: Mapping[datetim
 
 
 def software_over_time(rows: Sequence[_Row], start: datetime, end: datetime) -> str:
-    """Draw a row for each of the versions that were used most, with a cell for each hour or day."""
+    """Draw a row for each of the versions that were used most, with a cell for each day."""
     order = sorted(rows, key=lambda row: (-row.requests, row.name))
     lost, served = [row for row in order if row.lost], [row for row in order if not row.lost]
     shown = [*lost[:_MOST_LOST], *sorted(served[:_MOST_SERVED], key=attrgetter("api", "version"))]
-    times = {at for row in shown for at in row.counts}
-    days = all(at.hour == 0 for at in times) and end - start > timedelta(days=4)
-    step = timedelta(days=1) if days else timedelta(hours=1)
-    columns = max(1, math.ceil((end - start) / step))
+    columns = max(1, math.ceil((end - start) / _DAY))
     most = max((count for row in shown for count in row.counts.values()), default=1)
     parts = []
     for number, row in enumerate(shown, 1):
         top = ROW * number
-        found = (((at - start) // step, count) for at, count in row.counts.items())
+        found = (((at - start) // _DAY, count) for at, count in row.counts.items())
         cells = [(min(max(0, column), columns - 1), count) for column, count in found]
         parts.append(_ROWS.empty_row(top, escape(row.name), lost=row.lost))
         parts.append(_ROWS.cells(top, cells, columns, most, "late" if row.lost else "shade"))
     left_out = f", and {len(rows) - len(shown)} more" if len(rows) > len(shown) else ""
     said = ", ".join(
-        f"{row.name}{' (not served then)' if row.lost else ''} until {max(row.counts):%Y-%m-%d %H:%M}" for row in shown
+        f"{row.name}{' (not served then)' if row.lost else ''} until {max(row.counts):%Y-%m-%d}" for row in shown
     )
     return _ROWS.chart(len(shown), f"Versions in use: {said}{left_out}.", start, end, parts)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """How often a client used one version of an API, on all brokers and in all hours."""
+    """How often a client used one version of an API, on all brokers and days."""
 
     outcome: Literal["completed", "refused", "cut"]
     """A line that was cut has its head alone: no principal, no listener, no software."""
@@ -23,7 +23,7 @@ class Usage:
     client_id: str | None
     client_host: str | None
     listener: str | None
-    """None for a refused request, and of brokers before 0.10.2, whose listeners have no names."""
+    """None for a refused request."""
     software_name: str | None
     software_version: str | None
     api_key: int
@@ -31,8 +31,6 @@ class Usage:
     count: int
     first_seen: datetime
     last_seen: datetime
-    text_log: bool = False
-    """Whether its brokers log requests as text, as before 2.8: then any client may have written the lines."""
 
     @property
     def software(self) -> str:
@@ -49,7 +47,7 @@ class RefusedVersion(NamedTuple):
 
 
 class RefusedClient(NamedTuple):
-    """A client that sent other requests on a connection before a broker closed it."""
+    """A client that asked for API versions on a connection before a broker closed it."""
 
     client_id: str | None
     principal: str | None
@@ -70,14 +68,14 @@ class BrokerLog:
 
 
 class UsageAt(NamedTuple):
-    """How often one software used one version of an API, in one hour or day."""
+    """How often one software used one version of an API on a day."""
 
     software: str
     """Empty where no client said it."""
     api_key: int
     version: int
     at: datetime
-    """When the hour or the day begins, in UTC."""
+    """When the day begins, in UTC."""
     requests: int
 
 
@@ -168,7 +166,7 @@ class AppUsage:
     rows: int = 0
     quarantined: int = 0
     unread: int = 0
-    """How many could not be read. Retention takes these out of the quarantine; the counts above are of all times."""
+    """How many of those that are in quarantine could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,15 +179,13 @@ class Evidence:
     cut: tuple[Usage, ...] = ()
     """The requests whose lines were cut, by what their heads say. They are in quarantine, too."""
     refused_clients: Mapping[RefusedVersion, frozenset[RefusedClient]] = field(default_factory=dict)
-    """The clients of refused requests, where lines are kept and the connection shows the client. Others may exist."""
+    """The clients of refused requests, where the connection shows the client. Others may exist."""
     brokers: Mapping[str, BrokerLog] = field(default_factory=dict)
     """By broker; a broker that logged deprecated requests alone is missing."""
     hourly: Mapping[str, Mapping[datetime, int]] = field(default_factory=dict)
     """By broker, the requests at DEBUG in each hour that has some."""
     deprecated: Mapping[str, Mapping[datetime, int]] = field(default_factory=dict)
     """The same of requests at INFO, which are deprecated ones alone."""
-    text_logs: frozenset[str] = frozenset()
-    """The brokers with requests that are logged as text."""
     log_levels: tuple[LogLevel, ...] = ()
     """The oldest first."""
     over_time: tuple[UsageAt, ...] = ()
@@ -198,7 +194,7 @@ class Evidence:
     expected: frozenset[str] = frozenset()
     """The brokers that must have evidence: those with a folder, and those that the cluster listed."""
     unread_files: tuple[UnreadFile, ...] = ()
-    """What the last run has left unread without a line in quarantine."""
+    """What the last run has left unread, and no row of a source says."""
     view: View | None = None
     """What the brokers answered when they were asked last; None if they never were."""
     levels_unchanged: bool | None = None
@@ -214,13 +210,13 @@ class Evidence:
     """Lines: ``read = rows + lines_quarantined``."""
     rows: int = 0
     lines_quarantined: int = 0
-    """Lines of all times, also those that were deleted from the quarantine."""
+    """Lines of all times, also those whose rows were deleted."""
     quarantined: Mapping[tuple[str | None, str], int] = field(default_factory=dict)
-    """Lines that are in quarantine by broker and reason; a file that cannot be read is one line."""
+    """Lines that are in quarantine by broker and reason; a file that cannot be read counts as one."""
     since: datetime | None = None
     """The hour before which requests do not count; None where all do."""
-    versions: Mapping[str, int | None] = field(default_factory=dict)
-    """The version of each table that was read; None for one that does not exist."""
+    version: int | None = None
+    """The version of the table that was read; None where nothing was committed yet."""
 
     @property
     def brokers_known(self) -> list[str]:

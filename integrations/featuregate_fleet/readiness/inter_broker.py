@@ -62,15 +62,8 @@ def of_nodes(usages: Iterable[Usage], brokers: Collection[str]) -> tuple[Usage, 
     The client id alone proves nothing, because clients choose it. A request agrees with what nodes do if its principal
     sent an internal API on this listener, which needs CLUSTER_ACTION. It also does on the one other listener on which
     most brokers are named, two at least, if its principal speaks for several of ``brokers``, or if no other principal
-    speaks for the same one. A client may write lines of a text log: they say nothing of requests that are logged in
-    JSON.
+    speaks for the same one.
     """
-    known = list(usages)
-    in_json = _agreeing([usage for usage in known if not usage.text_log], brokers)
-    return (*in_json, *(usage for usage in _agreeing(known, brokers) if usage.text_log))
-
-
-def _agreeing(usages: Iterable[Usage], brokers: Collection[str]) -> tuple[Usage, ...]:
     completed = [usage for usage in usages if usage.outcome == "completed" and not usage.forwarded]
     internal = {(usage.listener, usage.principal) for usage in completed if is_internal(usage.api_key)}
     named = [found for usage in completed if (found := _named(usage)) is not None]

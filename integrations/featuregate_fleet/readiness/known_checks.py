@@ -32,7 +32,7 @@ CHECKS: Final = (
     Check(
         "refused-requests",
         blocks="a broker has refused a version that is older than those that are served after the move",
-        otherwise="warning: it has refused a newer one. Unknown: any client may have written the line of a text log",
+        otherwise="warning: it has refused a newer one",
         of_requests=True,
     ),
     Check(
@@ -55,7 +55,8 @@ CHECKS: Final = (
         "coverage",
         blocks="",
         otherwise=(
-            "unknown: a broker has no request log at DEBUG, or one of too few hours. Stale: its last line is too old"
+            "unknown: a broker has no request log at DEBUG, or one of too few hours, or requests as text. Stale: its "
+            "last line is too old"
         ),
     ),
     Check(

@@ -63,7 +63,7 @@ class Report:
                 "taken_at": self.now.isoformat(),
                 "min_hours": self.min_hours,
                 "stale_after_seconds": int(self.stale_after.total_seconds()),
-                "table_versions": dict(evidence.versions),
+                "table_version": evidence.version,
                 "api_ranges": self.move.apis.source if self.move.apis else None,
             },
             "lines": {

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from featuregate_fleet.errors import TablesBroken
 
-_CAUSE: Final = re.compile(r"^(?:Caused by: )?(?:[\w$]+\.)*\w+(?:Error|Exception): (\S.*)$", re.MULTILINE)
-"""The stack traces of Java and Python name the innermost error last."""
+_CAUSE: Final = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)*\w+(?:Error|Exception): (\S.*)$", re.MULTILINE)
+"""The stack traces of Java and Python name the innermost error last. Py4J begins that of Java with a colon."""
 
 _CLASS_OF_STORAGE: Final = re.compile(
     r"Class org\.apache\.hadoop\.fs\.(\w+)\.\w+ not found|No FileSystem for scheme \"?(\w+)"
@@ -24,8 +24,12 @@ _JARS_OF_STORAGES: Final = {
     "gs": "the GCS connector of Google",
 }
 
+_FILE_GONE: Final = re.compile(r"\.parquet does not exist|FILE_NOT_EXIST|FileNotFoundException")
+_TRIES: Final = 5
+T = TypeVar("T")
+
 MORE_MEMORY: Final = (
-    "give it more than its 1 GB by SPARK_DRIVER_MEMORY=4g in the environment, or by --driver-memory of spark-submit"
+    "give it more than it has by SPARK_DRIVER_MEMORY=4g in the environment, or by --driver-memory of spark-submit"
 )
 
 
@@ -43,10 +47,26 @@ def cause_of(error: Exception) -> str:
     return cause
 
 
+def read_steadily(read: Callable[[], T]) -> T:
+    """Return what ``read`` returns. It is called again where a tidying has deleted a file of the table meanwhile."""
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            return read()
+        except (Py4JJavaError, PySparkException) as error:
+            if not (tries_left and is_file_gone(error)):
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def is_file_gone(error: Exception) -> bool:
+    """Return whether a file of the table has been deleted since the query began."""
+    return _FILE_GONE.search(str(error)) is not None
+
+
 @contextmanager
 def one_line_failures(problem: str) -> Iterator[None]:
     """Raise `TablesBroken`, with the problem and its cause, where Spark or the JVM fails, as on a full disk."""
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:
-        raise TablesBroken(f"{problem}: {cause_of(error)}") from error
+        raise TablesBroken(f"{problem}: {cause_of(error)}") from None  # else some hundred lines of Java follow

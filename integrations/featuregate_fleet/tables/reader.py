@@ -1,35 +1,32 @@
-"""Reads the tables into the evidence that checks take."""
+"""Reads the table of a cluster into the evidence that checks take. It asks Spark few questions: each takes a while."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from featuregate_fleet.evidence.lines.request import lasting
-from featuregate_fleet.evidence.reasons import OF_REPORTS
-from featuregate_fleet.evidence.unread import UnreadFile
+from featuregate_fleet.evidence.line_counts import LineCounts
+from featuregate_fleet.evidence.reasons import OF_REPORTS, OTHER_CLUSTER
 from featuregate_fleet.readiness.evidence import Evidence, RefusedClient, RefusedVersion, Usage
 from featuregate_fleet.readiness.inter_broker import of_nodes
-from featuregate_fleet.tables.coverage_reader import LoggedRequests, log_levels, logged_requests
-from featuregate_fleet.tables.failures import one_line_failures
-from featuregate_fleet.tables.over_time_reader import WHO, levels_over_time, usage_by_time, usage_over_time
-from featuregate_fleet.tables.record_reader import last_view, record_uses, records_read
+from featuregate_fleet.tables.coverage_reader import logged_hours
+from featuregate_fleet.tables.failures import one_line_failures, read_steadily
+from featuregate_fleet.tables.over_time_reader import usage_by_day, usage_of_clients, usage_over_time
+from featuregate_fleet.tables.record_reader import record_uses
+from featuregate_fleet.tables.run_reader import levels_over_time, seen_by_runs
+from featuregate_fleet.tables.source_reader import newest_readings, read_sources
 from featuregate_fleet.tables.times import from_micros
 from featuregate_fleet.tables.usage_reader import read_app_usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate_fleet.tables.folder import Tables
+    from pyspark.sql import DataFrame
 
-_READ: Final = (
-    "api_usage", "brokers", "cluster_views", "coordinator_records", "coordinator_topics", "coverage",
-    "evidence_files", "feature_levels", "feature_usage", "log_lines", "quarantine", "unread_files",
-    "usage_topics",
-)  # fmt: skip
+    from featuregate_fleet.tables.evidence_table import EvidenceTable
+
 _REFUSED: Final = ("client_host", "api_key", "version")
 _BEFORE: Final = "interval 1 day"
 """A connection has the number of a port, which another client gets some day."""
@@ -37,28 +34,64 @@ _AFTER: Final = "interval 1 minute"
 """A request may be answered, and so logged, after the next one on its connection was refused."""
 
 
-def read_evidence(tables: Tables) -> Evidence:
-    """Add up the rows of all hours, brokers and micro-batches, of the tables as they are now.
+def read_evidence(table: EvidenceTable) -> Evidence:
+    """Add up the rows of all days, brokers and batches, of the table as it is now.
 
     Raises
     ------
     TablesBroken
-        A table cannot be read.
+        The table cannot be read.
     """
-    with one_line_failures("the tables cannot be read"):
-        pinned = tables.pinned()
-        logged = logged_requests(pinned)
-        by_time = usage_by_time(pinned, logged).persist()
-        try:
-            return _read(pinned, logged, by_time)
-        finally:
-            by_time.unpersist()
+    with one_line_failures("the table cannot be read"):
+        return read_steadily(lambda: _read(table.pinned()))
 
 
-def _cut_requests(tables: Tables) -> tuple[Usage, ...]:
+def _read(table: EvidenceTable) -> Evidence:
+    sources, runs, logged = read_sources(table), seen_by_runs(table), logged_hours(table)
+    lines, reports = sources.counts.get("logs", LineCounts(0, 0, 0)), sources.counts.get("reports")
+    in_quarantine = newest_readings(table.rows("quarantine"), sources.again)
+    lost, with_heads = _reasons(in_quarantine)
+    unread = sum(count for (_, reason), count in lost.items() if reason in OF_REPORTS - {OTHER_CLUSTER})
+    by_day = usage_by_day(table, logged).persist()
+    try:
+        usages = usage_of_clients(by_day)
+        over_time = usage_over_time(by_day, of_nodes(usages, runs.expected | logged.brokers.keys()))
+    finally:
+        by_day.unpersist()
+    return Evidence(
+        usage=usages,
+        cut=_cut_requests(in_quarantine) if with_heads else (),
+        **logged._asdict(),
+        over_time=over_time,
+        levels=levels_over_time(table),
+        **runs._asdict(),
+        records=record_uses(table) if "records" in sources.counts else (),
+        apps=None if reports is None else read_app_usage(table, reports, unread),
+        reports_expected=True,
+        read=lines.read,
+        rows=lines.rows,
+        refused_clients=_refused_clients(table) if any(one.outcome == "refused" for one in usages) else {},
+        lines_quarantined=lines.quarantined,
+        quarantined={
+            key: count for key, count in (Counter(lost) + Counter(sources.failed)).items() if key[1] not in OF_REPORTS
+        },
+        version=table.version(),
+    )
+
+
+def _reasons(in_quarantine: DataFrame) -> tuple[dict[tuple[str | None, str], int], bool]:
+    """Count the lines by broker and reason; return also whether the heads of some are known."""
+    found = in_quarantine.groupBy("broker", "reason").agg(
+        f.sum("lines").alias("lines"), f.count("seen_at").alias("heads")
+    )
+    rows = found.collect()
+    return {(row["broker"], row["reason"]): row["lines"] for row in rows}, any(row["heads"] for row in rows)
+
+
+def _cut_requests(in_quarantine: DataFrame) -> tuple[Usage, ...]:
     """Return what the heads of cut lines say."""
-    heads = tables.read("quarantine").where("seen_at is not null")
-    named = ("forwarded", "client_id", "api_key", "version", "text_log")
+    named = ("forwarded", "client_id", "api_key", "version")
+    heads = in_quarantine.where("seen_at is not null")
     counted = heads.groupBy(*named).agg(
         f.sum("lines").alias("count"),
         f.unix_micros(f.min("seen_at")).alias("first_seen"),
@@ -79,67 +112,22 @@ def _cut_requests(tables: Tables) -> tuple[Usage, ...]:
     )
 
 
-def _read(tables: Tables, logged: LoggedRequests, by_time: DataFrame) -> Evidence:
-    files = tables.read("evidence_files")
-    times = (
-        f.unix_micros(f.min("first_seen")).alias("first_seen"),
-        f.unix_micros(f.max("last_seen")).alias("last_seen"),
+def _refused_clients(table: EvidenceTable) -> Mapping[RefusedVersion, frozenset[RefusedClient]]:
+    """Return the clients that asked for API versions on connections that brokers closed because of a version."""
+    rows = table.rows("usage").where("connection is not null")
+    refused = rows.where("outcome = 'refused'").select(
+        "broker",
+        "connection",
+        *_REFUSED,
+        (f.col("first_seen") - f.expr(_BEFORE)).alias("from"),
+        (f.col("last_seen") + f.expr(_AFTER)).alias("to"),
     )
-    used = by_time.groupBy(*WHO).agg(f.sum("count").alias("count"), *times).collect()
-    usages = tuple(
-        Usage(
-            **{name: row[name] for name in (*WHO, "count")}
-            | {"principal": row["principal"] and lasting(row["principal"])},  # an older release kept the whole name
-            first_seen=from_micros(row["first_seen"]),
-            last_seen=from_micros(row["last_seen"]),
-        )
-        for row in used
-    )
-    text_logs = tables.read("api_usage").where("text_log").select("broker").distinct().collect()
-    expected = frozenset(row["broker"] for row in tables.read("brokers").collect())
-    unread = tables.read("unread_files").select(*UnreadFile._fields)
-    nodes = of_nodes(usages, expected | logged.brokers.keys())
-    lines = files.agg(*(f.sum(name).alias(name) for name in ("read", "rows", "quarantined"))).collect()[0]
-    lost = tables.read("quarantine").where(~f.col("reason").isin(*OF_REPORTS))
-    reasons = lost.groupBy("broker", "reason").agg(f.sum("lines").alias("count")).collect()
-    return Evidence(
-        usage=usages,
-        cut=_cut_requests(tables),
-        **logged._asdict(),
-        text_logs=frozenset(row["broker"] for row in text_logs),
-        log_levels=log_levels(tables),
-        over_time=usage_over_time(by_time, nodes),
-        levels=levels_over_time(tables),
-        expected=expected,
-        unread_files=tuple(UnreadFile(*row) for row in unread.collect()),
-        view=last_view(tables),
-        records=record_uses(tables),
-        records_read=records_read(tables),
-        apps=read_app_usage(tables),
-        reports_expected=True,
-        read=lines["read"] or 0,
-        rows=lines["rows"] or 0,
-        refused_clients=_refused_clients(tables),
-        lines_quarantined=lines["quarantined"] or 0,
-        quarantined={(row["broker"], row["reason"]): row["count"] for row in reasons},
-        versions={name: tables.version(name) for name in _READ},
-    )
-
-
-def _refused_clients(tables: Tables) -> Mapping[RefusedVersion, frozenset[RefusedClient]]:
-    """Return the clients whose connections were closed because of a version; nothing where no lines are kept."""
-    if tables.version("log_lines") is None:
-        return {}
-    lines = tables.read("log_lines").where("connection is not null")
-    refused = lines.where("outcome = 'refused'").select("broker", "connection", f.col("time").alias("at"), *_REFUSED)
-    who = f.struct(
-        "principal", "client_id", f.nullif(f.concat_ws(" ", "software_name", "software_version"), f.lit("")).alias("is")
-    )
-    others = lines.where("outcome = 'completed'").select("broker", "connection", "time", who.alias("who"))
-    near = f.col("time").between(f.col("at") - f.expr(_BEFORE), f.col("at") + f.expr(_AFTER))
-    found = refused.join(others, ["broker", "connection"]).where(near).select(*_REFUSED, "who.*").distinct()
-    clients: dict[RefusedVersion, set[RefusedClient]] = defaultdict(set)
-    for row in found.collect():
-        request = RefusedVersion(row["client_host"], row["api_key"], row["version"])
-        clients[request].add(RefusedClient(row["client_id"], row["principal"], row["is"]))
+    software = f.nullif(f.concat_ws(" ", "software_name", "software_version"), f.lit(""))
+    who = f.struct("client_id", "principal", software.alias("software")).alias("who")
+    others = rows.where("outcome = 'completed'").select("broker", "connection", "first_seen", "last_seen", who)
+    near = (f.col("last_seen") >= f.col("from")) & (f.col("first_seen") <= f.col("to"))
+    found = refused.join(others, ["broker", "connection"]).where(near).select(*_REFUSED, "who").distinct()
+    clients: defaultdict[RefusedVersion, set[RefusedClient]] = defaultdict(set)
+    for host, key, version, client in found.collect():
+        clients[RefusedVersion(host, key, version)].add(RefusedClient(*client))
     return {request: frozenset(of_it) for request, of_it in clients.items()}

@@ -1,19 +1,17 @@
-"""Reads the records of coordinators, and what brokers answered, into the evidence that checks take."""
+"""Reads the records of coordinators into the evidence that checks take."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
-from featuregate.view.cluster_view import View
 from featuregate_fleet.readiness.evidence import RecordUse
 from featuregate_fleet.tables.times import from_micros
 
 if TYPE_CHECKING:
-    from featuregate_fleet.tables.folder import Tables
+    from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 _ALIKE: Final = (
     "topic", "record_type", "kind", "version", "reason", "group", "protocol", "transactional_id", "state",
@@ -21,28 +19,10 @@ _ALIKE: Final = (
 )  # fmt: skip
 
 
-def last_view(tables: Tables) -> View | None:
-    """Return what the brokers answered when they were asked last."""
-    if tables.version("cluster_views") is None:
-        return None
-    rows = tables.read("cluster_views").orderBy(f.desc("taken_at")).select("view").head(1)
-    return View.from_json(rows[0]["view"]) if rows else None
-
-
-def records_read(tables: Tables) -> datetime | None:
-    """Return when the records of coordinators were read last."""
-    if tables.version("coordinator_topics") is None:
-        return None
-    last = tables.read("coordinator_topics").agg(f.unix_micros(f.max("taken_at")).alias("last")).collect()[0]["last"]
-    return None if last is None else from_micros(last)
-
-
-def record_uses(tables: Tables) -> tuple[RecordUse, ...]:
+def record_uses(table: EvidenceTable) -> tuple[RecordUse, ...]:
     """Count the keys of each group and transactional id; a record is current if it is the last one of its key."""
-    if tables.version("coordinator_records") is None:
-        return ()
     newest = f.max("offset").over(Window.partitionBy("topic", "partition", "key"))
-    records = tables.read("coordinator_records").withColumn("current", f.col("offset") == newest)
+    records = table.rows("record").withColumn("current", f.col("offset") == newest)
     counted = records.groupBy(*_ALIKE).agg(
         f.countDistinct("partition", "key").alias("count"),
         f.unix_micros(f.min("at")).alias("first_seen"),

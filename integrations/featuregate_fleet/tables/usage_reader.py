@@ -8,37 +8,27 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
-from featuregate_fleet.evidence.reasons import OTHER_CLUSTER
 from featuregate_fleet.readiness.evidence import AppUsage, GateUse
-from featuregate_fleet.tables.times import EPOCH, from_micros
+from featuregate_fleet.tables.times import from_micros
 
 if TYPE_CHECKING:
-    from featuregate_fleet.tables.folder import Tables
+    from featuregate_fleet.evidence.line_counts import LineCounts
+    from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 _SILENT: Final = "interval 10 minutes"
 """A report does not count any more when others of its app were read this much later."""
 
 
-def read_app_usage(tables: Tables) -> AppUsage | None:
-    """Return what the apps said last of each gate; None if no topic was ever read.
+def read_app_usage(table: EvidenceTable, records: LineCounts, unread: int) -> AppUsage:
+    """Return what the apps said last of each gate, with the counts of all records, and of those that were not read.
 
     Which reports count depends on when they were read, and not on their records' times: these are by default those of
     the clocks of apps, and a clock that is ahead would hide the reports of others. All reports of that time count
     together, because two discoverers of one process may have the same names.
     """
-    if tables.version("usage_topics") is None:
-        return None
-    sums = [f.sum(name).alias(name) for name in ("read", "rows", "quarantined")]
-    counts = tables.read("usage_topics").agg(*sums).collect()[0]
-    places = tables.read("usage_topics").select(f.concat_ws("/", "topic", "partition").alias("path")).distinct()
-    of_reports = tables.read("quarantine").where(f.col("reason") != OTHER_CLUSTER).join(places, "path", "left_semi")
-    lost = of_reports.agg(f.sum("lines").alias("lines")).collect()[0]["lines"] or 0
-    usage = tables.read("feature_usage")
     of_app, of_gate = Window.partitionBy("app"), Window.partitionBy("app", "instance", "gate")
-    # An older release wrote no time, and wrote its rows before those that have one.
-    read_at = f.coalesce("written_at", f.min("written_at").over(of_app), f.lit(EPOCH))
-    timed = usage.withColumn("read_at", read_at).withColumn("newest", f.max("read_at").over(of_app))
-    current = timed.where(f.col("read_at") >= f.col("newest") - f.expr(_SILENT))
+    timed = table.rows("app").withColumn("newest", f.max("written_at").over(of_app))
+    current = timed.where(f.col("written_at") >= f.col("newest") - f.expr(_SILENT))
     ended = f.max_by("closing", "last_seen").over(of_gate)  # by the clock of one instance
     last_waits = f.max_by("waits", "last_seen").over(of_gate)
     is_held = f.col("last_waits") == "hold"
@@ -62,10 +52,8 @@ def read_app_usage(tables: Tables) -> AppUsage | None:
     )
     return AppUsage(
         gates=tuple(_gate(row) for row in found.collect()),
-        read=counts["read"] or 0,
-        rows=counts["rows"] or 0,
-        quarantined=counts["quarantined"] or 0,
-        unread=lost,
+        **records._asdict(),
+        unread=unread,
     )
 
 

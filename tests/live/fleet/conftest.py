@@ -14,7 +14,7 @@ from pyspark import SparkContext
 from streams.sessions import own_jvm
 
 from featuregate.testing import LocalKafka
-from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.runs.session import local_session
 
 UNCLOSED = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 """PySpark leaves the sockets to the garbage collector by which a driver collects rows."""

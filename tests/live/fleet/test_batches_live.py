@@ -1,23 +1,29 @@
-"""The writes of one micro-batch: none that has nothing to say, and each once, wherever a run ends between them."""
+"""The one commit of a batch: all of it or nothing, wherever a run ends, and whoever else commits."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from pyspark import InheritableThread
+from pyspark.sql.pandas.types import from_arrow_schema
+from waiting import eventually
 
-from featuregate_fleet.errors import TablesBroken
+from featuregate_fleet.errors import BatchTaken, TablesBroken
+from featuregate_fleet.evidence.columns import ROWS, rows_from
 from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import LoggedRequest
-from featuregate_fleet.evidence.paths import log_file
-from featuregate_fleet.files.pieces import Piece
-from featuregate_fleet.stream.parsed import parse_files, write_parsed
-from featuregate_fleet.stream.read_files import ReadFiles
-from featuregate_fleet.stream.request_logs import drain
-from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.folder import BatchId, Tables
+from featuregate_fleet.runs import ingestion as module
+from featuregate_fleet.runs.ingestion import Ingestion, Inputs
+from featuregate_fleet.runs.session import local_session
+from featuregate_fleet.tables.evidence_table import EvidenceTable
 from featuregate_fleet.tables.reader import read_evidence
+from featuregate_spark.arrow_tables import from_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,51 +31,48 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
 
-class EndsAt(NamedTuple):
-    """Where a run ends."""
+class EndingTable(EvidenceTable):
+    """A table whose process ends before its commit, or after it."""
 
-    table: str
-    written: bool
+    committed = False
 
-
-class EndingTables(Tables):
-    """Tables whose process ends before or after the write of one of them."""
-
-    def __init__(self, spark: SparkSession, folder: Path, end: EndsAt) -> None:
-        super().__init__(spark, folder, "c")
-        self._end = end
-
-    def append(self, table: str, rows: DataFrame, batch: BatchId) -> None:
-        """Write as ever, up to the end."""
-        if table != self._end.table:
-            super().append(table, rows, batch)
-            return
-        if self._end.written:
-            super().append(table, rows, batch)
-        raise EOFError(f"the run ends at {self._end}")
+    def append(self, rows: DataFrame, number: int) -> pa.Table:
+        """Commit, where the process ends afterwards."""
+        if self.committed:
+            super().append(rows, number)
+        raise EOFError("the process ends")
 
 
-class UnaskedTables(Tables):
-    """Tables that are not asked which files they have."""
+class CommittedTable(EndingTable):
+    """A table whose process ends after its commit."""
 
-    def read(self, table: str) -> DataFrame:
-        """Read any other table."""
-        assert table != "evidence_files"
-        return super().read(table)
+    committed = True
 
 
-def counts(tables: Tables) -> tuple[int, int, tuple[int, int, int]]:
+class OnceAskedTable(EvidenceTable):
+    """A table that is asked once what was read."""
+
+    asked = 0
+
+    def pinned(self) -> OnceAskedTable:
+        """Count."""
+        OnceAskedTable.asked += 1
+        return super().pinned()
+
+
+def run(spark: SparkSession, table: EvidenceTable, logs: Path) -> Ingestion:
+    """Read what is there."""
+    found = Ingestion(spark, table, Inputs(cluster="c", logs=logs), lambda _: None)
+    found.read(None)
+    return found
+
+
+def counts(table: EvidenceTable) -> tuple[int, int, tuple[int, int, int]]:
     """Return the requests, the lines in quarantine, and the counts of the files."""
-    requests = sum(row["count"] for row in tables.read("api_usage").collect())
-    files = tables.read("evidence_files").collect()
+    requests = sum(row["count"] for row in table.rows("usage").collect())
+    files = table.rows("source").collect()
     read, rows, quarantined = (sum(file[name] for file in files) for name in ("read", "rows", "quarantined"))
-    return requests, tables.read("quarantine").count(), (read, rows, quarantined)
-
-
-def forget_commits(tables: Tables) -> None:
-    """Lose what Spark knows of the micro-batches that it has finished."""
-    for commit in (tables.checkpoint("request_logs") / "commits").iterdir():
-        commit.unlink()
+    return requests, table.rows("quarantine").count(), (read, rows, quarantined)
 
 
 @pytest.fixture
@@ -87,66 +90,41 @@ def log(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("jvm")
-def test_a_quarantine_without_lines_takes_no_write(tmp_path: Path, log: Path, requests: list[str]) -> None:
-    """Also not after a lost commit: the batch is in the tables."""
-    log.write_text("".join(requests))
-    with local_session() as spark:
-        tables = Tables(spark, tmp_path / "tables", "c")
-        drain(spark, log.parents[1], tables)
-        once = counts(tables)
-        assert once == (len(requests), 0, (len(requests), len(requests), 0))
-        assert tables.names() == ["api_usage", "evidence_files"]
-        forget_commits(tables)
-        drain(spark, log.parents[1], tables)
-        assert counts(tables) == once
-        assert tables.names() == ["api_usage", "evidence_files"]
-
-
-PROOF = pytest.mark.proof("fleet")
-
-
-@pytest.mark.usefixtures("jvm")
-@pytest.mark.parametrize(
-    "end",
-    [
-        pytest.param(EndsAt("api_usage", written=True), marks=PROOF),
-        pytest.param(EndsAt("quarantine", written=False), marks=PROOF),
-        EndsAt("quarantine", written=True),  # two tables have their rows already, and the third has none
-        pytest.param(EndsAt("evidence_files", written=False), marks=PROOF),
-        pytest.param(EndsAt("evidence_files", written=True), marks=PROOF),
-    ],
-    ids=str,
-)
-def test_a_run_that_ends_between_two_writes_is_finished_by_the_next_one(
-    tmp_path: Path, log: Path, requests: list[str], end: EndsAt
+@pytest.mark.parametrize("ending", [EndingTable, CommittedTable])
+def test_a_run_that_ends_at_its_commit_is_finished_by_the_next_one(
+    tmp_path: Path, log: Path, requests: list[str], ending: type[EndingTable]
 ) -> None:
-    """Lines in quarantine are there once, too."""
+    """Each line is there once: without the commit nothing is, and with it all is."""
     log.write_text("".join(["garbage\n", *requests, "garbage\n"]))
     with local_session() as spark:
-        with pytest.raises(TablesBroken):
-            drain(spark, log.parents[1], EndingTables(spark, tmp_path / "tables", end))
-        tables = Tables(spark, tmp_path / "tables", "c")
-        drain(spark, log.parents[1], tables)
-        assert counts(tables) == (len(requests), 2, (len(requests) + 2, len(requests), 2))
+        table = EvidenceTable(spark, tmp_path / "tables", "c")
+        with pytest.raises(EOFError):
+            run(spark, ending(spark, tmp_path / "tables", "c"), log.parents[1])
+        assert (table.version() is not None) is ending.committed
+        run(spark, table, log.parents[1])
+        assert counts(table) == (len(requests), 2, (len(requests) + 2, len(requests), 2))
+        assert table.rows("run").count() == 1
 
 
 @pytest.mark.usefixtures("jvm")
-@pytest.mark.proof("fleet")
-def test_a_run_that_goes_on_does_not_ask_again_which_files_were_read(
-    tmp_path: Path, log: Path, requests: list[str]
+def test_a_run_that_goes_on_asks_the_table_once_and_joins_its_files(
+    tmp_path: Path, log: Path, requests: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A trigger costs what is new: files that come later are read, and those of before only once."""
+    """A batch costs what is new. Nothing new is no batch, and readers open few files."""
+    monkeypatch.setattr(module, "_JOINED_EACH", 3)
     with local_session() as spark:
-        tables = Tables(spark, tmp_path / "tables", "c")
-        files = ReadFiles.of(tables)
+        table = OnceAskedTable(spark, tmp_path / "tables", "c")
+        ingestion = Ingestion(spark, table, Inputs(cluster="c", logs=log.parents[1]), lambda _: None)
         for number in range(1, 4):
-            log.with_suffix(f".{number}").write_text("".join(requests))
-            drain(spark, log.parents[1], UnaskedTables(spark, tmp_path / "tables", "c"), files=files)
-            lines = number * len(requests)
-            assert counts(tables) == (lines, 0, (lines, lines, 0))
-        with log.with_suffix(".1").open("a") as file:
-            file.write("more")
-        assert files.changed(log.parents[1]) == [f"1/{log.stem}.1"]
+            log.with_suffix(f".{number}").write_text("".join([f"{number}\n", *requests]))
+            read = ingestion.read(None)
+            lines = len(requests) + 1
+            assert (read.files, read.read, read.totals.read) == (1, lines, number * lines)
+            assert ingestion.read(None).read == 0
+        assert OnceAskedTable.asked == 1
+        assert counts(table)[0] == 3 * len(requests)
+        assert table.rows("run").count() == 3
+        assert table.size()[0] == len({"usage", "hour", "quarantine", "source", "run"})
 
 
 @pytest.mark.usefixtures("jvm")
@@ -155,30 +133,92 @@ def test_a_log_at_trace_has_all_requests(tmp_path: Path, log: Path, requests: li
     at_debug = [line for line in requests if " DEBUG Completed" in line]
     log.write_text("".join(at_debug).replace(" DEBUG Completed", " TRACE Completed"))
     with local_session() as spark:
-        tables = Tables(spark, tmp_path / "tables", "c")
-        drain(spark, log.parents[1], tables)
-        evidence = read_evidence(tables)
+        table = EvidenceTable(spark, tmp_path / "tables", "c")
+        run(spark, table, log.parents[1])
+        evidence = read_evidence(table)
     assert evidence.brokers["1"].requests == sum(evidence.hourly["1"].values()) == len(at_debug)
 
 
-@pytest.mark.proof("fleet")
+def rows_of(spark: SparkSession, path: str) -> DataFrame:
+    """Return the rows of a batch that has read one file."""
+    source = {"source": path, "input": "logs", "path": path, "uri": f"file:///{path}"}
+    return from_arrow(spark, pa.Table.from_batches([rows_from("source", [source]), rows_from("run", [{}])]))
+
+
+def waiting_rows(spark: SparkSession, path: str, begun: Path, goes_on: Path) -> DataFrame:
+    """Return such rows, of which the task waits for a file once it has begun."""
+
+    def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import time  # noqa: PLC0415 - in a worker
+
+        begun.touch()
+        while not goes_on.exists():
+            time.sleep(0.05)
+        yield from batches
+
+    return rows_of(spark, path).coalesce(1).mapInArrow(wait, from_arrow_schema(ROWS))
+
+
 @pytest.mark.usefixtures("jvm")
-@pytest.mark.parametrize("older", [False, True])
-def test_a_micro_batch_now_and_then_joins_the_files_of_the_list(
-    tmp_path: Path, log: Path, requests: list[str], *, older: bool
-) -> None:
-    """Each run reads the whole list. A table of a release that had no partitions takes the rows as ever."""
+def test_of_two_that_commit_a_number_one_is_told_that_it_is_taken(tmp_path: Path) -> None:
+    """By the exception of Delta Lake where the other one was at work, and where it leaves a batch out in silence."""
+    begun, goes_on, raised = tmp_path / "begun", tmp_path / "goes_on", list[BaseException]()
+    with local_session() as spark, ExitStack() as stack:
+        table = EvidenceTable(spark, tmp_path / "tables", "c")
+        table.append(rows_of(spark, "first"), 0)
+        late = waiting_rows(spark, "late", begun, goes_on)
+
+        def append() -> None:
+            try:
+                table.append(late, 1)
+            except BaseException as error:  # noqa: BLE001 - the test looks at it
+                raised.append(error)
+
+        thread: Thread = InheritableThread(target=append)
+        stack.callback(thread.join, 240)
+        stack.callback(goes_on.touch)
+        thread.start()
+        eventually(begun.exists, "the first writer has begun", 240)
+        (row,) = table.append(rows_of(spark, "winner"), 1).to_pylist()
+        assert row["path"] == "winner"
+        goes_on.touch()
+        thread.join(240)
+        with pytest.raises(BatchTaken) as silent:
+            table.append(rows_of(spark, "silent"), 1)
+        assert [type(error) for error in raised] == [BatchTaken]
+        assert raised[0].__cause__ is not None
+        assert silent.value.__cause__ is None
+        assert {row.path for row in table.rows("source").collect()} == {"first", "winner"}
+
+
+class OvertakenTable(EvidenceTable):
+    """A table to which another process commits before each of the first batches."""
+
+    overtaken = 0
+
+    def append(self, rows: DataFrame, number: int) -> pa.Table:
+        """Let the other one be first."""
+        OvertakenTable.overtaken += 1
+        if OvertakenTable.overtaken <= 2:
+            logs = self.logs / f"other-{number}"
+            EvidenceTable(self._spark, self.place, "c").append(rows_of(self._spark, logs.name), number)
+        return super().append(rows, number)
+
+    logs: Any
+    place: Any
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_run_whose_number_is_taken_reads_what_is_left(tmp_path: Path, log: Path, requests: list[str]) -> None:
+    """It asks again what was read. One that is never first says so."""
     log.write_text("".join(requests))
-    place = str(tmp_path / "tables" / "evidence_files")
     with local_session() as spark:
-        tables = Tables(spark, tmp_path / "tables", "c")
-        pieces = [Piece(log_file(str(log.parents[1]), log.as_uri(), log.stat().st_size))]
-        files = []
-        for number in range(60, 65):
-            write_parsed(parse_files(spark, pieces), tables, BatchId("query", number))
-            files.append(len(spark.read.format("delta").load(place).inputFiles()))
-            if older and number == 60:
-                whole = spark.read.format("delta").load(place).write.format("delta").mode("overwrite")
-                whole.option("overwriteSchema", "true").partitionBy().save(place)
-        assert files == ([1, 2, 3, 4, 5] if older else [1, 2, 3, 1, 2])
-        assert counts(tables)[2] == (5 * len(requests), 5 * len(requests), 0)
+        table = OvertakenTable(spark, tmp_path / "tables", "c")
+        table.logs, table.place = log.parents[1], tmp_path / "tables"
+        run(spark, table, log.parents[1])
+        assert sum(row["count"] for row in table.rows("usage").collect()) == len(requests)
+        assert {row.batch for row in table.rows("run").collect()} == {0, 1, 2}
+        OvertakenTable.overtaken = -100
+        log.with_suffix(".2").write_text("".join(requests))
+        with pytest.raises(TablesBroken, match="run one at a time"):
+            run(spark, table, log.parents[1])

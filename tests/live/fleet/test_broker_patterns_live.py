@@ -11,8 +11,8 @@ from fleet_clients import ask, copy_one_record
 
 from featuregate.cli import main
 from featuregate.testing import LocalKafka
-from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.folder import Tables
+from featuregate_fleet.runs.session import local_session
+from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(900), pytest.mark.proof("fleet")]
 
@@ -81,9 +81,10 @@ def test_what_clients_did_is_counted_in_each_pattern(tmp_path: Path, capsys: pyt
     layout = ["--layout", "4=%d/%m/%y %H:%M:%S"]
     assert main(["fleet", "run", "--once", "--logs", str(logs), *layout, *place]) == 0, capsys.readouterr().err
     with local_session() as spark:
-        tables = Tables(spark, tmp_path / "tables", "c")
-        rows = [row.asDict() for row in tables.read("api_usage").collect()]
-        missing = tables.read("quarantine").where("reason not in ('no-request', 'empty')").collect()
+        table = EvidenceTable(spark, tmp_path / "tables", "c")
+        rows = [row.asDict() for row in table.rows("usage").collect()]
+        hours = table.rows("hour").where("not told").select("broker", "hour", "level").distinct().collect()
+        missing = table.rows("quarantine").where("reason not in ('no-request', 'empty')").collect()
     assert missing == []
     counts = {broker: usage_of(broker, rows) for broker in (*PATTERNS, *IN_CRI)}
     own = {key: count for key, count in counts["1"].items() if key[1] == "ancient"}
@@ -91,7 +92,7 @@ def test_what_clients_did_is_counted_in_each_pattern(tmp_path: Path, capsys: pyt
     assert [key[2:] for key in counts["1"] if key[0] == "refused"] == [(3, 99)]
     assert all(of_broker == counts["1"] for of_broker in counts.values())
     seen = {
-        json.dumps(sorted({row["hour"].isoformat() for row in rows if row["broker"] == broker})) for broker in counts
+        json.dumps(sorted([str(row["hour"]), row["level"]] for row in hours if row["broker"] == one)) for one in counts
     }
     assert len(seen) == 1
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from featuregate.errors import ConfigError
 from featuregate.testing import LocalKafka
 from featuregate_fleet import Fleet, NotReady
 
@@ -34,17 +35,22 @@ def test_a_notebook_reads_logs_and_asks(
         fleet = Fleet(spark, tables=tmp_path / "tables", cluster="orders")
         counts = fleet.ingest(logs=tmp_path / "logs", bootstrap=kafka.bootstrap)
         assert counts.read == len(broker_log.read_text().splitlines()) == counts.rows + counts.quarantined
-        assert counts.missing == ()
+        assert (counts.missing, counts.totals) == ((), counts[1:4])
+        again = fleet.ingest(logs=tmp_path / "logs", bootstrap=kafka.bootstrap)
+        assert (again.read, again.totals) == (0, counts.totals)
         with pytest.raises(NotReady, match=r"^orders to Kafka 4\.2: block\. .*ListOffsets"):
             check_move(spark, str(tmp_path / "logs"), str(tmp_path / "tables"), kafka.bootstrap)
-        assert f"{counts.rows} of {counts.read} lines are evidence" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert "0 of 0 new lines are evidence" in said
+        assert "orders to Kafka 4.2: block\nblock: client 'ancient'" in said
 
-        report = fleet.readiness(to="4.2", keep=True)
+        report = fleet.readiness(to="4.2")
         assert report.verdict == "block"
         findings = report.to_df().where("verdict = 'block'").select("client_id", "api").collect()
         assert [tuple(row) for row in findings] == [("ancient", "ListOffsets")]
-        assert fleet.table("readiness").count() == len(report.findings)
-        assert {"api_usage", "brokers", "evidence_files"} <= {*fleet.tables()}
+        assert fleet.table("source").count() == 1
+        with pytest.raises(ConfigError, match=r"the tables .* have no cluster order: they have orders"):
+            Fleet(spark, tables=tmp_path / "tables", cluster="order").readiness(to="4.2")
 
         usage = fleet.usage()
         refused = usage.where("outcome = 'refused'").select("api", "version", "count").collect()

@@ -2,23 +2,18 @@
 
 import gzip
 import json
-import os
-import shutil
 import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from waiting import eventually
 
 from featuregate.cli import main
 from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import LoggedRequest
-from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.folder import Tables
+from featuregate_fleet.runs.session import local_session
+from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
@@ -79,7 +74,7 @@ def usage_in(fleet: Fleet) -> Counter[tuple[Any, ...]]:
     """Count the requests in the tables by client, software, API and version."""
     interrupted = signal.getsignal(signal.SIGINT)
     with local_session() as spark:
-        rows = Tables(spark, fleet.tables, "orders").read("api_usage").where("outcome = 'completed'").collect()
+        rows = EvidenceTable(spark, fleet.tables, "orders").rows("usage").where("outcome = 'completed'").collect()
     assert signal.getsignal(signal.SIGINT) is interrupted, "Ctrl-C would reach the handler of a stopped Spark"
     total: Counter[tuple[Any, ...]] = Counter()
     for row in rows:
@@ -99,7 +94,7 @@ def reach_verdicts(fleet: Fleet, broker_log: Path, capsys: pytest.CaptureFixture
     assert (missing["verdict"], missing["subject"]) == ("unknown", "requests of broker 1")
     assert "unreadable 1" in missing["why"]
     restore(fleet, broker_log)
-    assert main(fleet.arguments("replay")) == 0
+    assert fleet.run() == 0
     code, report = fleet.readiness(capsys, "--to", "4.2")
     assert (code, report["verdict"]) == (1, "block")
     blocking = [row for row in report["rows"] if row["verdict"] == "block"]
@@ -110,7 +105,7 @@ def reach_verdicts(fleet: Fleet, broker_log: Path, capsys: pytest.CaptureFixture
     (refused,) = [row for row in report["rows"] if row["check"] == "refused-requests"]
     assert (refused["subject"], refused["api"], refused["versions"]) == ("a client at 127.0.0.1", "Metadata", [99])
     lines = report["lines"]
-    assert lines["read"] == len(broker_log.read_text().splitlines()) + 3
+    assert lines["read"] == len(broker_log.read_text().splitlines()) + 2, "the last line of the garbage has no end yet"
     assert lines["read"] == lines["rows"] + lines["quarantined"]
     assert usage_in(fleet) == requests_of(broker_log)
     return report
@@ -126,63 +121,37 @@ def test_evidence_of_a_real_broker_becomes_verdicts(
 
 @pytest.mark.usefixtures("jvm")
 @pytest.mark.proof("fleet")
-def test_verdicts_outlive_a_lost_checkpoint(fleet: Fleet, broker_log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each exit code once; a second run changes nothing, and a lost checkpoint neither loses nor doubles a line."""
+def test_verdicts_say_what_is_new_and_what_is_missing(
+    fleet: Fleet, broker_log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each exit code once; a run with nothing new changes nothing, and what is appended is read."""
     report = reach_verdicts(fleet, broker_log, capsys)
-    lines = report["lines"]
     assert fleet.run() == 0
     again = fleet.readiness(capsys, "--to", "4.2")[1]
-    assert (again["lines"], again["coverage"]["table_versions"]) == (lines, report["coverage"]["table_versions"])
+    assert again["lines"] == report["lines"]
+    assert again["coverage"]["table_version"] == report["coverage"]["table_version"]
 
-    shutil.rmtree(fleet.tables / "_checkpoints")
+    later = broker_log.read_text().partition("\n")[2]
     with (fleet.logs / "1" / "garbage.log").open("ab") as file:
         file.write(b"appended\n")
-    shutil.copy(broker_log, fleet.logs / "1" / "later.log")
-    capsys.readouterr()
+    (fleet.logs / "1" / "later.log").write_text(later)
     assert fleet.run() == 0
-    assert "1/garbage.log has changed since it was read" in capsys.readouterr().err
-    assert usage_in(fleet) == requests_of(broker_log) + requests_of(broker_log)
+    assert usage_in(fleet) == requests_of(broker_log) + requests_of(fleet.logs / "1" / "later.log")
 
     code, report = fleet.readiness(capsys, "--to", "3.9")
     assert (code, report["verdict"]) == (3, "unknown")  # the run did not ask the cluster for its levels
     code, report = fleet.readiness(capsys, "--drop-api", "Fetch<4", "--min-hours", "0")
-    assert (code, report["verdict"]) == (0, "warn")  # a file has changed
-    assert {row["subject"] for row in report["rows"] if row["verdict"] == "warn"} == {"files of broker 1"}
+    assert (code, report["verdict"]) == (0, "ok")
     (fleet.logs / "2").mkdir()
     assert fleet.run() == 0
     code, report = fleet.readiness(capsys, "--to", "3.9")
     assert (code, report["coverage"]["without_evidence"]) == (3, ["2"])
     assert main(fleet.arguments("readiness", "--to", "9.9")) == 64
-
-
-@pytest.mark.usefixtures("jvm")
-@pytest.mark.proof("fleet")  # for each commit, a run is ended between its writes in test_batches_live.py
-def test_a_micro_batch_that_runs_again_counts_once(
-    fleet: Fleet, broker_log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """After a run that was killed, and after the record of the last micro-batch was lost."""
-    restore(fleet, broker_log)
-    command = [sys.executable, "-m", "featuregate", *fleet.arguments("run", "--once", "--logs", str(fleet.logs))]
-    checkpoint = fleet.tables / "_checkpoints" / "orders" / "request_logs"
-    begun = checkpoint / "offsets" / "0"
-    own_files = os.environ | {"TMPDIR": str(fleet.logs.parent)}  # which a killed process leaves behind
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, **quiet, env=own_files, start_new_session=True) as run:
-        try:
-            eventually(lambda: begun.exists() or run.poll() is not None, "the first micro-batch began", 300)
-            assert run.poll() is None
-        finally:
-            os.killpg(run.pid, signal.SIGKILL)
-    (fleet.logs / "1" / "garbage.log").unlink()
-    assert fleet.run() == 2
-    assert "1/garbage.log: it is not read: there is no such file any more" in capsys.readouterr().err
-    assert usage_in(fleet) == requests_of(broker_log)
-    with local_session() as spark:
-        files = Tables(spark, fleet.tables, "orders").read("evidence_files").collect()
-    assert {file.path for file in files} == {"1/server.log.1", "1/server.log.2.gz", "1/garbage.log"}
-    assert all(file.read for file in files)  # a file that has vanished counts as one line in quarantine
-
-    for lost in (checkpoint / "commits").iterdir():
-        lost.unlink()
-    assert fleet.run() == 0
-    assert usage_in(fleet) == requests_of(broker_log)
+    capsys.readouterr()
+    assert main(["fleet", "tables", "--tables", str(fleet.tables)]) == 0
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.split() == ["CLUSTER", "VERSION", "BATCHES", "ROWS", "NAME"]
+    assert row.startswith("orders ")
+    assert " usage, " in row
+    assert main(fleet.arguments("tidy", "--yes")) == 0
+    assert usage_in(fleet) == requests_of(broker_log) + requests_of(fleet.logs / "1" / "later.log")

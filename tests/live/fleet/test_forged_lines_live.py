@@ -15,9 +15,9 @@ from featuregate_fleet.readiness.evidence import Evidence
 from featuregate_fleet.readiness.moves import ToRelease
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Verdict
-from featuregate_fleet.stream.request_logs import drain
-from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.folder import Tables
+from featuregate_fleet.runs.ingestion import Ingestion, Inputs
+from featuregate_fleet.runs.session import local_session
+from featuregate_fleet.tables.evidence_table import EvidenceTable
 from featuregate_fleet.tables.reader import read_evidence
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
@@ -42,28 +42,19 @@ HIDDEN = f"as-text{TAIL}\nb"
 
 
 @pytest.mark.usefixtures("jvm")
-def test_a_client_blocks_no_move_in_the_name_of_another_one(tmp_path: Path) -> None:
-    """2.4.1 logs client ids as they are: what follows a line break in one is a line of the log."""
+def test_invariant_11_what_a_client_writes_into_a_log_makes_no_move_ok(tmp_path: Path) -> None:
+    """2.4.1 logs client ids as they are: what follows a line break in one is a line of the log. No such line counts."""
     found = evidence_of(tmp_path, *FORGED, HIDDEN)
-    forged = {usage.client_id for usage in found.usage if usage.principal == "User:victim"}
-    assert forged == {"in-json", "as-text", None}, "the client wrote lines of another one"
-    newest = list(captured())[-1]
-    report = assess(found, ToRelease(captured()[newest]), datetime.now(UTC), timedelta(days=9999))
-    verdicts = {row.verdict for row in report.rows if row.principal == "User:victim"}
-    assert verdicts == {Verdict.UNKNOWN}
-    assert report.verdict is Verdict.UNKNOWN
-
-
-@pytest.mark.usefixtures("jvm")
-def test_a_client_hides_no_request_of_its_own(tmp_path: Path) -> None:
-    """Of each request with a line break a head or a tail is left, which counts as cut; and nothing makes a move ok."""
-    found = evidence_of(tmp_path, *FORGED, HIDDEN)
-    assert found.quarantined["1", "cut"] == 2 * len(FORGED) + 1
-    assert {(usage.client_id, usage.api_key, usage.version) for usage in found.cut} == {("a", 2, 0)}
-    report = assess(found, ToRelease(captured()["2.8"]), datetime.now(UTC), timedelta(days=9999))
-    (doubtful,) = [row for row in report.rows if row.subject == "log of broker 1"]
-    assert doubtful.verdict is Verdict.WARN
-    assert report.verdict is not Verdict.OK
+    forged = {(usage.client_id, usage.outcome) for usage in found.usage if usage.principal == "User:victim"}
+    assert forged == {("in-json", "completed"), (None, "refused")}, "the client wrote lines as newer brokers do"
+    assert found.quarantined["1", "text-log"] >= 2 * len(FORGED) + 1, "a head and a tail of each, and none is evidence"
+    assert found.cut == ()
+    for release in ("2.8", list(captured())[-1]):
+        report = assess(found, ToRelease(captured()[release]), datetime.now(UTC), timedelta(days=9999))
+        (doubtful,) = [row for row in report.rows if row.subject == "log of broker 1"]
+        assert doubtful.verdict is Verdict.UNKNOWN
+        assert "Any client can write such lines in the name of others" in doubtful.why
+        assert report.verdict in {Verdict.UNKNOWN, Verdict.BLOCK}
 
 
 def evidence_of(folder: Path, *client_ids: str) -> Evidence:
@@ -76,6 +67,6 @@ def evidence_of(folder: Path, *client_ids: str) -> Evidence:
         kafka.stop(1)
         shutil.copy(node.log, folder / "logs" / "1" / "server.log")
     with local_session() as spark:
-        tables = Tables(spark, folder / "tables", "c")
-        drain(spark, folder / "logs", tables)
-        return read_evidence(tables)
+        table = EvidenceTable(spark, folder / "tables", "c")
+        Ingestion(spark, table, Inputs(cluster="c", logs=folder / "logs"), print).read(None)
+        return read_evidence(table)

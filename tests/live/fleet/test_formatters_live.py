@@ -19,8 +19,8 @@ from waiting import BOUND
 from featuregate.cli import main
 from featuregate.testing import LocalKafka
 from featuregate_fleet.evidence.coordinator_records import kinds
-from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.folder import Tables
+from featuregate_fleet.runs.session import local_session
+from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 pytestmark = [
     pytest.mark.proof("fleet"),
@@ -51,7 +51,7 @@ def in_tables(kafka: LocalKafka, folder: Path) -> list[Any]:
     command = ["fleet", "run", "--once", "--logs", str(folder / "logs"), "--bootstrap-server", kafka.bootstrap]
     assert main([*command, "--tables", str(folder / "tables"), "--cluster", "c"]) == 0
     with local_session() as spark:
-        return Tables(spark, folder / "tables", "c").read("coordinator_records").collect()
+        return EvidenceTable(spark, folder / "tables", "c").rows("record").collect()
 
 
 def printed(kafka: LocalKafka, tool: str, topic: str, formatter: str, records: int) -> str:

@@ -14,9 +14,9 @@ import pytest
 from small_disk import small_disk
 
 from featuregate.cli import main
-from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.folder import Tables
-from featuregate_fleet.tables.line_counts import read_line_counts
+from featuregate_fleet.runs.known_sources import KnownSources
+from featuregate_fleet.runs.session import local_session
+from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 pytestmark = [
     pytest.mark.proof("fleet"),
@@ -72,14 +72,14 @@ def test_a_full_disk_loses_and_doubles_no_line(
     assert failures.total() > len(FREE) // 2, failures
     assert main(arguments) == 0
     with local_session() as spark:
-        tables = Tables(spark, disk / "t", "c")
-        counts = read_line_counts(tables)
+        table = EvidenceTable(spark, disk / "t", "c")
+        counts = KnownSources.of(table).counts
         lines = len(FREE) * len(broker_log.read_text().splitlines()) + len(written)
         assert counts.read == counts.rows + counts.quarantined == lines
-        kept = Counter(row.raw for row in tables.read("quarantine").collect())
+        kept = Counter(row.raw for row in table.rows("quarantine").collect())
         assert kept.total() == counts.quarantined
         assert {text: kept[text] for text in written} == dict.fromkeys(written, 1)
-        requests = sum(row["count"] for row in tables.read("api_usage").where("outcome = 'completed'").collect())
+        requests = sum(row["count"] for row in table.rows("usage").where("outcome = 'completed'").collect())
         assert requests > 0
         assert requests % len(FREE) == 0  # each file has the same ones
     print("\n".join(failures))  # noqa: T201 - what the run says of each place

@@ -7,10 +7,8 @@ import gzip
 import json
 import os
 import random
-import signal
-import subprocess
 import sys
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,13 +33,17 @@ from fleet_reference import (
     total,
     without_old,
 )
+from fleet_runs import Broker
+from killed_runs import MOMENTS, killed
+from pyspark.sql import Row
 from real_fleet import APPS, BROKERS, CLIENTS, REPORTS, Fleet, real_fleet
 from waiting import BOUND, eventually
 
+from featuregate import View
 from featuregate.cli import main
 from featuregate.testing import LocalKafka
-from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.folder import Tables
+from featuregate_fleet.runs.session import local_session
+from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 KILLS = int(os.environ.get("FLEET_KILLS", "0"))
 SEED = int(os.environ.get("FLEET_SEED", random.SystemRandom().randrange(10**6)))
@@ -55,39 +57,59 @@ pytestmark = [
 
 LOGS = "fleet-logs"
 COORDINATORS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
-STREAMS = ("request_logs", f"log_topic_{LOGS}", "coordinator_records", f"usage {REPORTS}")
-TABLES = ("api_usage", "evidence_files", "feature_levels", "coverage", "coordinator_records", "feature_usage")
-PLACES = (*TABLES, *(f"_checkpoints/c/{stream}" for stream in STREAMS))
-"""Where a run is killed, in turn: once it has written some files more there."""
 FETCH = 1
 
 
 class Source:
-    """Files, and topics of the fleet's cluster, to which more is written between two runs."""
+    """Files, and topics of the fleet's cluster, to which more is written between two runs, and while they run."""
 
     def __init__(self, fleet: Fleet, logs: Path, rng: random.Random) -> None:
         self.fleet, self.logs, self.rng = fleet, logs, rng
         self.kafka = fleet.kafka
         self.written: list[tuple[str, str, bytes]] = []
         self._read = dict.fromkeys(BROKERS, 0)
+        self._waiting: deque[bytes] = deque()
+        (logs / "1").mkdir()
+        (logs / "2").mkdir()
+        self.live = Broker(logs / "1", rng, self._next_line)
 
     def write(self, number: int) -> None:
-        """Let the clients work, and hand in what brokers have logged: files, one of them compressed, and a topic."""
+        """Let the clients work, and hand in what brokers have logged: a log that grows, a compressed file, a topic."""
         self.fleet.work()
-        for broker in ("1", "2"):
-            path = f"{broker}/{number}.log{'.gz' if broker == '2' else ''}"
-            text = b"".join(line + b"\n" for line in self._lines(path, broker))
-            (self.logs / broker).mkdir(exist_ok=True)
-            hidden = self.logs.parent / "half"
-            hidden.write_bytes(gzip.compress(text) if broker == "2" else text)
-            hidden.rename(self.logs / path)
+        self._waiting += self._lines("1")
+        path = f"2/{number}.log.gz"
+        text = b"".join(self._keep(path, "2", line) + b"\n" for line in self._lines("2"))
+        hidden = self.logs.parent / "half"
+        hidden.write_bytes(gzip.compress(text))
+        hidden.rename(self.logs / path)
         producer = Producer(self.kafka.client_config({"log_level": 0}))
-        for line in self._lines(f"kafka:{LOGS}/0", "3"):
-            producer.produce(LOGS, line, headers={"broker": b"3"}, partition=0)
+        for line in self._lines("3"):
+            producer.produce(LOGS, self._keep(f"kafka:{LOGS}/0", "3", line), headers={"broker": b"3"}, partition=0)
         producer.produce(REPORTS, b"garbage", partition=0)
         assert producer.flush(BOUND) == 0
+        self.rng.choice([self.live.copy_and_truncate, self.live.rename, self.live.write])()
 
-    def _lines(self, path: str, broker: str) -> list[bytes]:
+    def goes_on(self) -> None:
+        """Let the live log grow and rotate, as it does while a run reads it."""
+        step = self.rng.choice([self.live.write] * 8 + [self.live.rename, self.live.compress])
+        step()
+
+    def end(self) -> None:
+        """Write all that is left."""
+        while self._waiting:
+            self.live.write()
+        self.live.end_line()
+
+    def _next_line(self) -> bytes:
+        if not self._waiting:
+            return b""
+        return self._keep(f"1/{self.live.texts}", "1", self._waiting.popleft()) + b"\n"
+
+    def _keep(self, text: str, broker: str, line: bytes) -> bytes:
+        self.written.append((text, broker, line))
+        return line
+
+    def _lines(self, broker: str) -> list[bytes]:
         """Return the whole lines that a broker has logged since the last time, with garbage between them."""
         with self.kafka.node(int(broker)).log.open("rb") as log:
             log.seek(self._read[broker])
@@ -96,47 +118,71 @@ class Source:
         found = whole.splitlines()
         for _ in range(20):
             found.insert(self.rng.randrange(len(found)), b"garbage \xff " + self.rng.randbytes(9).hex().encode())
-        self.written += [(path, broker, line) for line in found]
         return found
 
 
-def files(folder: Path) -> int:
-    """Return how many files a folder has."""
-    return sum(1 for path in folder.rglob("*") if path.is_file())
+def of_day(who: tuple[str, str, Client]) -> tuple[str, str, Client]:
+    """Return who, by day and without the level of the log, as rows of usage have it."""
+    broker, hour, client = who
+    return broker, hour[:10], client._replace(level="")
 
 
-def killed(command: list[str], place: Path, rng: random.Random, own_files: dict[str, str]) -> bool:
-    """Start a run, and kill it after a random number of files more at a place; return whether it ran still."""
-    until = files(place) + 1 + rng.randrange(4)
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, **quiet, env=own_files, start_new_session=True) as run:
-        try:
-            eventually(lambda: files(place) >= until or run.poll() is not None, f"the run writes {place}", 480)
-            return run.poll() is None
-        finally:
-            if run.poll() is None:
-                os.killpg(run.pid, signal.SIGKILL)
+def added(parts: Iterator[tuple[Any, Seen]]) -> dict[Any, Seen]:
+    """Add up by key."""
+    found = defaultdict[Any, list[Seen]](list)
+    for key, seen_ in parts:
+        found[key].append(seen_)
+    return {key: total(of) for key, of in found.items()}
 
 
-def check_lines(tables: Tables, source: Source) -> Said:
-    """Hold usage, files and quarantine against a plain program, row for row; return what that program says."""
+def client_of(row: Row) -> Client:
+    """Return the client of a row of usage."""
+    return Client(level="", **{name: row[name] for name in Client._fields if name != "level"})
+
+
+def check_lines(table: EvidenceTable, source: Source) -> Said:
+    """Hold usage, hours, files and quarantine against a plain program; return what that program says."""
     said = said_of(source.written)
-    times = ("hour", "first_seen", "last_seen")
-    texts = [f"date_format({name}, 'yyyy-MM-dd HH:mm:ss.SSS') as {name}_text" for name in times]
-    usage = defaultdict[tuple[str, str, Client], list[Seen]](list)
-    for row in tables.read("api_usage").selectExpr("*", *texts).collect():
-        client = Client(**{name: row[name] for name in Client._fields})
-        seen = Seen(row["count"], row.first_seen_text, row.last_seen_text)
-        usage[row.broker, row.hour_text[:13], client].append(seen)
-    assert {who: total(seen) for who, seen in usage.items()} == said.usage
+    times = [f"date_format({name}, 'yyyy-MM-dd HH:mm:ss.SSS') as {name}_text" for name in ("first_seen", "last_seen")]
+    usage = added(
+        (
+            (
+                row.broker,
+                str(row.day),
+                Client(level="", **{name: row[name] for name in Client._fields if name != "level"}),
+            ),
+            Seen(row["count"], row.first_seen_text, row.last_seen_text),
+        )
+        for row in table.rows("usage").selectExpr("*", *times).collect()
+    )
+    assert usage == added((of_day(who), seen_) for who, seen_ in said.usage.items())
+    hours = added(
+        ((row.broker, row.hour_text[:13], row.level), Seen(row["count"], row.first_seen_text, row.last_seen_text))
+        for row in table.rows("hour")
+        .where("not told")
+        .selectExpr("*", *times, "date_format(hour, 'yyyy-MM-dd HH:mm:ss') as hour_text")
+        .collect()
+    )
+    served = [(who, seen_) for who, seen_ in said.usage.items() if who[2].outcome == "completed"]
+    assert hours == added(((broker, hour, client.level), seen_) for (broker, hour, client), seen_ in served)
     counts: Counter[tuple[str, str]] = Counter()
-    for row in tables.read("evidence_files").collect():
+    for row in table.rows("source").where("input = 'logs' and read is not null").collect():
         assert row.read == row.rows + row.quarantined
-        counts[row.path, "rows"] += row.rows
-        counts[row.path, "quarantined"] += row.quarantined
-    assert counts == said.files
-    reports_too = tables.read("quarantine").where(f"path <> '{REPORTS}/0'").collect()
-    assert Counter((row.path, row.raw) for row in reports_too) == said.garbage
+        counts[row.broker, "rows"] += row.rows
+        counts[row.broker, "quarantined"] += row.quarantined
+    brokers = {text: broker for text, broker, _ in source.written}
+    expected: Counter[tuple[str, str]] = Counter()
+    for (text, kind), lines in said.files.items():
+        expected[brokers[text], kind] += lines
+    assert counts == +expected
+    logs = table.rows("quarantine").where(f"path <> 'kafka:{REPORTS}/0'").collect()
+    garbage: Counter[tuple[str, str]] = Counter()
+    for (text, line), lines in said.garbage.items():
+        garbage[brokers[text], line] += lines
+    assert (
+        Counter({(row.broker, row.raw): 0 for row in logs}) + Counter((row.broker, row.raw) for row in logs) == garbage
+    )
+    assert {row.reason for row in logs} == {"no-request"}
     return said
 
 
@@ -193,55 +239,52 @@ def seen(row: dict[str, Any]) -> Seen:
     return Seen(row["count"], *(time.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] for time in times))
 
 
-def check_records(tables: Tables, kafka: LocalKafka) -> dict[tuple[str, int], int]:
+def check_records(table: EvidenceTable, kafka: LocalKafka) -> dict[tuple[str, int], int]:
     """Hold records of coordinators and usage reports against a plain consumer; return the last offsets that were read.
 
     They are by topic and partition.
     """
     ours: Counter[tuple[Any, ...]] = Counter()
     ends: dict[tuple[str, int], int] = {}
-    for row in tables.read("coordinator_records").where(f"topic in {COORDINATORS}").collect():
+    rows = table.rows("record").where(f"topic in {COORDINATORS}").collect()
+    for row in rows:
         ours[row.topic, row.partition, bytes(row.key), row.version] += row["count"]
         place = (row.topic, row.partition)
         ends[place] = max(ends.get(place, -1), row.offset)
     assert ours == records(kafka, ends)
-    protocols = {row.protocol for row in tables.read("coordinator_records").select("protocol").collect()}
-    assert protocols >= {"classic", "consumer", "share"}
+    assert {row.protocol for row in rows} >= {"classic", "consumer", "share"}
     assert {topic for topic, _ in ends} == set(COORDINATORS)
 
-    read = tables.read("usage_topics").collect()
-    said, garbage = reports(kafka, {(REPORTS, 0): max(row.end for row in read) - 1})
+    read = table.rows("source").where("input = 'reports'").collect()
+    said, garbage = reports(kafka, {(REPORTS, 0): max(row.position for row in read) - 1})
     told: Counter[tuple[Any, ...]] = Counter()
-    for row in tables.read("feature_usage").collect():
+    apps = table.rows("app").collect()
+    for row in apps:
         app = (row.app, row.instance, row.software_name, row.software_version, row.cluster_id, row.closing)
         told[*app, row.gate, row.requirement, row.policy, row.state, row.latched, row.levels] += row["count"]
     assert told == said
-    assert sum(row.quarantined for row in read) == garbage
-    assert tables.read("quarantine").where(f"path = '{REPORTS}/0'").count() == garbage
-    assert sum(row.read for row in read) == garbage + sum(said.values())  # each app has one gate
-    latched = tables.read("feature_usage").where("latched and state = 'open'").select("app").distinct().collect()
-    assert {row.app for row in latched} == set(APPS)
+    assert sum(row.quarantined or 0 for row in read) == garbage
+    assert table.rows("quarantine").where(f"path = 'kafka:{REPORTS}/0'").count() == garbage
+    assert sum(row.read or 0 for row in read) == garbage + sum(said.values())  # each app has one gate
+    assert {row.app for row in apps if row.latched and row.state == "open"} == set(APPS)
     return ends
 
 
-def check_snapshots(tables: Tables, kafka: LocalKafka) -> int:
-    """Hold each snapshot of levels and of coverage against Kafka's own tools; return how many there are."""
-    views = {row.taken_at for row in tables.read("cluster_views").collect()}
-    assert len(views) == tables.read("cluster_views").count()
-    known = levels(kafka)
-    of_view = defaultdict[tuple[Any, str], list[tuple[str, ...]]](list)
-    for row in tables.read("feature_levels").collect():
-        if row.lowest is not None:
-            told = tuple(map(str, (row.feature, row.lowest, row.highest, row.level)))
-            of_view[row.taken_at, row.broker].append(told)
-    # A run that was killed between the two has no view, so that readers skip its levels.
-    assert {(taken_at, broker) for taken_at in views for broker in BROKERS} <= of_view.keys()
-    for found in of_view.values():
-        assert sorted(found) == sorted(known)
-    coverage = tables.read("coverage").collect()
-    assert len({(row.taken_at, row.broker) for row in coverage}) == len(coverage)
-    assert {(row.broker, row.level) for row in coverage} == set(log_levels(kafka, BROKERS).items())
-    return len(views)
+def check_answers(table: EvidenceTable, kafka: LocalKafka) -> int:
+    """Hold levels and coverage of each run against Kafka's own tools; return how many runs have asked."""
+    known = sorted(levels(kafka))
+    runs = table.rows("run").where("asked_at is not null").collect()
+    for run in runs:
+        view = View.from_json(run.view)
+        finalized = {row.feature: row.level for row in run.levels}
+        assert sorted(map(str, (broker.node_id for broker in view.brokers))) == list(BROKERS) == run.listed
+        for broker in view.brokers:
+            told = ((name, *map(str, (*of, finalized[name]))) for name, of in broker.supported.items())
+            assert sorted(told) == known
+    hours = table.rows("hour").where("told").collect()
+    assert len({(row.first_seen, row.broker) for row in hours}) == len(hours)
+    assert {(row.broker, row.level) for row in hours} == set(log_levels(kafka, BROKERS).items())
+    return len(runs)
 
 
 @pytest.fixture
@@ -259,35 +302,34 @@ def source(tmp_path: Path) -> Iterator[Source]:
 def test_killed_runs_lose_and_double_nothing(
     source: Source, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Requests, lines, reports and records are those of a plain program, also after a lost commit of each stream."""
+    """Requests, lines, reports and records are those of a plain program, wherever and whatever was killed."""
     with capsys.disabled():
         print(f"FLEET_SEED={SEED}")  # noqa: T201 - how to repeat it
-    rng, kafka, folder = source.rng, source.kafka, tmp_path / "tables"
-    folder.mkdir()
+    kafka, folder = source.kafka, tmp_path / "tables"
     arguments = ["fleet", "run", "--once", "--logs", str(source.logs), "--tables", str(folder), "--cluster", "c"]
     arguments += ["--logs-topic", LOGS, "--usage-topic", REPORTS, "--bootstrap-server", kafka.bootstrap]
     command = [sys.executable, "-m", "featuregate", *arguments]
-    own_files = os.environ | {"TMPDIR": str(tmp_path)}  # which a killed process leaves behind
-    done = number = 0
-    while done < KILLS:
+    moments = source.rng.sample(MOMENTS, len(MOMENTS))
+    done = Counter[str]()
+    number = 0
+    while done.total() < KILLS:
+        moment = moments[number % len(moments)]
         number += 1
         source.write(number)
-        done += killed(command, folder / PLACES[number % len(PLACES)], rng, own_files)
-    assert main(arguments) == 0
-    for stream in STREAMS:
-        commits = folder / "_checkpoints" / "c" / stream / "commits"
-        max((path for path in commits.iterdir() if path.name.isdecimal()), key=lambda path: int(path.name)).unlink()
-    assert main(arguments) == 0
+        done[moment.place] += killed(command, folder / "c", moment, source.goes_on, tmp_path / f"own-{number}")
+    source.end()
+    for _ in range(2):
+        assert main(arguments) == 0
 
     with local_session() as spark:
-        tables = Tables(spark, folder, "c")
-        said = check_lines(tables, source)
-        ends = check_records(tables, kafka)
-        views = check_snapshots(tables, kafka)
-        brokers = {(row.broker, row.source) for row in tables.read("brokers").collect()}
+        table = EvidenceTable(spark, folder, "c")
+        said = check_lines(table, source)
+        ends = check_records(table, kafka)
+        asked = check_answers(table, kafka)
+        assert {tuple(row.folders) for row in table.rows("run").collect()} == {("1", "2")}
     check_clients(said)
     check_report(said, folder, capsys)
     check_downgrade(kafka, ends, folder, capsys)
-    assert brokers == {("1", "folder"), ("2", "folder"), *((broker, "cluster") for broker in BROKERS)}
     with capsys.disabled():
-        print(f"{done} of {number} runs killed, {len(source.written)} lines, {views} views")  # noqa: T201 - likewise
+        lines = len(source.written)
+        print(f"{dict(done)} of {number} runs killed, {lines} lines, {asked} answers")  # noqa: T201 - likewise

@@ -35,7 +35,7 @@ def test_a_file_of_which_nothing_is_understood_is_named(tmp_path: Path, capsys: 
     assert "'Nov 22 21:08:39 host DEBUG Completed request:" in said
     assert "Strimzi" in said
     assert "kafka-1/request.log: none of its lines with a request is read (1 unknown-broker)" in said
-    assert "Say how its times are written: --layout '%b %d %H:%M:%S'. " in said
+    assert "Say how its times are written: --layout '%b %d %H:%M:%S', and run 'featuregate fleet run --again" in said
     assert "server.log" not in said
 
     assert main(["fleet", "readiness", "--to", "4.2", "--output", "json", *place]) != 0
@@ -52,7 +52,8 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.Capt
     logs.mkdir(parents=True)
     good = f"{line_of(document())}\n"
     (logs / "good.log").write_text(good)
-    (logs / "cut.log.gz").write_bytes(gzip.compress(good.encode() * 50 + os.urandom(999).hex().encode())[:-99])
+    cut = f"{line_of(document(clientId='other'))}\n"
+    (logs / "cut.log.gz").write_bytes(gzip.compress(cut.encode() * 50 + os.urandom(999).hex().encode())[:-99])
     (logs / "empty.log.gz").write_bytes(gzip.compress(good.encode())[:9])
     (logs / "packed.log").write_bytes(b"(\xb5/\xfd")
     run = ["--tables", str(tmp_path / "tables"), "--cluster", "c", "--once", "--logs", str(tmp_path / "logs")]
@@ -68,7 +69,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.Capt
 
 @pytest.mark.usefixtures("jvm")
 def test_lines_are_read_with_a_layout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """That of each broker: by the run, or by a replay of lines that a run has left."""
+    """That of each broker: by the run, or by a later one that reads again what was not understood."""
     for broker, time in {"1": "05/11/2026 21:08:39", "2": "11/05/2026 21:08:39", "3": "Nov  5 21:08:39"}.items():
         (tmp_path / "logs" / broker).mkdir(parents=True)
         (tmp_path / "logs" / broker / "log").write_text(f"{line_of(document(), head=f'{time} DEBUG')}\n" * 3)
@@ -79,11 +80,11 @@ def test_lines_are_read_with_a_layout(tmp_path: Path, capsys: pytest.CaptureFixt
     said = capsys.readouterr().err
     assert "--layout '%b %d %H:%M:%S'" in said
     assert said.count("none of its lines") == 1
-    (tmp_path / "logs" / "3" / "log").unlink()
-    assert main(["fleet", "replay", "--layout", "3=%b %d %H:%M:%S", *place]) == 0
-    assert "3 lines and files tried again" in capsys.readouterr().out
-    assert main(["fleet", "replay", "--layout", "3=%b %d %H:%M:%S", *place]) == 0
-    assert "0 lines and files tried again" in capsys.readouterr().out
+    again = ["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), "--again", "unknown-layout", *place]
+    capsys.readouterr()
+    for lines in (3, 0):
+        assert main([*again, "--layout", "3=%b %d %H:%M:%S"]) == 0
+        assert f"c: {lines} lines read: {lines} rows, 0 in quarantine" in capsys.readouterr().out
     assert main(["fleet", "readiness", "--drop-api", "Fetch<4", "--output", "json", *place]) == 3
     (row,) = [row for row in json.loads(capsys.readouterr().out)["rows"] if row["client_id"] == "audit"]
     assert (row["count"], row["first_seen"], row["last_seen"]) == (9, *["2026-11-05T21:08:39+00:00"] * 2)

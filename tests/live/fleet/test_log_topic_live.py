@@ -1,20 +1,23 @@
 """Request logs in a topic of a real cluster, to which a shipper writes them line by line."""
 
-import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from waiting import eventually
+from fleet_batches import batches
+from waiting import BOUND, eventually
 
 from featuregate.cli import main
 from featuregate.testing import LocalKafka
 from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import LoggedRequest
-from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.folder import Tables
+from featuregate_fleet.runs import ingestion
+from featuregate_fleet.runs.log_topic import log_topic_part
+from featuregate_fleet.runs.session import local_session
+from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 
@@ -52,18 +55,22 @@ def ship(kafka: LocalKafka, lines: list[str]) -> None:
 def counts(tables: Path) -> tuple[int, int]:
     """Return the number of requests, and that of lines of an unknown broker."""
     with local_session() as spark:
-        found = Tables(spark, tables, "c")
-        requests = sum(row["count"] for row in found.read("api_usage").where("outcome = 'completed'").collect())
-        unknown = found.read("quarantine").where("reason = 'unknown-broker'").collect()
-    assert {row.uri for row in unknown} <= {f"kafka:{TOPIC}/0"}
-    return requests, len(unknown)
+        table = EvidenceTable(spark, tables, "c")
+        requests = sum(row["count"] for row in table.rows("usage").where("outcome = 'completed'").collect())
+        unknown = table.rows("quarantine").where("reason = 'unknown-broker'").collect()
+    assert {row.path for row in unknown} <= {f"kafka:{TOPIC}/0"}
+    return requests, sum(row.lines for row in unknown)
 
 
 @pytest.mark.usefixtures("jvm")
 def test_lines_in_a_topic_count_once(
-    kafka: LocalKafka, broker_log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kafka: LocalKafka,
+    broker_log: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Also after a lost checkpoint; a topic that was replaced or deleted ends the run."""
+    """However many records a batch takes; a topic that was replaced or deleted ends the run."""
     tables = tmp_path / "tables"
     command = ["fleet", "run", "--once", "--logs-topic", TOPIC, "--tables", str(tables), "--cluster", "c"]
     command += ["--bootstrap-server", kafka.bootstrap]
@@ -77,10 +84,15 @@ def test_lines_in_a_topic_count_once(
         once = counts(tables)
         assert once[0] == len(requests) - unknown
         assert once[1] >= unknown  # those of refusals, too
-        shutil.rmtree(tables / "_checkpoints")
+        assert main(command) == 0
+        assert counts(tables) == once
         ship(kafka, lines)
+        third = partial(log_topic_part, most=len(lines) // 3)
+        monkeypatch.setattr(ingestion, "log_topic_part", third)
         assert main(command) == 0
         assert counts(tables) == (2 * once[0], 2 * once[1])
+        with local_session() as spark:
+            assert batches(EvidenceTable(spark, tables, "c")) > 3
     finally:
         delete(kafka)
     capsys.readouterr()
@@ -96,22 +108,31 @@ def test_lines_in_a_topic_count_once(
 
 
 @pytest.mark.usefixtures("jvm")
-def test_a_lost_commit_of_a_topic_changes_nothing(kafka: LocalKafka, broker_log: Path, tmp_path: Path) -> None:
-    """Although the next run looks for brokers in another header, and would know none."""
+def test_a_batch_ends_before_an_open_transaction(kafka: LocalKafka, broker_log: Path, tmp_path: Path) -> None:
+    """A read behind it would wait until it ends, or fail after two minutes. Its records count once it is committed."""
     tables = tmp_path / "tables"
     command = ["fleet", "run", "--once", "--logs-topic", TOPIC, "--tables", str(tables), "--cluster", "c"]
     command += ["--bootstrap-server", kafka.bootstrap]
     line = next(each for each in broker_log.read_text().splitlines() if isinstance(read_line(each), LoggedRequest))
     create(kafka)
     try:
-        producer = Producer(kafka.client_config({"log_level": 0}))
-        producer.produce(TOPIC, line.encode(), headers={"broker": b"1"})
-        assert producer.flush(240) == 0
+        producer = Producer(kafka.client_config({"transactional.id": "shipper", "log_level": 0}))
+        producer.init_transactions(BOUND)
+
+        def ship_one() -> None:
+            producer.begin_transaction()
+            producer.produce(TOPIC, line.encode(), headers={"broker": b"1"}, partition=0)
+            assert producer.flush(BOUND) == 0
+
+        ship_one()
+        producer.commit_transaction(BOUND)
+        ship_one()
         assert main(command) == 0
         assert counts(tables) == (1, 0)
-        for commit in (tables / "_checkpoints" / "c" / f"log_topic_{TOPIC}" / "commits").iterdir():
-            commit.unlink()
-        assert main([*command, "--broker-header", "missing"]) == 0
-        assert counts(tables) == (1, 0)
+        producer.commit_transaction(BOUND)
+        ship_one()
+        producer.abort_transaction(BOUND)
+        assert main(command) == 0
+        assert counts(tables) == (2, 0)
     finally:
         delete(kafka)

@@ -5,6 +5,7 @@ libraries, come by before and after each move.
 """
 
 import re
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -41,9 +42,9 @@ from featuregate_fleet.readiness.evidence import Evidence
 from featuregate_fleet.readiness.moves import DowngradeTo, DropApi, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
-from featuregate_fleet.stream.internal_topics import topic_ends
-from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.folder import Tables
+from featuregate_fleet.runs.internal_topics import topic_ends
+from featuregate_fleet.runs.session import local_session
+from featuregate_fleet.tables.evidence_table import EvidenceTable
 from featuregate_fleet.tables.reader import read_evidence
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(1200)]
@@ -159,21 +160,20 @@ class Pipeline:
         self._kafka, self._folder, self._capsys = kafka, folder, capsys
 
     def gather(self) -> Evidence:
-        """Collect the new lines of all brokers, read them with the levels and the records, and return all evidence.
+        """Read the new lines of all brokers with the levels and the records, and return all evidence.
 
         No app of the cluster has gates, so that no reports are missed.
         """
         logs, tables = self._folder / "logs", self._folder / "tables"
         for number in BROKERS:
-            log = str(self._kafka.node(number).log)
-            collect = ["fleet", "collect", "--once", "--log", log, "--broker", str(number)]
-            assert main([*collect, "--logs", str(logs)]) == 0
+            (logs / str(number)).mkdir(parents=True, exist_ok=True)
+            shutil.copy(self._kafka.node(number).log, logs / str(number))
         run = ["fleet", "run", "--once", "--logs", str(logs), "--tables", str(tables), "--cluster", "c"]
         run += ["--bootstrap-server", self._kafka.bootstrap]
         assert main([*run, "--command-config", str(properties_of(self._folder, "fleet"))]) == 0
         assert UNREAD not in self._capsys.readouterr().err
         with local_session() as spark:
-            return replace(read_evidence(Tables(spark, tables, "c")), reports_expected=False)
+            return replace(read_evidence(EvidenceTable(spark, tables, "c")), reports_expected=False)
 
 
 def ask(evidence: Evidence, move: Move) -> Report:
@@ -205,7 +205,7 @@ def prepare(kafka: LocalKafka) -> None:
     for created in admin.create_topics([NewTopic(TOPIC, 3, 3)], operation_timeout=60).values():
         created.result(BOUND)
     named = [(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL) for topic in TOPICS]
-    groups = (ResourceType.GROUP, "spark-kafka-source-", ResourcePatternType.PREFIXED)
+    groups = (ResourceType.GROUP, "spark-kafka-relation-", ResourcePatternType.PREFIXED)
     rights = [
         AclBinding(*resource, "User:fleet", "*", AclOperation.READ, AclPermissionType.ALLOW)
         for resource in (*named, groups)

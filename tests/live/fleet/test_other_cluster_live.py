@@ -3,15 +3,17 @@
 from pathlib import Path
 
 import pytest
+from fleet_batches import batches, commit
 from fleet_evidence import view
 
 from featuregate.cli.app import main
 from featuregate.cli.plugin import USAGE
 from featuregate.testing import FakeCluster
-from featuregate_fleet.stream.cluster_views import keep_view
-from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.folder import Tables
-from featuregate_fleet.tables.record_reader import last_view
+from featuregate_fleet.runs.cluster_answers import answers_of
+from featuregate_fleet.runs.parts import Part
+from featuregate_fleet.runs.session import local_session
+from featuregate_fleet.tables.evidence_table import EvidenceTable
+from featuregate_fleet.tables.reader import read_evidence
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 
@@ -22,11 +24,11 @@ def test_the_answers_of_another_cluster_are_refused(tmp_path: Path, capsys: pyte
     (tmp_path / "logs").mkdir()
     own = ("--logs", str(tmp_path / "logs"), "--tables", str(tmp_path / "tables"), "--cluster", "c")
     with local_session() as spark, FakeCluster(brokers=1) as other:
-        keep_view(spark, view(), Tables(spark, tmp_path / "tables", "c"))
+        commit(spark, EvidenceTable(spark, tmp_path / "tables", "c"), Part(run=answers_of(view())))
         assert main(["fleet", "run", "--once", *own, "--bootstrap-server", other.bootstrap]) == USAGE
-    assert "the cluster c: its tables have the answers of the cluster with the id c" in capsys.readouterr().err
+    assert "the table of c has the answers of the cluster with the id c" in capsys.readouterr().err
     with local_session() as spark:
-        tables = Tables(spark, tmp_path / "tables", "c")
-        seen = last_view(tables)
+        table = EvidenceTable(spark, tmp_path / "tables", "c")
+        seen = read_evidence(table).view
         assert seen is not None
-        assert (seen.cluster_id, tables.names()) == ("c", ["cluster_views", "feature_levels"])
+        assert (seen.cluster_id, batches(table)) == ("c", 1)

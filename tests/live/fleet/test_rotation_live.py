@@ -7,8 +7,8 @@ import pytest
 from fleet_lines import document, line_of
 
 from featuregate.cli import main
-from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.folder import Tables
+from featuregate_fleet.runs.session import local_session
+from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600), pytest.mark.proof("fleet")]
 
@@ -30,7 +30,7 @@ def test_a_rotation_by_numbers_reads_each_line_once(tmp_path: Path) -> None:
     def counts() -> dict[str, int]:
         assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]) == 0
         with local_session() as spark:
-            rows = Tables(spark, tmp_path / "tables", "c").read("api_usage").groupBy("client_id").sum("count")
+            rows = EvidenceTable(spark, tmp_path / "tables", "c").rows("usage").groupBy("client_id").sum("count")
             return {row[0]: row[1] for row in rows.collect()}
 
     (folder / "log.1").write_text(lines("a", 16, 0, 200))
@@ -89,5 +89,6 @@ def test_runs_while_gzip_works_miss_nothing(tmp_path: Path, capsys: pytest.Captu
     assert main(run) == 0
     assert capsys.readouterr().err == ""
     with local_session() as spark:
-        (found,) = Tables(spark, tmp_path / "tables", "c").read("api_usage").groupBy("client_id").sum("count").collect()
+        table = EvidenceTable(spark, tmp_path / "tables", "c")
+        (found,) = table.rows("usage").groupBy("client_id").sum("count").collect()
     assert tuple(found) == ("app", 1000)

@@ -16,9 +16,9 @@ from waiting import BOUND, eventually
 
 from featuregate.cli import main
 from featuregate_fleet.errors import WrongSpark
-from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables import folder
-from featuregate_fleet.tables.folder import Tables
+from featuregate_fleet.runs.session import local_session
+from featuregate_fleet.tables import evidence_table
+from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 
@@ -33,8 +33,8 @@ def test_a_session_that_runs_already_goes_on_as_it_was(tmp_path):
     def use() -> object:
         with local_session() as spark:
             assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
-            spark.range(3).write.format("delta").save(str(tmp_path / "numbers"))
-            Tables(spark, tmp_path, "c").vacuum("numbers")
+            spark.range(3).write.format("delta").save(str(tmp_path / "c"))
+            EvidenceTable(spark, tmp_path, "c").delete_files(())
             return spark.sparkContext
 
     try:
@@ -49,9 +49,9 @@ def test_a_session_that_runs_already_goes_on_as_it_was(tmp_path):
 @pytest.mark.usefixtures("jvm")
 def test_a_session_without_the_extension_of_delta_lake_is_refused(tmp_path, monkeypatch):
     """Before Spark fails with the name of a class."""
-    monkeypatch.setattr(folder, "EXTENSION", "io.example.Extension")
+    monkeypatch.setattr(evidence_table, "EXTENSION", "io.example.Extension")
     with pytest.raises(WrongSpark, match=r"spark\.sql\.extensions does not name io\.example\.Extension"):
-        Tables(SparkSession.builder.getOrCreate(), tmp_path, "c")
+        EvidenceTable(SparkSession.builder.getOrCreate(), tmp_path, "c")
 
 
 WITHOUT_JARS = """
@@ -87,7 +87,7 @@ def test_a_program_whose_spark_has_no_jars_of_delta_lake_is_told_so(tmp_path):
 
 
 ALONE = """
-from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.runs.session import local_session
 
 with local_session(topics=False) as spark:
     print(spark.range(3).count())
@@ -131,8 +131,9 @@ def is_running(group: int) -> bool:
     return True
 
 
-BEGUN = ["tmp/featuregate-fleet-*/spark.log", "tables/_checkpoints/c/request_logs/offsets/0"]
-"""A file that is there while the JVM starts, and one that is there in the middle of a micro-batch."""
+STARTED = "tmp/featuregate-fleet-*/spark.log"
+"""A file that is there while the JVM starts."""
+COMMITTED = "tables/c/_delta_log/*0.json"
 WORKED_SECONDS = 2.0
 
 
@@ -174,23 +175,8 @@ class Run:
         assert not list((self.folder / "tmp").glob("featuregate-fleet-*"))
         assert main(["fleet", "run", "--once", *self._options]) == 0
         with local_session() as spark:
-            (read,) = Tables(spark, self.folder / "tables", "c").read("evidence_files").collect()
-            assert read["read"] == self._lines
-
-
-@pytest.mark.parametrize("begun", BEGUN)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_run_at_once_and_without_a_word(
-    tmp_path: Path, broker_log: Path, begun: str, number: signal.Signals
-) -> None:
-    """While its JVM starts, and in the middle of a micro-batch. The JVM ends, too, and the next run reads all."""
-    run = Run(tmp_path, broker_log)
-    with run.start("--once") as process:
-        run.wait_until(begun)
-        os.killpg(process.pid, number)  # as a terminal or `timeout` does: the JVM gets it, too
-        assert process.communicate() == (b"", b"")
-        assert process.returncode == 128 + number
-    run.has_left_nothing(process.pid)
+            sources = EvidenceTable(spark, self.folder / "tables", "c").rows("source").collect()
+            assert sum(row["read"] for row in sources) == self._lines
 
 
 def reads(worker: psutil.Process) -> bool:
@@ -207,20 +193,38 @@ def works(process: psutil.Process) -> bool:
     return False
 
 
+@pytest.mark.parametrize("amid", [False, True], ids=["its JVM starts", "its workers read"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_run_at_once_and_without_a_word(
+    tmp_path: Path, broker_log: Path, number: signal.Signals, *, amid: bool
+) -> None:
+    """The JVM ends, too, and the next run reads all."""
+    run = Run(tmp_path, broker_log, times=12_000 if amid else 1)
+    with run.start("--once") as process:
+        if amid:
+            eventually(lambda: works(psutil.Process(process.pid)), "a worker reads lines", BOUND)
+        else:
+            run.wait_until(STARTED)
+        os.killpg(process.pid, number)  # as a terminal or `timeout` does: the JVM gets it, too
+        assert process.communicate() == (b"", b"")
+        assert process.returncode == 128 + number
+    run.has_left_nothing(process.pid)
+
+
 @pytest.mark.parametrize("amid", [True, False], ids=["its workers read", "it waits"])
 def test_sigterm_to_every_process_ends_a_run_that_goes_on(tmp_path: Path, broker_log: Path, *, amid: bool) -> None:
-    """As systemd sends it, to Python's workers, too: the next run reads the micro-batch that they end."""
+    """As systemd sends it, to Python's workers, too: the next run reads the batch that they end."""
     run = Run(tmp_path, broker_log, times=12_000 if amid else 1)
     with run.start("--interval", "3600") as started:
         process = psutil.Process(started.pid)
         if amid:
             eventually(lambda: works(process), "a worker reads lines", BOUND)
         else:
-            run.wait_until("tables/_checkpoints/c/request_logs/commits/0")
+            run.wait_until(COMMITTED)
         for each in [*reversed(process.children(recursive=True)), process]:
             with suppress(psutil.NoSuchProcess):
                 each.terminate()
-        said = b"featuregate: ended in the middle of a micro-batch, which the next run reads\n" if amid else b""
+        said = b"featuregate: ended in the middle of a batch, which the next run reads\n" if amid else b""
         assert (started.communicate()[1], started.returncode) == (said, 0)
     run.has_left_nothing(started.pid)
 
@@ -235,20 +239,20 @@ def test_a_run_whose_jvm_was_killed_ends(tmp_path: Path, broker_log: Path) -> No
     """As by the kernel, for want of memory: a supervisor starts it again, and the next run reads what is left."""
     run = Run(tmp_path, broker_log)
     with run.start("--interval", "1") as started:
-        run.wait_until("tables/_checkpoints/c/request_logs/commits/0")
+        run.wait_until(COMMITTED)
         java_below(psutil.Process(started.pid)).kill()
         said = started.communicate(timeout=BOUND)[1].decode()
     assert started.returncode == 2, said
     assert said.splitlines()[-1] == (
-        "featuregate: the JVM of Spark was killed, by the kernel if this machine has no memory left; the tables have "
-        "whole micro-batches, and the next run continues"
+        "featuregate: the JVM of Spark was killed, by the kernel if this machine has no memory left; the table has "
+        "whole batches, and the next run continues"
     )
     assert "bug" not in said
     run.has_left_nothing(started.pid)
 
 
 WITHOUT_MEMORY = """
-from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.runs.session import local_session
 
 with local_session(topics=False) as spark:
     spark.range(1).selectExpr("size(array_repeat(id, 900000000))").collect()
@@ -259,11 +263,11 @@ def test_a_heap_that_is_too_small_is_one_line_and_can_be_larger() -> None:
     """Spark ends its JVM where a task finds no memory."""
     done = alone(WITHOUT_MEMORY, SPARK_DRIVER_MEMORY="600m")
     last = done.stderr.splitlines()[-1]
-    assert "Spark has no memory left: give it more than its 1 GB by SPARK_DRIVER_MEMORY=4g" in last, done.stderr
+    assert "Spark has no memory left: give it more than it has by SPARK_DRIVER_MEMORY=4g" in last, done.stderr
 
 
 HEAP = """
-from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.runs.session import local_session
 
 with local_session(topics=False) as spark:
     print(spark._jvm.java.lang.Runtime.getRuntime().maxMemory() // 2**20)

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -16,15 +16,14 @@ from streams.hosts import Hosts
 from waiting import eventually
 
 from featuregate.jars.spark import delta_lake
-from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.folder import Tables
-from featuregate_fleet.tables.line_counts import read_line_counts
+from featuregate_fleet.runs.session import local_session
+from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).parents[3]
-FILES, LINES = 6000, 2
-"""More files than two micro-batches take."""
+FILES, LINES = 600, 200
+"""A batch of seconds."""
 HOSTS = ("127.0.0.1", "127.0.0.2")
 ALLOCATION = {
     "spark.dynamicAllocation.enabled": "true",
@@ -47,7 +46,7 @@ def logs(tmp_path: Path) -> Path:
     for number in range(FILES):
         file = tmp_path / "logs" / str(1 + number % 2) / f"kafka-request.log.{number:04}"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("".join(line_of(document(correlationId=each)) + "\n" for each in range(LINES)))
+        file.write_text("".join(line_of(document(correlationId=number * LINES + each)) + "\n" for each in range(LINES)))
     return tmp_path / "logs"
 
 
@@ -84,24 +83,26 @@ def submitted(hosts: Hosts, logs: Path, more: dict[str, str] | None = None) -> I
             driver.kill()
 
 
-def first_batch_is_written(logs: Path) -> bool:
-    """Say whether the run has something that it could lose."""
-    return any((logs.parent / "tables" / "evidence_files" / "_delta_log").glob("*.json"))
+def reads(process: int) -> bool:
+    """Whether a Python worker below a process reads lines: the batch has begun, and is not committed."""
+    with suppress(psutil.NoSuchProcess):  # some have ended meanwhile
+        return any("pyspark.daemon" in each.cmdline() for each in psutil.Process(process).children(recursive=True))
+    return False
 
 
 def check_all_is_there_once(logs: Path) -> None:
     """Count all rows."""
     with local_session() as spark:
-        tables = Tables(spark, logs.parent / "tables", "c")
-        assert read_line_counts(tables).rows == FILES * LINES
-        assert sum(row["count"] for row in tables.read("api_usage").select("count").collect()) == FILES * LINES
+        table = EvidenceTable(spark, logs.parent / "tables", "c")
+        assert sum(row["rows"] for row in table.rows("source").select("rows").collect()) == FILES * LINES
+        assert sum(row["count"] for row in table.rows("usage").select("count").collect()) == FILES * LINES
 
 
 @pytest.mark.usefixtures("jvm")
 def test_a_run_goes_on_without_a_worker_that_is_killed(hosts: Hosts, logs: Path) -> None:
     """With its executor. The tasks of that one run again on the other worker."""
     with submitted(hosts, logs) as driver:
-        eventually(lambda: first_batch_is_written(logs), "the first micro-batch")
+        eventually(lambda: reads(hosts.pids[1]), "the worker reads lines")
         for process in (psutil.Process(hosts.pids[1]), *psutil.Process(hosts.pids[1]).children(recursive=True)):
             process.kill()
         assert driver.wait(600) == 0, (logs.parent / "driver.log").read_text()[-2000:]
@@ -110,9 +111,9 @@ def test_a_run_goes_on_without_a_worker_that_is_killed(hosts: Hosts, logs: Path)
 
 @pytest.mark.usefixtures("jvm")
 def test_a_run_whose_driver_was_killed_is_finished_by_the_next_one(hosts: Hosts, logs: Path) -> None:
-    """No line is read twice. The lock of the first run ended with it."""
+    """No line is read twice."""
     with submitted(hosts, logs) as driver:
-        eventually(lambda: first_batch_is_written(logs), "the first micro-batch")
+        eventually(lambda: any(map(reads, hosts.pids)), "a worker reads lines")
         children = psutil.Process(driver.pid).children(recursive=True)
         driver.kill()
         psutil.wait_procs(children, 60)

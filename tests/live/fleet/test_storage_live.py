@@ -1,4 +1,4 @@
-"""The pipeline with logs, tables and checkpoints on object stores and on HDFS, and with tables in a catalog."""
+"""The pipeline with logs and tables on object stores and on HDFS, and with tables in a catalog."""
 
 import json
 import os
@@ -22,9 +22,7 @@ from waiting import eventually
 
 pytest.importorskip("upath")
 
-from featuregate_fleet.errors import TablesBusy
 from featuregate_fleet.files.storage import storage_path
-from featuregate_fleet.tables.leases import lease
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(3000)]
 
@@ -71,7 +69,7 @@ def on_hdfs() -> Iterator[Store]:
 
 
 def killed(store: Store, commits: Path, *arguments: str) -> None:
-    """Kill a run once it has committed to one of its tables, and not yet to those after it."""
+    """Kill a run once it has committed its batch, and does not know that yet."""
     command = [sys.executable, "-m", "featuregate", "fleet", "run", "--once", *arguments]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, env=os.environ | store.environment, start_new_session=True, **quiet) as run:
@@ -84,7 +82,7 @@ def killed(store: Store, commits: Path, *arguments: str) -> None:
                 os.killpg(run.pid, signal.SIGKILL)
 
 
-def runs(store: Store, *places: dict[str, str | None]) -> list[dict[str, Any]]:
+def runs(store: Store, *places: dict[str, str]) -> list[dict[str, Any]]:
     """Return what each place has in the end."""
     done = subprocess.run(
         [sys.executable, storage_runs.__file__, json.dumps(places)],
@@ -97,15 +95,15 @@ def runs(store: Store, *places: dict[str, str | None]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]  # VACUUM prints lines, too
 
 
-def place(logs: str, tables: str, checkpoints: str | None = None) -> dict[str, str | None]:
-    return {"logs": logs, "tables": tables, "checkpoints": checkpoints}
+def place(logs: str, tables: str) -> dict[str, str]:
+    return {"logs": logs, "tables": tables}
 
 
 @pytest.mark.parametrize("on_storage", [on_s3, on_cloud_storage, on_azure, on_webhdfs, on_hdfs])
 def test_a_storage_has_what_a_disk_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_storage: Callable[[], AbstractContextManager[Store]]
 ) -> None:
-    """A run that is killed between two tables, and those after it: each file once, as on a disk."""
+    """A run that is killed after its commit, and those after it: each file once, as on a disk."""
     monkeypatch.chdir(tmp_path)
     here = place(str(tmp_path / "logs"), str(tmp_path / "tables"))
     storage_runs.write_logs(tmp_path / "logs", 0)
@@ -116,31 +114,15 @@ def test_a_storage_has_what_a_disk_has(
         config.set_conf_env(config.conf)  # as at the start of a process
         there = place(f"{store.root}/logs", f"{store.root}/tables")
         storage_runs.write_logs(storage_path("", f"{store.root}/logs"), 0)
-        commits = storage_path("", f"{store.root}/tables/api_usage/_delta_log")
+        commits = storage_path("", f"{store.root}/tables/c/_delta_log")
         killed(store, commits, "--logs", f"{store.root}/logs", "--tables", f"{store.root}/tables", "--cluster", "c")
         on_disk, stored = runs(store, here, there)
     assert stored == on_disk
-    assert (on_disk["left"], {*on_disk["stale"].values()}) == (0, {0}), "no file of an earlier version is left"
-    assert on_disk["rows"].keys() >= {"api_usage", "quarantine", "evidence_files", "brokers", "readiness"}
-    *again, named = on_disk["counts"][2]  # a damaged file is named by the run that reads it
-    assert (on_disk["counts"][1][:-1], named) == (again, []), "the last run reads nothing"
+    assert (on_disk["left"], on_disk["unused"]) == (0, 0), "no file of an earlier version is left"
+    assert {kind for kind, rows in on_disk["rows"].items() if rows} == {"usage", "hour", "quarantine", "source", "run"}
+    assert on_disk["totals"][1] == on_disk["totals"][2], "the last run reads nothing"
+    assert on_disk["missing"] == [["1/damaged-1.log.gz"], []], "the run that reads it names it"
     assert not {path.name for path in tmp_path.iterdir()} - {"logs", "tables"}, "a folder is made out of a URI"
-
-
-@pytest.mark.parametrize("on_storage", [on_cloud_storage, on_azure])
-def test_an_object_store_keeps_leases(
-    monkeypatch: pytest.MonkeyPatch, on_storage: Callable[[], AbstractContextManager[Store]]
-) -> None:
-    """The backend makes an object on the condition that there is none, so that of two writers one goes on."""
-    with on_storage() as store:
-        for name, text in store.environment.items():
-            monkeypatch.setenv(name, text)
-        lock = storage_path("tables", f"{store.root}/tables") / ".c.lock"
-        refused = pytest.raises(TablesBusy, match="another run")
-        with lease(lock, "another run", seconds=3), refused, lease(lock, "another run", seconds=3):
-            pytest.fail("two processes have the lock")
-        with lease(lock, "another run", seconds=3):
-            assert [path.name for path in lock.parent.iterdir()] == [".c.lock.000000000002"]
 
 
 def in_memory(folder: Path) -> dict[str, str]:
@@ -165,21 +147,15 @@ def in_hive(folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("catalog", [in_memory, in_hive])
 def test_tables_in_a_catalog_have_what_a_folder_has(tmp_path: Path, catalog: Callable[[Path], dict[str, str]]) -> None:
-    """They are read, appended to, replaced, joined, shortened and vacuumed by name.
-
-    The folder has checkpoints and locks alone.
-    """
+    """The table is read, appended to, changed, joined and vacuumed by its name."""
     here, named = (
         place(str(tmp_path / "logs"), str(tmp_path / "tables")),
-        place(str(tmp_path / "more"), "spark_catalog.kafka", str(tmp_path / "state")),
+        place(str(tmp_path / "more"), "catalog:spark_catalog.kafka"),
     )
     for each in (here, named):
-        storage_runs.write_logs(storage_path("", each["logs"] or ""), 0)
+        storage_runs.write_logs(storage_path("", each["logs"]), 0)
     in_folder, in_catalog = runs(Store("", catalog(tmp_path / "conf")), here, named)
     assert in_catalog == in_folder
-    assert (in_catalog["left"], {*in_catalog["stale"].values()}) == (0, {0}), "no file of an earlier version is left"
-    assert [path.name for path in (tmp_path / "state").iterdir() if not path.name.startswith(".")] == ["_checkpoints"]
+    assert (in_catalog["left"], in_catalog["unused"]) == (0, 0), "no file of an earlier version is left"
     if catalog is in_hive:
-        assert (tmp_path / "conf/warehouse/kafka.db/api_usage/_delta_log").is_dir(), (
-            "a table is not in Hive's warehouse"
-        )
+        assert (tmp_path / "conf/warehouse/kafka.db/c/_delta_log").is_dir(), "a table is not in Hive's warehouse"

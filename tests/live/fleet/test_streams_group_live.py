@@ -19,8 +19,8 @@ from featuregate.cli import main
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.commands import Installation, write_logging
 from featuregate.testing.local_kafka.jars import kafka_streams
-from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.folder import Tables
+from featuregate_fleet.runs.session import local_session
+from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 
@@ -103,7 +103,7 @@ def test_a_streams_app_is_a_group_of_its_protocol(tmp_path: Path, capsys: pytest
         run = ["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), "--bootstrap-server", kafka.bootstrap]
         assert main([*run, *place]) == 0
         with local_session() as spark:
-            rows = Tables(spark, tmp_path / "tables", "c").read("coordinator_records").collect()
+            rows = EvidenceTable(spark, tmp_path / "tables", "c").rows("record").collect()
         its = [row for row in rows if row.group == GROUP]
         assert not [row for row in rows if row.reason]
         assert {row.kind: row.record_type for row in its if row.protocol == "streams"} == KINDS

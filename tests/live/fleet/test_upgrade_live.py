@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from featuregate.cli import main
-from featuregate_fleet.stream.session import local_session
+from featuregate_fleet.runs.session import local_session
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 
@@ -32,7 +32,7 @@ def test_an_upgrade_breaks_the_client_that_was_named(
     def blocked(move: str) -> list[tuple[Any, ...]]:
         capsys.readouterr()
         asked = ["fleet", "readiness", "--tables", str(tmp_path / "tables"), "--cluster", "demo", "--output", "json"]
-        code = main([*asked, "--drop-api", move, "--keep"])
+        code = main([*asked, "--drop-api", move])
         rows = json.loads(capsys.readouterr().out)["rows"]
         found = [(row["client_id"], row["api"], row["versions"]) for row in rows if row["verdict"] == "block"]
         assert (code == 1) is bool(found)
@@ -41,11 +41,9 @@ def test_an_upgrade_breaks_the_client_that_was_named(
     assert blocked("Produce<3") == [("billing", "Produce", [1])]
     assert blocked("Fetch<4") == []
     with local_session() as spark:
-        kept = spark.read.format("delta").load(str(tmp_path / "tables" / "readiness"))
-        found = kept.where("verdict = 'block'").select("move", "target", "report", "client_id", "versions").collect()
-        assert [tuple(row) for row in found] == [("drop-api", "Produce<3", "block", "billing", [1])]
-        assert kept.select("taken_at").distinct().count() == 2
         page = (ROOT / "docs/reference/fleet-tables.md").read_text()
         for question in re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
-            here = question.replace("/srv/tables", str(tmp_path / "tables")).replace("'orders'", "'demo'")
-            assert spark.sql(here).collect(), question
+            here = re.sub(r"/srv/tables/\w+", str(tmp_path / "tables" / "demo"), question)
+            answer = spark.sql(here).collect()
+            is_empty = question.startswith("CREATE") or "source.reason" in question  # each file is read to its end
+            assert bool(answer) is not is_empty, question

@@ -1,7 +1,6 @@
 """Two apps that report their gates to a real broker, and the verdicts that name them."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,10 @@ from featuregate.cli import main
 from featuregate.testing import LocalKafka
 from featuregate.usage.report import Reporter, UsageReport
 from featuregate_confluent import UsageTopic
-from featuregate_fleet.stream import quarantine
-from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.stream.usage_topic import drain_usage
-from featuregate_fleet.tables.folder import Tables
-from featuregate_fleet.tables.usage_reader import read_app_usage
+from featuregate_fleet.runs.session import local_session
+from featuregate_fleet.runs.usage_topic import usage_part
+from featuregate_fleet.tables.evidence_table import EvidenceTable
+from featuregate_fleet.tables.reader import read_evidence
 from featuregate_spark.watch import usage_reporter
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
@@ -61,9 +59,9 @@ def report(kafka: LocalKafka, app: str, name: str, requirement: fg.Requirement, 
 
 @pytest.mark.usefixtures("jvm")
 def test_readiness_names_the_app_that_is_latched_on_what_a_move_removes(
-    kafka: LocalKafka, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    kafka: LocalKafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The other app waits for another level. Other records are counted, and a lost checkpoint doubles nothing."""
+    """The other app waits for another level. Other records are counted, and no report counts twice."""
     logs, folder = tmp_path / "logs", tmp_path / "tables"
     logs.mkdir()
     create_topic(kafka)
@@ -88,19 +86,13 @@ def test_readiness_names_the_app_that_is_latched_on_what_a_move_removes(
     counted = found["reports"]
     assert (counted["read"], counted["quarantined"]) == (counted["rows"] + 2, 2)
 
-    shutil.rmtree(folder / "_checkpoints")
     report(kafka, "late", "live", TV2, policy="live")
+    for _ in range(2):
+        assert main(["fleet", "run", "--once", "--logs", str(logs), *place, *cluster]) == 0
     with local_session() as spark:
-        tables, config = Tables(spark, folder, "orders"), {"bootstrap.servers": kafka.bootstrap}
-        cluster_id = fg.discover(kafka.bootstrap).cluster_id
-        assert not drain_usage(spark, config, "no-such-topic", tables, cluster_id=cluster_id)
-        for _ in range(2):
-            assert drain_usage(spark, config, TOPIC, tables, cluster_id=cluster_id)
-            for lost in (tables.checkpoint(f"usage {TOPIC}") / "commits").iterdir():
-                lost.unlink()  # as after a run that was killed before Spark noted the end of its micro-batch
-        apps = read_app_usage(tables)
-        monkeypatch.setattr(quarantine, "PARSER", quarantine.PARSER + 1)
-        assert quarantine.replay(spark, tables) == 0, "a usage report is no line of a log"
+        config = {"bootstrap.servers": kafka.bootstrap}
+        assert usage_part(spark, config, "no-such-topic", {}, cluster_id=None) is None
+        apps = read_evidence(EvidenceTable(spark, folder, "orders")).apps
         application = spark.sparkContext.applicationId
         names = usage_reporter(spark, kafka.bootstrap, TOPIC).name_process()
     assert names[:3] == ("featuregate fleet", application, "spark")

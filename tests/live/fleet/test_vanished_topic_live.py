@@ -1,4 +1,4 @@
-"""Topics of logs and of usage reports that vanish while a stream reads them, and that are created again."""
+"""Topics of logs and of usage reports that vanish while a run reads them, and that are created again."""
 
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,9 @@ from waiting import eventually
 
 from featuregate.cli import main
 from featuregate.testing import LocalKafka
-from featuregate_fleet.stream import internal_topics, log_topic, usage_topic
-from featuregate_fleet.stream.session import local_session
-from featuregate_fleet.tables.folder import Tables
+from featuregate_fleet.runs import internal_topics, log_topic, usage_topic
+from featuregate_fleet.runs.session import local_session
+from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 
@@ -28,6 +28,11 @@ def create(kafka: LocalKafka, topic: str, records: int) -> None:
         return True
 
     eventually(created, f"{topic} is created", despite=(KafkaException,))
+    fill(kafka, topic, records)
+
+
+def fill(kafka: LocalKafka, topic: str, records: int) -> None:
+    """Produce so many records that are no evidence."""
     producer = Producer(kafka.client_config({"log_level": 0}))
     for _ in range(records):
         producer.produce(topic, b"garbage", headers={"broker": b"1"})
@@ -79,10 +84,12 @@ def test_a_topic_that_vanishes_is_no_empty_topic(
     create(kafka, topic, 3)
     vanishing(kafka, monkeypatch, module, topic)
     assert deleted in says()
-    (tmp_path / "tables").rename(tmp_path / "tables of before")
+    with local_session() as spark:
+        assert EvidenceTable(spark, tmp_path / "tables", "c").version() is None, "nothing was committed"
 
     create(kafka, topic, 3)
     assert main(command) == 0
+    fill(kafka, topic, 2)
     vanishing(kafka, monkeypatch, module, topic)
     assert deleted in says()
     if topic == REPORTS:
@@ -96,5 +103,5 @@ def test_a_topic_that_vanishes_is_no_empty_topic(
     finally:
         delete(kafka, topic)
     with local_session() as spark:
-        kept = Tables(spark, tmp_path / "tables", "c").read("quarantine").collect()
+        kept = EvidenceTable(spark, tmp_path / "tables", "c").rows("quarantine").collect()
     assert sorted(row.at for row in kept) == [0, 1, 2]

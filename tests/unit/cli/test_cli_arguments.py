@@ -140,7 +140,7 @@ def test_the_actions_of_a_command_are_listed_in_the_order_of_their_use(capsys: p
         parse_arguments(["fleet", "--help"])
     out = capsys.readouterr().out
     found = re.findall(r"^  ([a-z]+)\s", out.partition("actions:\n")[2], re.MULTILINE)
-    assert found[:5] == ["peek", "logging", "collect", "run", "readiness"]
+    assert found[:5] == ["peek", "logging", "run", "readiness", "tables"]
     assert "more:" not in out
     assert "  readiness   say whether a move is safe" in out
 

@@ -12,7 +12,7 @@ import pytest
 from featuregate.cli.arguments.options import local_path_argument
 from featuregate.cli.arguments.parser import all_plugins, build_parser
 from featuregate.testing import FakeCluster
-from featuregate_fleet.commands.options.tables import storage_argument
+from featuregate_fleet.commands.options.tables import storage_argument, tables_argument
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -27,12 +27,11 @@ CHECKED_BY_THE_COMMAND = {"command_config", "source", "hash_principals", "eviden
         "fleet run --once --cluster c --tables ftp://bucket/a --logs logs",
         "fleet run --once --cluster c --tables t --logs s3n://bucket/a",
         "fleet run --once --cluster c --tables t --logs logs --hash-principals ftp://bucket/a",
-        "fleet collect --once --log hdfs:/a --broker 1 --logs logs",
-        "fleet collect --once --log log --broker 1 --logs dbfs:/a",
         "fleet peek s3://bucket/a --to 4.2",
         "fleet readiness --cluster c --to 4.2 --tables sftp://bucket/a",
         "fleet readiness --cluster c --to 4.2 --tables t --html s3://bucket/a",
-        "fleet compact --cluster c --tables file://other.host/a",
+        "fleet tidy --cluster c --tables file://other.host/a",
+        "fleet tidy --cluster c --tables t --older-than 9 --logs ftp://bucket/a",
         "serve --bootstrap-server BROKERS --check-config --latches s3://bucket/a",
         "serve --config s3://bucket/a",
         "describe --command-config s3://bucket/a",
@@ -65,7 +64,7 @@ def test_every_option_for_a_path_refuses_uris() -> None:
         for action in _actions(build_parser(all_plugins()))
         if action.metavar in {"FILE", "DIR", "PATH", "FOLDER", "FILE|env:NAME"}
     }
-    others = {dest for dest, kind in options if kind not in {local_path_argument, storage_argument}}
+    others = {dest for dest, kind in options if kind not in {local_path_argument, storage_argument, tables_argument}}
     assert others == {*CHECKED_BY_THE_COMMAND, "latches"}
 
 

@@ -14,7 +14,7 @@ from featuregate.config.oauthbearer import Callback, TokenFile
 from featuregate.config.properties_file import read_properties
 from featuregate.errors import ConfigError
 from featuregate.testing import FakeCluster
-from featuregate_fleet.stream.internal_topics import java_properties
+from featuregate_fleet.runs.internal_topics import java_properties
 from featuregate_librdkafka.core_settings import librdkafka_properties
 from featuregate_relay.config.relay import ConfigMistakes, read_config
 

@@ -1,23 +1,19 @@
-"""Bad input is counted, not lost: garbage among real lines, huge lines, and a full disk."""
+"""Bad input is counted, not lost: garbage among real lines, and huge lines."""
 
 import random
-import subprocess
-import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 pa = pytest.importorskip("pyarrow")
 
-from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: E402 - after the check for the extra
+from fleet_rows import parsed_file  # noqa: E402 - after the check for the extra
+
+from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.request import LoggedRequest  # noqa: E402 - likewise
-from featuregate_fleet.evidence.paths import log_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.text import LONGEST  # noqa: E402 - likewise
-from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
-from featuregate_fleet.files.pieces import pieces_of  # noqa: E402 - likewise
 
 REQUESTS = 2_000
 
@@ -31,18 +27,15 @@ def garbage(random_: random.Random, line: bytes) -> bytes:
 
 def totals(path: Path) -> tuple[dict[str, int], int, int]:
     """Read a file of broker 1; return the counts of its lines, the requests, and the rows of the quarantine."""
-    file = log_file(str(path.parent.parent), path.as_uri(), path.stat().st_size)
-    pieces = pieces_of(file)
-    numbers = pa.RecordBatch.from_pylist([{"id": number} for number in range(len(pieces))])
-    rows = [row for batch in parse_pieces([numbers], pieces=pieces) for row in batch.to_pylist()]
-    lines: dict[str, Any] = dict.fromkeys(("read", "rows", "quarantined"), 0)
-    for row in rows:
-        for name in lines if row["evidence_files"] else ():
-            lines[name] += row["evidence_files"][name]
-    usage = sum(row["api_usage"]["count"] for row in rows if row["api_usage"])
-    return lines, usage, sum(row["quarantine"]["lines"] for row in rows if row["quarantine"])
+    found = parsed_file(path)
+    lines = {name: sum(row[name] for row in found["source"]) for name in ("read", "rows", "quarantined")}
+    usage, lost = (
+        sum(row[name] for row in found[kind]) for kind, name in (("usage", "count"), ("quarantine", "lines"))
+    )
+    return lines, usage, lost
 
 
+@pytest.mark.parametrize("real_lines", ["3.9.2", "4.2.0"], indirect=True)
 @pytest.mark.parametrize("percent", [5, 50])
 @pytest.mark.no_cover
 def test_garbage_among_real_lines_hides_none_of_them(tmp_path: Path, real_lines: Sequence[str], percent: int):
@@ -75,22 +68,3 @@ def test_huge_lines_are_counted(tmp_path: Path):
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "log").write_bytes(b"\n".join([request, request + b"x" * LONGEST, request, b"x" * LONGEST, b""]))
     assert totals(tmp_path / "1" / "log") == ({"read": 4, "rows": 2, "quarantined": 2}, 2, 2)
-
-
-@pytest.mark.parametrize("option", [(), ("--aggregate",)])
-def test_a_full_disk_loses_no_line(tmp_path: Path, option: tuple[str, ...]):
-    """The collector says so in one line, leaves nothing half-written, and goes on once there is space."""
-    log = tmp_path / "kafka-request.log"
-    log.write_bytes(b"".join(b"%d garbage\n" % number for number in range(REQUESTS)))
-    command = [sys.executable, "-B", "-m", "featuregate", "fleet", "collect", "--once", "--log", str(log)]
-    command += ["--broker", "1", "--logs", str(tmp_path), *option]  # with -B, which writes no half of a .pyc
-    # By a shell: code in a child between fork and exec can wait for a lock that a thread of the parent has.
-    limited = ["sh", "-c", 'ulimit -f 39; exec "$@"', "sh", *command]  # blocks of 512 bytes
-    found = subprocess.run(limited, capture_output=True, text=True, timeout=240, check=False)
-    assert found.returncode == 2
-    assert found.stderr.startswith("featuregate: the log cannot be collected: ")
-    assert len(found.stderr.splitlines()) == 1
-    assert {path.name for path in (tmp_path / "1").iterdir()} <= {".lock", ".progress.json"}
-    assert subprocess.run(command, capture_output=True, timeout=240, check=False).returncode == 0
-    (segment,) = [path for path in (tmp_path / "1").iterdir() if not path.name.startswith(".")]
-    assert totals(segment)[0]["read"] == REQUESTS

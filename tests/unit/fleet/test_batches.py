@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 pa = pytest.importorskip("pyarrow")
 
 from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
+from fleet_rows import by_kind, parsed  # noqa: E402 - likewise
 
-from featuregate_fleet.evidence.batches import parse_file, parse_quarantined  # noqa: E402 - likewise
+from featuregate_fleet.evidence.batches import FileText, parse_files  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, broker_of, log_file  # noqa: E402 - likewise
-from featuregate_fleet.evidence.reasons import PARSER, RAW_LENGTH, UNREADABLE  # noqa: E402 - likewise
-from featuregate_fleet.evidence.text import LINES, LONGEST, Unreadable  # noqa: E402 - likewise
+from featuregate_fleet.evidence.reasons import RAW_LENGTH  # noqa: E402 - likewise
+from featuregate_fleet.evidence.text import LINES, LONGEST  # noqa: E402 - likewise
 
 EXCEPTIONS = "org.apache.kafka.common.errors"
 GARBAGE = ["", "garbage", line_of(document())[:99], "Completed request:{}"]
@@ -32,25 +33,15 @@ def batches(lines: Iterable[str], size: int = 10) -> list[Any]:
     return [pa.RecordBatch.from_pylist(rows[first : first + size], LINES) for first in range(0, len(rows), size)]
 
 
-def tables_of(parsed: Iterable[Any]) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of each table."""
-    tables: dict[str, list[dict[str, Any]]] = {"api_usage": [], "quarantine": [], "evidence_files": []}
-    for batch in parsed:
-        for row in batch.to_pylist():
-            (found,) = [(name, value) for name, value in row.items() if value is not None]
-            tables[found[0]].append(found[1])
-    return tables
-
-
 def parse(parts: Iterable[Any], uri: str = "file:///logs/1/request.log") -> dict[str, list[dict[str, Any]]]:
     """Parse one file."""
-    return tables_of(parse_file(log_file("/logs", uri, 5), parts))
+    return parsed(parts, log_file("/logs", uri, 5))
 
 
 def counted(tables: dict[str, list[dict[str, Any]]], *names: str) -> Counter[tuple[Any, ...]]:
     """Add up the usage by these columns."""
     total: Counter[tuple[Any, ...]] = Counter()
-    for row in tables["api_usage"]:
+    for row in tables["usage"]:
         total[tuple(row[name] for name in names)] += row["count"]
     return total
 
@@ -58,9 +49,37 @@ def counted(tables: dict[str, list[dict[str, Any]]], *names: str) -> Counter[tup
 def test_requests_are_counted_by_who_sent_them():
     """Two requests of one client and version are one row, with the first and the last time."""
     early, late = (line_of(document(), head=f"[2026-11-22 21:0{minute}:00,000] DEBUG") for minute in (1, 2))
-    (row,) = parse(batches([late, early]))["api_usage"]
+    (row,) = parse(batches([late, early]))["usage"]
     assert (row["broker"], row["client_id"], row["api_key"], row["version"], row["count"]) == ("1", "audit", 1, 16, 2)
-    assert (row["hour"].hour, row["first_seen"].minute, row["last_seen"].minute) == (21, 1, 2)
+    assert (str(row["day"]), row["first_seen"].minute, row["last_seen"].minute) == ("2026-11-22", 1, 2)
+
+
+def test_hours_are_counted_by_the_level_of_the_log():
+    """All requests of an hour and a level are one row, whoever sent them; refused requests are none of these."""
+    times = [("21:08", "DEBUG"), ("21:59", "DEBUG"), ("22:00", "DEBUG"), ("21:30", "INFO")]
+    lines = [
+        line_of(document(clientId=client), head=f"[2026-11-22 {time}:00,000] {level}")
+        for client in ("a", 'a"b')  # read by the fast path, and by the full parser
+        for time, level in times
+    ]
+    refused = [
+        "[2026-11-22 23:08:17,583] ERROR Closing socket for 1.2.3.4:9-10.0.0.7:48912-8 because of error",
+        f"{EXCEPTIONS}.InvalidRequestException: Received request api key FETCH with version 99 which is not enabled",
+    ]
+    tables = parse(batches(lines + refused))
+    found = {(row["hour"].hour, row["level"]): (row["count"], str(row["last_seen"])[11:16]) for row in tables["hour"]}
+    assert found == {(21, "DEBUG"): (4, "21:59"), (22, "DEBUG"): (2, "22:00"), (21, "INFO"): (2, "21:30")}
+    assert {(row["asked"], row["failure"]) for row in tables["hour"]} == {(False, None)}
+    assert sum(row["count"] for row in tables["usage"]) == len(lines) + 1
+
+
+def test_a_day_is_that_of_utc():
+    """An hour before midnight in one zone is of the next day in another."""
+    line = line_of(document(), head="[2026-11-22 23:30:00,000] DEBUG")
+    file = log_file("/logs", "file:/logs/1/a", 5, {**IN_UTC, "1": LogTimes("America/New_York")})
+    tables = parsed(batches([line]), file)
+    assert [str(row["day"]) for row in tables["usage"]] == ["2026-11-23"]
+    assert [row["hour"].hour for row in tables["hour"]] == [4]
 
 
 def test_times_are_in_utc_whatever_zone_a_broker_logs_in():
@@ -70,22 +89,19 @@ def test_times_are_in_utc_whatever_zone_a_broker_logs_in():
     lines = [line_of(document(), head=f"[{day}:00,000] DEBUG") for day in days]
     for broker, expected in {"1": ["20:59", "00:30", "00:59"], "2": ["21:59", "02:30", "02:30"]}.items():
         file = log_file("/logs", f"file:/logs/{broker}/a", 5, zones)
-        rows = tables_of(parse_file(file, batches(lines)))["api_usage"]
+        rows = parsed(batches(lines), file)["usage"]
         assert sorted(row["last_seen"].strftime("%H:%M") for row in rows) == sorted(expected)
-        assert all(row["hour"].hour == row["last_seen"].hour for row in rows)
 
 
 @given(st.lists(st.sampled_from([line_of(document()), line_of(document(clientId='a"b')), *GARBAGE])), st.integers(1, 9))
 def test_each_line_is_a_row_or_in_quarantine(lines: list[str], size: int):
     """However much of it is garbage, and however it is cut into batches."""
     tables = parse(batches(lines, size=size))
-    read, rows, quarantined = (
-        sum(row[name] for row in tables["evidence_files"]) for name in ("read", "rows", "quarantined")
-    )
+    read, rows, quarantined = (sum(row[name] for row in tables["source"]) for name in ("read", "rows", "quarantined"))
     counted = [line for before, line in pairwise(["first", *lines]) if line.strip() or before.strip()]
     garbage = [line for line in counted if line in GARBAGE]  # of a run of empty lines the first one
     assert (read, rows, quarantined) == (len(counted), len(counted) - len(garbage), len(garbage))
-    assert sum(row["count"] for row in tables["api_usage"]) == rows
+    assert sum(row["count"] for row in tables["usage"]) == rows
     assert sorted(row["raw"] for row in tables["quarantine"]) == sorted(garbage)
     text = "\n".join(lines)
     assert all(text.startswith(row["raw"], row["at"]) for row in tables["quarantine"])
@@ -116,7 +132,7 @@ def test_a_refusal_of_an_older_broker_names_the_principal(principal: str):
         f"listenerName: ListenerName(CLIENT), principal: {principal}"
     )
     lines = [f"[2026-11-22 21:08:17,583] ERROR {header}", f"{EXCEPTIONS}.InvalidRequestException: {reason}"]
-    (row,) = parse(batches(lines))["api_usage"]
+    (row,) = parse(batches(lines))["usage"]
     assert (row["principal"], row["client_host"], row["api_key"], row["version"]) == (principal, "10.0.0.7", 3, 99)
 
 
@@ -125,21 +141,20 @@ def test_a_reason_without_its_refusal_is_in_quarantine():
     reason = "Received request for api with key 3 (Metadata) and unsupported version 99"
     tables = parse(batches([f"{EXCEPTIONS}.UnsupportedVersionException: {reason}"]))
     assert [row["reason"] for row in tables["quarantine"]] == ["cut"]
-    assert tables["api_usage"] == []
+    assert tables["usage"] == []
 
 
 def test_a_line_of_an_unknown_broker_is_in_quarantine():
     """A request counts for a broker, so that coverage can say which brokers are missing."""
     tables = parse(batches([line_of(document()), "garbage"]), uri="file:///logs/old/request.log")
     assert [row["reason"] for row in tables["quarantine"]] == ["unknown-broker", "no-request"]
-    assert [row["broker"] for row in tables["evidence_files"]] == [None]
+    assert [row["broker"] for row in tables["source"]] == [None]
 
 
 def test_a_long_line_is_kept_in_part():
-    """The quarantine is for looking at, and a line that is kept whole can be parsed again."""
+    """The quarantine is for looking at."""
     short, long = parse(batches(["x", "x" * 100_000]))["quarantine"]
-    assert (short["raw"], short["whole"]) == ("x", True)
-    assert (len(long["raw"]), long["whole"]) == (RAW_LENGTH, False)
+    assert (short["raw"], len(long["raw"])) == ("x", RAW_LENGTH)
 
 
 def test_a_line_of_more_bytes_than_are_read_is_too_long():
@@ -147,39 +162,23 @@ def test_a_line_of_more_bytes_than_are_read_is_too_long():
     (batch,) = batches([line_of(document())[:300]])
     longer = batch.set_column(2, LINES.field("length"), pa.array([LONGEST + 1]))
     (row,) = parse([longer])["quarantine"]
-    assert (row["reason"], row["whole"]) == ("too-long", False)
+    assert row["reason"] == "too-long"
 
 
-def test_the_rest_of_a_file_that_cannot_be_read_counts_as_one_line():
-    """So that lines = rows + quarantined holds, and the report can say that something is missing."""
-    tables = parse([*batches([line_of(document())]), Unreadable(500, UNREADABLE, "disk error")])
-    (row,), (file,) = tables["quarantine"], tables["evidence_files"]
-    assert (row["at"], row["reason"], row["raw"], row["whole"]) == (500, "unreadable", "disk error", False)
-    assert (file["read"], file["rows"], file["quarantined"]) == (2, 1, 1)
+def test_a_reader_says_of_a_file_what_it_knows_once_its_lines_are_read():
+    """Why it ended early, and how far it came; the rows in quarantine have the source, too."""
+    said: dict[str, object] = {"position": 0}
 
+    def parts() -> Any:
+        yield from batches([line_of(document()), "garbage"])
+        said.update(position=500, reason="unreadable", why="disk error", stamp="s")
 
-def test_a_replay_counts_what_leaves_the_quarantine():
-    """The lines were counted when they were read; what a newer parser understands becomes rows."""
-    old = {
-        "uri": "file:///logs/1/a",
-        "path": "1/a",
-        "broker": "1",
-        "time_zone": "UTC",
-        "layout": "",
-        "not_after": None,
-        "reason": "cut",
-        "whole": True,
-        "parser": PARSER - 1,
-        "lines": 1,
-        "text_log": False,
-    }
-    lines = [line_of(document()), "garbage", line_of(document())]
-    other = old | {"uri": "file:///logs/2/a", "path": "2/a", "broker": "2", "at": 0, "raw": line_of(document())}
-    tables = tables_of(parse_quarantined([*(old | {"at": at, "raw": raw} for at, raw in enumerate(lines)), other]))
-    assert counted(tables, "broker") == {("1",): 2, ("2",): 1}
-    assert [(row["at"], row["reason"], row["parser"]) for row in tables["quarantine"]] == [(1, "no-request", PARSER)]
-    counts = [(file["read"], file["rows"], file["quarantined"]) for file in tables["evidence_files"]]
-    assert counts == [(0, 2, -2), (0, 1, -1)]
+    file = log_file("/logs", "file:///logs/1/a", 5)._replace(source="id")
+    tables = by_kind(parse_files([FileText(file, parts(), about=lambda begun=None: said)]))  # noqa: ARG005 - as readers are called
+    (row,), (source,) = tables["quarantine"], tables["source"]
+    assert (row["source"], source["source"], source["input"], source["broker"]) == ("id", "id", "logs", "1")
+    assert (source["read"], source["rows"], source["quarantined"], source["size"]) == (2, 1, 1, 5)
+    assert said.items() <= source.items()
 
 
 @pytest.mark.parametrize(

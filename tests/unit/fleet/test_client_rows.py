@@ -29,12 +29,11 @@ def seen(*used: Usage) -> Evidence:
 
 
 def test_versions_of_clients_are_told_by_client_and_api() -> None:
-    """Too old, too new, without the API, and of a text log."""
+    """Too old, too new, and without the API."""
     old = usage(FETCH, 3, client_host="h1", software_name="x", software_version="1")
     used = (
         old,
         replace(old, version=1, client_host="h2", first_seen=NOW - WEEK, forwarded=True),
-        usage(LIST_OFFSETS, 0, client_id="text", text_log=True),
         usage(FETCH, 99, client_id="new", software_name="y"),
         usage(FETCH, 99, client_id="steady"),
         usage(FETCH, 17, client_id=None, principal=None),
@@ -58,12 +57,6 @@ warn api-versions, client 'new' of User:audit: Kafka 4.2 serves Fetch 4-18, and 
 block api-versions, client 'steady' of User:audit: Kafka 4.2 serves Fetch 4-18, and the client uses 99. ->
     Upgrade client 'steady' of User:audit, or stop it, before the brokers move to 4.2. [client_id=steady,
     principal=User:audit, api=Fetch, versions=99, count=5, first_seen=22.10:00, last_seen=22.12:00]
-unknown api-versions, client 'text' of User:audit: Kafka 4.2 serves ListOffsets 1-11, and the client uses 0:
-    it needs ListOffsets 1 or newer; releases from 4.0 on do not serve version 0. Brokers before 2.8 logged
-    this as text, in which another client may have written it. -> Look whether client 'text' of User:audit
-    uses these versions. If so, upgrade it, or stop it, before the brokers move to 4.2. [client_id=text,
-    principal=User:audit, api=ListOffsets, versions=0, stop_serving_release=4.0, count=5, first_seen=22.10:00,
-    last_seen=22.12:00]
 """
     )
     admin = usage(DESCRIBE_CLUSTER, 0), usage(API_VERSIONS, 3, last_seen=NOW - timedelta(minutes=1))
@@ -129,7 +122,7 @@ def test_requests_that_brokers_refuse_are_told_by_host() -> None:
         refused,
         replace(refused, version=99, client_host=None),
         replace(refused, version=12, client_host="i"),
-        replace(refused, version=2, text_log=True, principal="User:p"),
+        replace(refused, version=2, principal="User:p"),
         replace(refused, version=0),
     )
     known = frozenset({RefusedClient("b", None, "s 1"), RefusedClient("a", "User:a", None)})
@@ -143,10 +136,10 @@ warn refused-requests, a client: A broker refused Fetch 99, and Kafka 4.2 refuse
 block refused-requests, a client at h: A broker refused Fetch 0, and Kafka 4.2 refuses the version, too. ->
     Find the client at h: the log of refused requests has no client id. [api=Fetch, versions=0,
     stop_serving_release=4.0, count=5, first_seen=22.10:00, last_seen=22.12:00, hosts=h, host_count=1]
-unknown refused-requests, a client at h: A broker refused Fetch 2, and Kafka 4.2 refuses the version, too.
-    Brokers before 2.8 logged this as text, in which another client may have written it. -> Find the client at
-    h: the log of refused requests has no client id. [principal=User:p, api=Fetch, versions=2,
-    stop_serving_release=4.0, count=5, first_seen=22.10:00, last_seen=22.12:00, hosts=h, host_count=1]
+block refused-requests, a client at h: A broker refused Fetch 2, and Kafka 4.2 refuses the version, too. ->
+    Find the client at h: the log of refused requests has no client id. [principal=User:p, api=Fetch,
+    versions=2, stop_serving_release=4.0, count=5, first_seen=22.10:00, last_seen=22.12:00, hosts=h,
+    host_count=1]
 block refused-requests, client 'a' of User:a or client 'b' at h: A broker refused Fetch 3, and Kafka 4.2
     refuses the version, too. -> Upgrade client 'a' of User:a or client 'b' at h: it sent other requests on
     the connection that the broker closed. [client_id=a or b, principal=User:a, software=s 1, api=Fetch,
@@ -229,9 +222,7 @@ block api-versions, a client without an id: Kafka 4.2 serves Fetch 4-18, and the
     first_seen=22.10:00, last_seen=22.12:00]
 unknown cut-requests, a client without an id: 1 of 1 lines of this client id were cut: only their heads are
     known. -> Collect whole lines: container runtimes split them at 16 kB, and 'featuregate fleet run' joins
-    the parts if it has all of them. On the broker's host, 'featuregate fleet collect --cut-bodies' makes
-    lines short, and 'featuregate fleet collect --aggregate' hands in counts in place of lines. [count=1,
-    first_seen=22.10:00, last_seen=22.12:00]
+    the parts if it has all of them. [count=1, first_seen=22.10:00, last_seen=22.12:00]
 block api-versions, client 'audit': Kafka 4.2 serves Fetch 4-18, and the client uses 3: it needs Fetch 4 or
     newer; releases from 4.0 on do not serve version 3. -> Upgrade client 'audit', or stop it, before the
     brokers move to 4.2. [client_id=audit, software=x 1, api=Fetch, versions=3, stop_serving_release=4.0,
@@ -241,9 +232,7 @@ warn api-versions, client 'audit': Kafka 4.2 serves Fetch 4-18, and the client u
     api=Fetch, versions=99, count=1, first_seen=22.10:00, last_seen=22.12:00]
 unknown cut-requests, client 'audit': 2 of 101 lines of this client id were cut: only their heads are known.
     -> Collect whole lines: container runtimes split them at 16 kB, and 'featuregate fleet run' joins the
-    parts if it has all of them. On the broker's host, 'featuregate fleet collect --cut-bodies' makes lines
-    short, and 'featuregate fleet collect --aggregate' hands in counts in place of lines. [client_id=audit,
-    count=2, first_seen=22.10:00, last_seen=22.12:00]
+    parts if it has all of them. [client_id=audit, count=2, first_seen=22.10:00, last_seen=22.12:00]
 """
     )
     one = replace(evidence, cut=(replace(cut, version=16),))

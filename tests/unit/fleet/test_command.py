@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 from featuregate.catalog import captured
 from featuregate.cli.plugin import USAGE, CommandError
@@ -15,9 +14,10 @@ from featuregate.testing import FakeCluster
 from featuregate_fleet import command
 from featuregate_fleet.commands.options.evidence import cluster_view
 from featuregate_fleet.commands.options.log_times import log_times
-from featuregate_fleet.errors import TablesBusy
+from featuregate_fleet.commands.options.tables import tables_place
+from featuregate_fleet.commands.run import counts
+from featuregate_fleet.evidence.line_counts import LineCounts
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
-from featuregate_fleet.tables.locks import adding_report, no_other_writer
 
 PATCHED = captured()["4.0"]._replace(release="4.0.2", apis={**captured()["4.0"].apis, 11: (0, 9)})
 
@@ -63,11 +63,12 @@ def parse(*argv: str) -> argparse.Namespace:
         ),
         (("run", "--time-zone", "broker-1=UTC", "--tables", "t", "--cluster", "c"), "'broker-1' is not a node id"),
         (
-            ("run", "--format", "parquet", "--tables", "t", "--cluster", "c"),
-            "tables are kept in Delta Lake, and not in 'parquet'",
+            ("run", "--again", "unknown-layot", "--tables", "t", "--cluster", "c"),
+            "'unknown-layot' is none of the reasons",
         ),
-        (("retain", "--days", "0", "--tables", "t", "--cluster", "c"), "'0' is not a number of days"),
-        (("retain", "--days", "9999999999", "--tables", "t", "--cluster", "c"), "is not a number of days"),
+        (("tidy", "--older-than", "0", "--tables", "t", "--cluster", "c"), "'0' is not a number of days"),
+        (("tidy", "--older-than", "9999999999", "--tables", "t", "--cluster", "c"), "is not a number of days"),
+        (("tidy", "--forget", " ", "--tables", "t", "--cluster", "c"), "no name is given"),
         (("run", "--logs-topic", "a/b", "--tables", "t", "--cluster", "c"), "'a/b' is not a topic name"),
     ],
 )
@@ -183,15 +184,17 @@ def test_the_cluster_lists_its_brokers(tmp_path: Path):
     assert cluster_view(parse(*options)) is None
 
 
-def test_only_folders_of_node_ids_are_brokers(tmp_path: Path):
-    """The files of other folders go to the quarantine."""
-    for name in ("1", "20", "old", "01"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "3").touch()
-    pytest.importorskip("pyspark")
-    from featuregate_fleet.stream.ingestion import folders_of_brokers  # noqa: PLC0415 - Spark
+@pytest.mark.parametrize("given", [["--again", "cut,vanished"], ["--again", "cut", "--again", "vanished"]])
+def test_reasons_to_read_again_are_given_at_once_or_one_by_one(given: list[str]):
+    """Each is a reason of the quarantine or of a file."""
+    assert set(parse("run", "--tables", "t", "--cluster", "c", *given).again) == {"cut", "vanished"}
 
-    assert folders_of_brokers(tmp_path) == {"1", "20"}
+
+def test_tables_may_be_in_a_catalog(tmp_path: Path):
+    """The name of its schema stands behind a word, so that no folder has it."""
+    args = parse("tables", "--tables", "catalog:main.kafka")
+    assert tables_place(args) == "catalog:main.kafka"
+    assert tables_place(parse("tables", "--tables", str(tmp_path))) == tmp_path
 
 
 @pytest.mark.parametrize(
@@ -213,35 +216,6 @@ def test_a_run_needs_the_ids_of_brokers(option: tuple[str, str], tmp_path: Path,
         command.run(args)
 
 
-def test_a_second_run_at_the_same_time_is_refused(tmp_path: Path, logs: Path):
-    """Two streams with one checkpoint would fight over it."""
-    pytest.importorskip("pyspark")
-    args = parse("run", "--once", "--logs", str(logs), "--tables", str(tmp_path), "--cluster", "c")
-    with (
-        FileLock(tmp_path / ".c.lock"),
-        pytest.raises(TablesBusy, match="another run writes the tables of c"),
-    ):
-        command.run(args)
-
-
-def test_no_file_is_deleted_while_its_cluster_is_written(tmp_path: Path):
-    """It may be one that the run has written, and not committed. Those of another cluster are in another folder."""
-    pytest.importorskip("pyspark")
-    args = parse("retain", "--days", "90", "--tables", str(tmp_path), "--cluster", "c")
-    with FileLock(tmp_path / ".c.lock"), pytest.raises(TablesBusy, match="another run writes the tables of c"):
-        command.run(args)
-    with FileLock(tmp_path / ".other.lock"), adding_report(tmp_path, "other"), no_other_writer(tmp_path, "c"):
-        pass
-
-
-def test_no_file_is_deleted_while_a_report_is_kept(tmp_path: Path):
-    """A report is kept beside a run of its cluster, so that it has a lock of its own."""
-    pytest.importorskip("pyspark")
-    args = parse("compact", "--tables", str(tmp_path), "--cluster", "c")
-    with adding_report(tmp_path, "c"), pytest.raises(TablesBusy, match="a report of c is kept just now"):
-        command.run(args)
-
-
 @pytest.mark.parametrize("action", ["run", "readiness"])
 def test_tables_must_be_a_folder(action: str, tmp_path: Path, logs: Path):
     """A file in its place is not evidence."""
@@ -252,9 +226,7 @@ def test_tables_must_be_a_folder(action: str, tmp_path: Path, logs: Path):
     assert error.value.exit_code == USAGE
 
 
-@pytest.mark.parametrize(
-    "action", ["compact", "replay", "tables", "retain --days 9", "forget --principal User:a"], ids=lambda line: line[:4]
-)
+@pytest.mark.parametrize("action", ["tables", "tidy --older-than 9", "tidy --forget User:a"])
 def test_tables_that_are_not_there_are_a_mistake(action: str, tmp_path: Path):
     """A folder whose name is misspelled would be made, and the command would seem to have done its work."""
     place = ("--tables", str(tmp_path / "missing"), "--cluster", "c")
@@ -275,7 +247,7 @@ def test_a_page_that_cannot_be_written_is_known_before_spark_starts(name: str, t
 
 
 @pytest.mark.parametrize("module", ["pyspark", "pyarrow"])
-@pytest.mark.parametrize("action", ["run --once --logs logs", "peek log --to 4.2", "replay", "readiness --to 4.2"])
+@pytest.mark.parametrize("action", ["run --once --logs logs", "peek log --to 4.2", "tidy", "readiness --to 4.2"])
 def test_without_the_extra_one_line_names_it(tmp_path: Path, action: str, module: str) -> None:
     """Whichever module an action imports first."""
     (tmp_path / "log").write_text("no line of Kafka\n")
@@ -294,5 +266,17 @@ def test_without_the_extra_one_line_names_it(tmp_path: Path, action: str, module
     if (action, module) == ("peek log --to 4.2", "pyspark"):
         assert "needs" not in done.stderr  # it reads without Spark
     else:
-        assert "pip install '.[fleet]' in a checkout\n" in done.stderr
+        extra = "peek" if action.startswith("peek") else "fleet"
+        assert f"pip install '.[{extra}]' in a checkout\n" in done.stderr
     assert (done.stderr.count("\n"), "bug" in done.stderr) == (done.stderr.count("featuregate: "), False)
+
+
+def test_what_a_call_has_read_is_said_and_the_totals_where_they_are_more():
+    """A second run says both."""
+    pytest.importorskip("pyspark")
+    from featuregate_fleet.runs.ingestion import Ingested  # noqa: PLC0415 - Spark
+
+    first = Ingested(2, 82, 80, 2, LineCounts(82, 80, 2), ())
+    assert counts(first) == "82 lines read: 80 rows, 2 in quarantine"
+    later = first._replace(read=10, rows=10, quarantined=0, totals=LineCounts(92, 90, 2))
+    assert counts(later) == "10 lines read: 10 rows, 0 in quarantine; in all runs 92 lines: 90 rows, 2 in quarantine"

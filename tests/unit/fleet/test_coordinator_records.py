@@ -24,7 +24,7 @@ from featuregate.records.schemas import (
     TransactionLogValue,
 )
 from featuregate_fleet.evidence import coordinator_records
-from featuregate_fleet.evidence.columns import COORDINATOR_RECORDS
+from featuregate_fleet.evidence.columns import ROWS
 from featuregate_fleet.evidence.coordinator_records import RAW, decode_batches, kinds, model_of_mark
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -53,8 +53,8 @@ def rows_of(log: CoordinatorTopic, *records: tuple[bytes | None, bytes | None]) 
         for offset, (key, value) in enumerate(records)
     ]
     batches = list(decode_batches([pa.RecordBatch.from_pylist(raw, RAW)]))
-    assert all(batch.schema == COORDINATOR_RECORDS for batch in batches)
-    return [row for batch in batches for row in batch.to_pylist()]
+    assert all(batch.schema == ROWS for batch in batches)
+    return [row for batch in batches for row in batch.column("record").to_pylist()]
 
 
 def commit(offset: int, metadata: str = "", version: int = 4) -> tuple[bytes, bytes | None]:
@@ -153,7 +153,7 @@ def test_a_session_may_be_in_another_time_zone():
     key, value = commit(1)
     row = [CONSUMER_OFFSETS.topic, 0, 7, NOW, key, value, number(key), "OffsetCommit", number(value)]
     batch = pa.RecordBatch.from_pylist([dict(zip(raw.names, row, strict=True))], raw)
-    ((found,),) = [batch.to_pylist() for batch in decode_batches([batch])]
+    ((found,),) = [batch.column("record").to_pylist() for batch in decode_batches([batch])]
     assert (found["at"], found["offset"], found["count"]) == (NOW, 7, 1)
 
 
@@ -167,7 +167,7 @@ def test_a_key_in_many_batches_has_its_last_record(monkeypatch: pytest.MonkeyPat
         key, text = log.encode(CoordinatorRecord(keys[offset % 3], value, 4))
         row = [log.topic, 0, offset, NOW, key, text, number(key), "OffsetCommit", number(text)]
         batches.append(pa.RecordBatch.from_pylist([dict(zip(RAW.names, row, strict=True))], RAW))
-    rows = [row for batch in decode_batches(batches) for row in batch.to_pylist()]
+    rows = [row for batch in decode_batches(batches) for row in batch.column("record").to_pylist()]
     assert sum(row["count"] for row in rows) == 40
     last = {row["key"]: row for row in rows}  # a later row of a key has the later record
     assert sorted(row["offset"] for row in last.values()) == [37, 38, 39]
@@ -202,7 +202,7 @@ def test_each_topic_of_coordinators_has_kinds():
 def test_properties_are_those_of_java():
     """Spark's spelling has a prefix, and other options beside it."""
     pytest.importorskip("pyspark")
-    from featuregate_fleet.stream.internal_topics import TopicEnds, java_properties  # noqa: PLC0415 - see above
+    from featuregate_fleet.runs.internal_topics import TopicEnds, java_properties  # noqa: PLC0415 - see above
 
     assert java_properties({"kafka.bootstrap.servers": "b:1", "subscribe": "t"}) == {"bootstrap.servers": "b:1"}
     assert java_properties({"bootstrap.servers": "b:1"}) == {"bootstrap.servers": "b:1"}

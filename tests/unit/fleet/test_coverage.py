@@ -7,7 +7,7 @@ import pytest
 from fleet_evidence import UPGRADED
 
 from featuregate.catalog import captured
-from featuregate_fleet.evidence.unread import CHANGED, LINKED, UNLISTED, UnreadFile
+from featuregate_fleet.evidence.unread import LINKED, UnreadFile
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LogLevel
 from featuregate_fleet.readiness.hours import covered_seconds, covers, logged_hours, lost_hours
 from featuregate_fleet.readiness.moves import ToRelease
@@ -100,33 +100,12 @@ def test_a_broker_without_evidence_says_its_level():
     assert "fleet logging on" in row.do
 
 
-def test_a_file_that_spark_does_not_list_is_missing_evidence():
-    """It may hide a client. The row has the number of such files, and is there without a broker, too."""
-    found = report(
-        unread=(UnreadFile("1/_b", "1", UNLISTED), UnreadFile("1/_a", "1", UNLISTED), UnreadFile("_c", None, UNLISTED))
-    )
-    assert found.verdict is Verdict.UNKNOWN
-    rows = {row.subject: row for row in found.rows if row.subject.startswith("files of")}
-    assert rows["files of broker 1"].why.startswith("1/_a and 1 more have not been read: Spark does not list")
-    assert rows["files of an unknown broker"].why.startswith("_c has not been read")
-    assert [(row.verdict, row.count) for row in rows.values()] == [(Verdict.UNKNOWN, 1), (Verdict.UNKNOWN, 2)]
-
-
 def test_a_link_is_missing_evidence():
     """It is not followed, and what it names may have lines of a client."""
     found = report(unread=(UnreadFile("1/link", "1", LINKED),))
     (row,) = [row for row in found.rows if row.subject == "files of broker 1"]
     assert (found.verdict, row.verdict) == (Verdict.UNKNOWN, Verdict.UNKNOWN)
     assert row.why == "1/link has not been read: symbolic links are not followed."
-
-
-def test_a_file_that_has_changed_since_it_was_read_is_a_warning():
-    """What is new in a live log comes again with the rolled file, if that is handed in."""
-    found = report(unread=(UnreadFile("1/kafka-request.log", "1", CHANGED),))
-    assert found.verdict is Verdict.WARN
-    (row,) = [row for row in found.rows if row.subject == "files of broker 1"]
-    assert row.why.startswith("1/kafka-request.log has changed since the last reading")
-    assert "rolled files" in row.do
 
 
 def test_the_report_has_the_hours_of_each_broker():

@@ -6,8 +6,8 @@ from datetime import timedelta
 from fleet_evidence import NOW, WEEK
 from told_rows import told
 
-from featuregate_fleet.evidence.reasons import EMPTY, NEWER_REPORT, UNKNOWN_BROKER, UNKNOWN_LAYOUT, VANISHED
-from featuregate_fleet.evidence.unread import CHANGED, LINKED, SPECIAL, UNDECODED, UNLISTED, UnreadFile
+from featuregate_fleet.evidence.reasons import EMPTY, NEWER_REPORT, TEXT_LOG, UNKNOWN_BROKER, UNKNOWN_LAYOUT, VANISHED
+from featuregate_fleet.evidence.unread import LINKED, SPECIAL, UnreadFile
 from featuregate_fleet.readiness.checks.coverage_checks import coverage, quarantine
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LogLevel
 
@@ -25,14 +25,13 @@ def test_what_is_missing_of_each_broker_is_told() -> None:
             "3": replace(LOG, hours=3, last_seen=late, covered_seconds=120.0),
         },
         hourly={"1": {NOW - 2 * HOUR: 5, NOW: 4}, "3": {late: 3, late + HOUR: 3, NOW - HOUR: 1}},
-        text_logs=frozenset({"2"}),
         log_levels=(
             LogLevel(broker="1", level="TRACE", taken_at=NOW - HOUR / 2),
             LogLevel(broker="4", level="INFO", taken_at=NOW - HOUR),
             LogLevel(broker="10", level=None, taken_at=NOW),
         ),
-        expected=frozenset({"4", "5", "10"}),
-        quarantined={("5", UNKNOWN_LAYOUT): 3},
+        expected=frozenset({"4", "5", "6", "10"}),
+        quarantined={("5", UNKNOWN_LAYOUT): 3, ("2", TEXT_LOG): 7, ("6", TEXT_LOG): 9},
     )
     assert (
         told(coverage(evidence, NOW, NOW - WEEK, 1.5))
@@ -42,15 +41,15 @@ unknown coverage, hours of broker 1: The broker logged at DEBUG, and not a line 
     zone need --time-zone. [last_seen=22.11:00]
 ok coverage, broker 1: The evidence has requests in 2 hours of this broker. -> (nothing) [count=900,
     first_seen=22.10:00, last_seen=22.12:00]
-warn coverage, log of broker 2: Brokers before 2.8 log requests as text, in which a client can write lines of
-    others, and hide its own. -> Compare the clients with those that you know. Once the broker is newer, log
-    requests again, with --since. [count=900, first_seen=22.10:00, last_seen=13.12:00]
+unknown coverage, log of broker 2: It has requests as text, as brokers before 2.8 log them. Any client can
+    write such lines in the name of others, so that they do not count as evidence. -> Upgrade the broker to
+    2.8 or newer, and log requests again; or use its metrics in place of its log. [count=7]
 unknown coverage, hours of broker 2: The evidence has 119 seconds of this broker, and less than --min-hours
     1.5 shows too few clients. -> Log requests for longer, also while rare jobs run; or give --min-hours, if
     the log shows all clients. [count=900, first_seen=22.10:00, last_seen=13.12:00]
 stale coverage, broker 2: The evidence has requests in 1 hour of this broker, and all of them are too old. ->
     Log requests again, and run 'featuregate fleet run'. If the broker has left the cluster, delete its folder
-    of logs, run 'featuregate fleet run', and delete what is that old with 'featuregate fleet retain'.
+    of logs, run 'featuregate fleet run', and delete what is that old with 'featuregate fleet tidy'.
     [count=900, first_seen=22.10:00, last_seen=13.12:00]
 warn coverage, clock of broker 3: Its log has lines of 2 hours, up to 2026-11-24 05:00 UTC, which are still to
     come: they do not show how new the evidence is. -> Set the clock of the broker, and look for damaged
@@ -65,9 +64,12 @@ unknown coverage, broker 4: There is no request log of this broker at DEBUG. At 
     run'. []
 unknown coverage, broker 5: No request of this broker is read. -> Layouts of lines that are read: Kafka's,
     Strimzi's, other Log4j patterns with a date, CRI, Docker, kubectl, Compose, syslog and JSON. Look at the
-    table 'quarantine'. Where its lines have a date, 'featuregate fleet replay --layout FORMAT' says how that
-    is written. Otherwise log a time with a date before each request, and read such logs for another
-    --cluster. []
+    table 'quarantine'. Where the lines have a date, 'featuregate fleet run --again unknown-layout --layout
+    FORMAT' says how that is written. Otherwise log a time with a date before each request, and read such logs
+    for another --cluster. []
+unknown coverage, log of broker 6: It has requests as text, as brokers before 2.8 log them. Any client can
+    write such lines in the name of others, so that they do not count as evidence. -> Upgrade the broker to
+    2.8 or newer, and log requests again; or use its metrics in place of its log. [count=9]
 unknown coverage, broker 10: There is no request log of this broker at DEBUG. -> Turn its log on by
     'featuregate fleet logging on', and give its files to 'featuregate fleet run'. []
 """
@@ -82,34 +84,17 @@ unknown coverage, the cluster: There is no evidence of this cluster. -> Turn its
 
 
 def test_files_that_were_not_read_are_told_by_broker_and_reason() -> None:
-    """A reason of a newer release is told as the most common one."""
-    files = (
-        ("1/b", UNLISTED),
-        ("1/a", UNLISTED),
-        ("1/c", UNDECODED),
-        ("1/d", LINKED),
-        ("1/e", CHANGED),
-        ("1/f", CHANGED),
-        ("1/g", SPECIAL),
-    )
+    """A reason of a newer release is told as it is."""
+    files = (("1/b", LINKED), ("1/a", LINKED), ("1/g", SPECIAL))
     unread = (*(UnreadFile(path, "1", reason) for path, reason in files), UnreadFile("_x", None, "new"))
     assert (
         told(coverage(Evidence(brokers={"1": LOG}, unread_files=unread), NOW, NOW - WEEK, 0))
         == """
-unknown coverage, files of an unknown broker: _x has not been read: Spark does not list names that begin with
-    '_'. -> Rename the files and their folders, and run 'featuregate fleet run' again. [count=1]
-warn coverage, files of broker 1: 1/e and 1 more have changed since the last reading, and what is new is not
-    in the tables. -> Give 'featuregate fleet run' rolled files under names that do not change, or those of
-    'featuregate fleet collect'. [count=2]
-unknown coverage, files of broker 1: 1/d has not been read: symbolic links are not followed. -> Put the files
-    themselves in place of the links, and run 'featuregate fleet run' again. [count=1]
+unknown coverage, files of an unknown broker: _x has not been read: new. -> (nothing) [count=1]
+unknown coverage, files of broker 1: 1/a and 1 more have not been read: symbolic links are not followed. ->
+    Put the files themselves in place of the links, and run 'featuregate fleet run' again. [count=2]
 unknown coverage, files of broker 1: 1/g has not been read: pipes, sockets and devices are not. -> Take them
     out of the folder, put files there, and run 'featuregate fleet run' again. [count=1]
-unknown coverage, files of broker 1: 1/c has not been read: Java cannot decode the name in the locale of the
-    run. -> Rename the files and their folders, or set LC_ALL=C.UTF-8, and run 'featuregate fleet run' again.
-    [count=1]
-unknown coverage, files of broker 1: 1/a and 1 more have not been read: Spark does not list names that begin
-    with '_'. -> Rename the files and their folders, and run 'featuregate fleet run' again. [count=2]
 ok coverage, broker 1: The evidence has requests in 2 hours of this broker. -> (nothing) [count=900,
     first_seen=22.10:00, last_seen=22.12:00]
 """
@@ -129,6 +114,7 @@ def test_lines_in_quarantine_are_told_by_broker() -> None:
             ("3", UNKNOWN_LAYOUT): 1,
             ("2", VANISHED): 1,
             ("2", EMPTY): 7,
+            ("2", TEXT_LOG): 7,
             ("4", NEWER_REPORT): 7,
             (None, UNKNOWN_BROKER): 2,
         },
@@ -142,12 +128,12 @@ unknown quarantine, requests of an unknown broker: Lines or files could not be r
 warn quarantine, requests of broker 1: Lines or files could not be read: a-odd 6, z-odd 4. -> Look at the
     table 'quarantine', and collect whole lines: shippers and runtimes cut long ones. [count=10]
 unknown quarantine, requests of broker 2: Lines or files could not be read: vanished 1. -> Look at the table
-    'quarantine', restore files that are missing, and run 'featuregate fleet replay'. [count=1]
+    'source', restore files that are missing, and run 'featuregate fleet run'. [count=1]
 unknown quarantine, requests of broker 3: Lines or files could not be read: unknown-layout 1. -> Layouts of
     lines that are read: Kafka's, Strimzi's, other Log4j patterns with a date, CRI, Docker, kubectl, Compose,
-    syslog and JSON. Look at the table 'quarantine'. Where its lines have a date, 'featuregate fleet replay
-    --layout FORMAT' says how that is written. Otherwise log a time with a date before each request, and read
-    such logs for another --cluster. [count=1]
+    syslog and JSON. Look at the table 'quarantine'. Where the lines have a date, 'featuregate fleet run
+    --again unknown-layout --layout FORMAT' says how that is written. Otherwise log a time with a date before
+    each request, and read such logs for another --cluster. [count=1]
 unknown quarantine, requests of broker 10: Lines or files could not be read: a-odd 6, z-odd 4. -> Look at the
     table 'quarantine', and collect whole lines: shippers and runtimes cut long ones. [count=10]
 """

@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 pa = pytest.importorskip("pyarrow")
 
 from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
+from fleet_rows import Rows, parsed_file  # noqa: E402 - likewise
 
 from featuregate.cli import main  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.envelopes import events_in  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.request import MARKER, host_of  # noqa: E402 - likewise
-from featuregate_fleet.evidence.paths import LogFile  # noqa: E402 - likewise
 from featuregate_fleet.files import pieces as pieces_module  # noqa: E402 - likewise
-from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
 
 WHY = "Received request api key FETCH with version 99 which is not enabled"
 Found = tuple[Counter[tuple[int, int]], Counter[str], int]
@@ -42,28 +41,26 @@ def bare(api: tuple[int, int]) -> str:
     return line(api)[line(api).index(MARKER) :]
 
 
-def parsed(data: bytes, folder: Path, name: str = "a") -> dict[str, list[dict[str, Any]]]:
-    """Parse a file of broker 1, in the pieces in which Spark reads it; return the rows of each table."""
+def parsed(data: bytes, folder: Path, name: str = "a") -> Rows:
+    """Parse a file of broker 1; return the rows of each kind."""
     path = folder / "1" / name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(data)
-    pieces = pieces_module.pieces_of(LogFile(path.as_uri(), f"1/{name}", "1", len(data)))
-    numbers = pa.RecordBatch.from_pydict({"number": list(range(len(pieces)))})
-    tables = pa.Table.from_batches(parse_pieces([numbers], pieces=pieces))
-    return {name: tables[name].drop_null().to_pylist() for name in tables.column_names}
+    return parsed_file(path)
 
 
 def read(data: str | bytes, folder: Path, name: str = "a") -> Found:
     """Return what a file says. Its counts add up."""
     tables = parsed(data.encode() if isinstance(data, str) else data, folder, name)
     usage, reasons = Counter[tuple[int, int]](), Counter[str]()
-    for row in tables["api_usage"]:
+    for row in tables["usage"]:
         usage[row["api_key"], row["version"]] += row["count"]
     for row in tables["quarantine"]:
         reasons[row["reason"]] += row["lines"]
-    counts = {name: sum(file[name] for file in tables["evidence_files"]) for name in ("read", "rows", "quarantined")}
+    counts = {name: sum(file[name] for file in tables["source"]) for name in ("read", "rows", "quarantined")}
     assert (counts["rows"], counts["quarantined"]) == (usage.total(), reasons.total())
     assert counts["read"] == counts["rows"] + counts["quarantined"]
+    reasons.update(file["reason"] for file in tables["source"] if file["reason"])
     return usage, reasons, counts["read"]
 
 
@@ -133,7 +130,7 @@ TWO = {
 def test_each_event_is_a_line_with_its_own_time(text: str, tmp_path: Path):
     """Whatever a shipper puts around many: the second one does not vanish, and has not the time of the first."""
     tables = parsed(text.encode(), tmp_path)
-    seen = {(row["api_key"], row["version"]): str(row["first_seen"])[:19] for row in tables["api_usage"]}
+    seen = {(row["api_key"], row["version"]): str(row["first_seen"])[:19] for row in tables["usage"]}
     assert seen == dict(zip((FETCH, PRODUCE), SECONDS, strict=True))
     assert tables["quarantine"] == []
 
@@ -222,7 +219,7 @@ def test_a_refusal_is_read_from_two_events(tmp_path: Path):
     )
     events = [{"timestamp": 1795341602000, "message": text} for text in said]
     for text in (json.dumps(events), "\n".join(json.dumps([event]) for event in events)):
-        (row,) = parsed(text.encode(), tmp_path)["api_usage"]
+        (row,) = parsed(text.encode(), tmp_path)["usage"]
         assert (row["outcome"], row["api_key"], row["version"], row["client_host"]) == ("refused", 1, 99, "10.0.0.7")
 
 
@@ -393,7 +390,7 @@ def test_the_address_of_the_broker_may_be_hidden(tmp_path: Path):
     connection = "INTERNAL_IP-10.1.2.3:1-9"
     assert host_of(connection) == "10.1.2.3"
     lines = [line(FETCH, connection=connection), json.dumps({"message": line(FETCH, connection=connection)})]
-    (row,) = parsed("\n".join(lines).encode(), tmp_path)["api_usage"]
+    (row,) = parsed("\n".join(lines).encode(), tmp_path)["usage"]
     assert (row["client_host"], row["count"]) == ("10.1.2.3", 2)
 
 

@@ -5,7 +5,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from featuregate_fleet.errors import TablesBroken
-from featuregate_fleet.tables.failures import cause_of, one_line_failures
+from featuregate_fleet.tables.failures import cause_of, one_line_failures, read_steadily
 
 IN_BATCH = """[STREAM_FAILED] Query [id = 1] terminated with exception: An exception was raised by the Python Proxy. \
 Return Message: Traceback (most recent call last):
@@ -26,6 +26,10 @@ Caused by: java.io.IOException: No space left on device
         (
             "[STREAM_FAILED] Query [id = 1] terminated: No space left on device",
             "[STREAM_FAILED] Query [id = 1] terminated: No space left on device",
+        ),
+        (
+            "An error occurred while calling o1.isEmpty.\n: org.apache.spark.KafkaIllegalStateException: no\n",
+            "no",
         ),
         ("Traceback (most recent call last):\nOSError: [Errno 28] No space left", "[Errno 28] No space left"),
     ],
@@ -55,7 +59,7 @@ def test_a_storage_without_its_jar_names_the_jar(cause: str, jar: str):
 def test_a_heap_that_is_too_small_says_how_it_becomes_larger(what: str):
     """Spark has 1 GB unless it is given more."""
     found = cause_of(RuntimeError(f"An error occurred\n: java.lang.OutOfMemoryError: {what}\n\tat java.base/x"))
-    assert found.startswith("Spark has no memory left: give it more than its 1 GB by SPARK_DRIVER_MEMORY=4g")
+    assert found.startswith("Spark has no memory left: give it more than it has by SPARK_DRIVER_MEMORY=4g")
 
 
 class Broken(Py4JJavaError):
@@ -71,6 +75,32 @@ class Broken(Py4JJavaError):
 @pytest.mark.parametrize("kind", [PySparkException, Broken])
 def test_an_error_of_the_jvm_is_one_line(kind: type[Exception]):
     """Each command that reads or writes tables says so, and shows no stack trace."""
-    with pytest.raises(TablesBroken) as caught, one_line_failures("the replay failed"):
+    with pytest.raises(TablesBroken) as caught, one_line_failures("the run failed"):
         raise kind(IN_BATCH)
-    assert str(caught.value) == "the replay failed: No space left on device"
+    assert str(caught.value) == "the run failed: No space left on device"
+    assert caught.value.__suppress_context__, "a notebook would print some hundred lines of Java"
+
+
+def test_what_a_tidying_deletes_is_read_again():
+    """A reader has the newest files then; another failure is not tried again."""
+    failures = [
+        PySparkException("[FAILED_READ_FILE.FILE_NOT_EXIST] part-0.parquet"),
+        Broken("part-1.parquet does not exist"),
+    ]
+
+    def read() -> int:
+        if failures:
+            raise failures.pop()
+        return 7
+
+    assert read_steadily(read) == 7
+    failures.extend([PySparkException("another one"), PySparkException("No space left on device")])
+    with pytest.raises(PySparkException, match="No space left"):
+        read_steadily(read)
+    with pytest.raises(PySparkException, match="FILE_NOT_EXIST"):
+        read_steadily(gone_for_ever)
+
+
+def gone_for_ever() -> None:
+    """Fail as a table that lacks a file."""
+    raise PySparkException("[FAILED_READ_FILE.FILE_NOT_EXIST] part-0.parquet")

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from datetime import timedelta
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +17,31 @@ from featuregate_fleet import Fleet, FleetReport, NotReady, WrongSpark
 from featuregate_fleet.readiness import move_texts
 from featuregate_fleet.readiness.evidence import Evidence
 from featuregate_fleet.readiness.report import assess
-from featuregate_fleet.stream.session import session_beside
+from featuregate_fleet.runs.session import session_beside
 
 
 @pytest.fixture
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
     """Return one without Spark and without evidence."""
     monkeypatch.setattr("featuregate_fleet.api.fleet.session_beside", lambda _: None)
-    monkeypatch.setattr("featuregate_fleet.api.fleet.Tables", Empty)
+    monkeypatch.setattr("featuregate_fleet.api.fleet.EvidenceTable", Empty)
     monkeypatch.setattr("featuregate_fleet.api.fleet.read_evidence", lambda _: Evidence())
     spark: Any = None
     return Fleet(spark, tmp_path / "tables", "orders")
 
 
 class Empty:
-    """Tables that do not exist yet."""
+    """A table that does not exist yet."""
 
     def __init__(self, *_: object) -> None: ...
 
-    def names(self) -> list[str]:
+    def version(self) -> None:
         """Return none."""
-        return []
-
-    def known(self) -> list[str]:
-        """Return one that there may be."""
-        return ["api_usage"]
 
 
 def test_the_door_needs_no_spark_until_a_name_is_used() -> None:
     """A supervisor that catches its errors starts at once."""
-    code = "import sys, featuregate_fleet; featuregate_fleet.TablesBusy; print('pyspark' in sys.modules)"
+    code = "import sys, featuregate_fleet; featuregate_fleet.TablesBroken; print('pyspark' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
     assert set(door.__all__) <= set(dir(door))
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
@@ -59,13 +55,52 @@ def test_the_door_needs_no_spark_until_a_name_is_used() -> None:
         ({"to": "4.2", "drop_api": "Fetch<12"}, "and not to, drop_api"),
         ({"to": "9.9"}, "to: '9.9' is none of the known releases"),
         ({"finalize": "x=1"}, "finalize: 'x' is none of the known features"),
-        ({"to": "4.2", "keep": True}, "keep: .* has no tables: read logs first"),
     ],
 )
 def test_a_move_that_is_none_is_refused(fleet: Fleet, asked: dict[str, Any], says: str) -> None:
     """By the name of the argument."""
     with pytest.raises(ConfigError, match=says):
         fleet.readiness(**asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"to": 4.2}, 'to is text, such as to="4.2", and not 4.2'),
+        ({"downgrade_to": 3.9}, 'downgrade_to is text, such as downgrade_to="3.9", and not 3.9'),
+    ],
+)
+def test_a_release_that_is_a_number_is_refused(fleet: Fleet, asked: dict[str, Any], says: str) -> None:
+    """4.10 would be 4.1."""
+    with pytest.raises(TypeError) as error:
+        fleet.readiness(**asked)
+    assert str(error.value) == says
+
+
+@pytest.mark.parametrize(
+    ("there", "says"),
+    [
+        (["order", "payments"], "cluster: the tables .* have no cluster orders: they have order, and others"),
+        (["payments", "mails"], "they have mails, payments$"),
+    ],
+)
+def test_a_cluster_that_the_tables_do_not_have_is_refused_with_its_neighbours(
+    fleet: Fleet, tmp_path: Path, there: list[str], says: str
+) -> None:
+    """Its verdict would be unknown for a letter that is missing; only where nothing was read is that what it is."""
+    assert fleet.readiness(to="4.2").verdict == "unknown"
+    for name in there:
+        (tmp_path / "tables" / name / "_delta_log").mkdir(parents=True)
+    for ask in (lambda: fleet.readiness(to="4.2"), lambda: fleet.table("usage"), fleet.usage):
+        with pytest.raises(ConfigError, match=says):
+            ask()
+
+
+def test_a_cluster_without_a_table_is_not_tidied(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is nothing to tidy where nothing was read."""
+    monkeypatch.setattr("featuregate_fleet.tables.clusters.EvidenceTable", Empty)
+    with pytest.raises(ConfigError, match="have no cluster orders: read logs first"):
+        fleet.tidy(older_than=9)
 
 
 def test_inputs_that_cannot_be_read_are_refused(fleet: Fleet, tmp_path: Path) -> None:
@@ -76,11 +111,12 @@ def test_inputs_that_cannot_be_read_are_refused(fleet: Fleet, tmp_path: Path) ->
         ({"logs": tmp_path}, "tables: .* would be read as logs"),
         ({"logs": "ftp://logs/kafka"}, "logs: is a URI"),
         ({"logs_topic": "lines"}, "bootstrap: the topic of logs needs the brokers"),
+        ({"logs_topic": "lines", "again": ["layout"]}, "again: 'layout' is none of the reasons: cut, "),
     ):
         with pytest.raises(ConfigError, match=says):
             fleet.ingest(**inputs)  # type: ignore[arg-type]
     assert [*tmp_path.iterdir()] == []
-    with pytest.raises(ConfigError, match="'usages' is none of the tables: api_usage"):
+    with pytest.raises(ConfigError, match="kind: 'usages' is none of the kinds of rows: usage, hour, "):
         fleet.table("usages")
 
 
@@ -106,6 +142,13 @@ def test_a_report_without_evidence_ends_a_job(fleet: Fleet) -> None:
     assert report.coverage["brokers"] == {}
     assert "unknown" in repr(report)
     assert "<html" in report.html()
+    said = str(report).splitlines()
+    assert said[0] == "orders to Kafka 4.2: unknown"
+    assert any(line.startswith("unknown: ") for line in said)
+    assert {row.do for row in report.findings if row.do} <= set(said)
+    framed = report._repr_html_()
+    assert framed.startswith("<iframe srcdoc=")
+    assert escape(report.html()) in framed
     with pytest.raises(NotReady, match=r"^orders to Kafka 4\.2: unknown\. \S"):
         report.raise_for_verdict()
 

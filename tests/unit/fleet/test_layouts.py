@@ -1,7 +1,6 @@
 """Layouts and envelopes of request logs: each request is read, whatever a pattern or a shipper puts around it."""
 
 import json
-import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,21 +10,16 @@ import pytest
 pa = pytest.importorskip("pyarrow")
 
 from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
+from fleet_rows import parsed_file, parsed_text, read_fast  # noqa: E402 - likewise
 
 from featuregate.cli import main  # noqa: E402 - likewise
 from featuregate_fleet.evidence import reasons  # noqa: E402 - likewise
-from featuregate_fleet.evidence.batches import parse_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.envelopes import unwrap  # noqa: E402 - likewise
-from featuregate_fleet.evidence.lines.fast_path import read_lines  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.layouts import Layout, layouts_for, reads_as_kafka  # noqa: E402 - likewise
-from featuregate_fleet.evidence.lines.log_lines import KeptLines  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.request import LoggedRequest  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import LogFile, LogTimes  # noqa: E402 - likewise
 from featuregate_fleet.files import pieces as pieces_module  # noqa: E402 - likewise
-from featuregate_fleet.files.bodies import cut_bodies  # noqa: E402 - likewise
-from featuregate_fleet.files.parsing import aggregate, parse_pieces  # noqa: E402 - likewise
-from featuregate_fleet.files.pieces import lines_of, pieces_of  # noqa: E402 - likewise
 
 REQUEST = "Completed request:" + json.dumps(document(), separators=(",", ":"))
 KAFKA = f"[2026-11-22 21:08:02,254] DEBUG {REQUEST} (kafka.request.logger)"
@@ -117,14 +111,9 @@ IN_UTC = {
 }
 
 
-def tables_of(
-    text: str, zone: str = "UTC", kept: KeptLines = KeptLines.NONE, layout: str = ""
-) -> dict[str, list[dict[str, Any]]]:
-    """Parse a file of broker 1, and return the rows of each table."""
-    times = LogTimes(zone, layout)
-    file = LogFile("file:/l/1/a", "1/a", "1", 9, times, not_after=WRITTEN)
-    rows = pa.Table.from_batches(parse_file(file, lines_of(text.encode()), kept))
-    return {name: rows[name].drop_null().to_pylist() for name in rows.column_names}
+def tables_of(text: str, zone: str = "UTC", layout: str = "") -> dict[str, list[dict[str, Any]]]:
+    """Parse a file of broker 1, and return the rows of each kind."""
+    return parsed_text(text, LogFile("file:/l/1/a", "1/a", "1", 9, LogTimes(zone, layout), not_after=WRITTEN))
 
 
 @pytest.mark.parametrize("line", IN_THE_ZONE_OF_THE_BROKER.values(), ids=IN_THE_ZONE_OF_THE_BROKER)
@@ -132,29 +121,27 @@ def test_a_time_without_a_zone_is_of_the_zone_of_the_broker(line: str):
     """The time that is nearest to the request counts, as the broker wrote it, and not that of a shipper."""
     for zone, hour in {"UTC": 21, "Europe/Berlin": 20}.items():
         tables = tables_of(f"{line}\n", zone)
-        assert [(row["client_id"], row["api_key"], row["version"], row["level"]) for row in tables["api_usage"]] == [
-            ("audit", 1, 16, "DEBUG")
-        ]
-        assert tables["api_usage"][0]["last_seen"].replace(microsecond=0) == SECOND.replace(hour=hour)
+        assert [(row["client_id"], row["api_key"], row["version"]) for row in tables["usage"]] == [("audit", 1, 16)]
+        assert [(row["level"], row["hour"].hour) for row in tables["hour"]] == [("DEBUG", hour)]
+        assert tables["usage"][0]["last_seen"].replace(microsecond=0) == SECOND.replace(hour=hour)
         assert tables["quarantine"] == []
 
 
 @pytest.mark.parametrize("line", IN_UTC.values(), ids=IN_UTC)
 def test_a_time_with_a_zone_is_in_utc_whatever_the_zone_of_the_broker(line: str):
     """An offset, a Z, the name of a zone, and a count since 1970 say it."""
-    (row,) = tables_of(f"{line}\n", "Europe/Berlin")["api_usage"]
-    assert (row["client_id"], row["api_key"], row["version"], row["level"]) == ("audit", 1, 16, "DEBUG")
+    tables = tables_of(f"{line}\n", "Europe/Berlin")
+    (row,), (hour,) = tables["usage"], tables["hour"]
+    assert (row["client_id"], row["api_key"], row["version"], hour["level"]) == ("audit", 1, 16, "DEBUG")
     assert row["last_seen"].replace(microsecond=0) == SECOND
-    assert row["hour"] == SECOND.replace(minute=0, second=0)
+    assert hour["hour"] == SECOND.replace(minute=0, second=0)
 
 
 @pytest.mark.parametrize("name", ["Kafka", "Strimzi up to 0.45", "Strimzi from 0.46 on", "CRI", "Cloudera"])
 def test_the_most_frequent_layouts_are_read_by_the_fast_path(name: str):
     """Also where lines of one container begin with other lines of it."""
     line = IN_THE_ZONE_OF_THE_BROKER[name]
-    assert [LoggedRequest(**row) for row in read_lines(pa.array([line, line])).rows().to_pylist()] == [
-        read_line(line)
-    ] * 2
+    assert read_fast(line, line) == [read_line(line)] * 2
 
 
 @pytest.mark.parametrize(
@@ -220,7 +207,7 @@ def test_a_layout_says_what_a_time_means(layout: str, line: str, time: str):
     for zone, ahead in {"UTC": 0, "Etc/GMT-1": 1}.items():
         tables = tables_of(f"{line}\n", zone, layout=layout)
         assert tables["quarantine"] == []
-        (row,) = tables["api_usage"]
+        (row,) = tables["usage"]
         assert row["last_seen"].replace(microsecond=0) == datetime.fromisoformat(time) - timedelta(hours=ahead)
 
 
@@ -228,13 +215,13 @@ def test_a_zone_behind_a_layout_counts():
     """The layout need not name it."""
     for layout in ("%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S %z"):
         line = f"05/11/2026 22:08:02 +0100 DEBUG {REQUEST}\n"
-        (row,) = tables_of(line, "America/New_York", layout=layout)["api_usage"]
+        (row,) = tables_of(line, "America/New_York", layout=layout)["usage"]
         assert row["last_seen"] == SECOND.replace(day=5)
 
 
 def test_a_clock_may_lack_seconds_where_it_has_a_colon():
     """With a dot it is a number."""
-    (row,) = tables_of(f"2026-11-22 21:08 DEBUG {REQUEST}\n")["api_usage"]
+    (row,) = tables_of(f"2026-11-22 21:08 DEBUG {REQUEST}\n")["usage"]
     assert row["last_seen"] == SECOND.replace(second=0)
     assert read_line(f"2026-11-22 21.08 DEBUG {REQUEST}") == reasons.UNKNOWN_LAYOUT
 
@@ -258,7 +245,7 @@ def test_the_fast_path_reads_what_means_the_same_with_the_layout():
 
 def test_a_refusal_is_read_with_a_layout():
     """Its time stands in the line before its reason."""
-    (row,) = tables_of("\n".join(lines_of_error("05/11 21:08:02 ERROR ")[:2]), layout="%d/%m %H:%M:%S")["api_usage"]
+    (row,) = tables_of("\n".join(lines_of_error("05/11 21:08:02 ERROR ")[:2]), layout="%d/%m %H:%M:%S")["usage"]
     assert (row["outcome"], row["last_seen"]) == ("refused", SECOND.replace(day=5))
 
 
@@ -266,7 +253,7 @@ def test_parts_of_a_line_are_joined_with_a_layout():
     """In CRI, whose own time would be taken without one; and the head of a cut line is read."""
     line = LONG.replace("[2026-11-22 21:08:02,254]", "05/11 21:08:02")
     tables = tables_of("\n".join(in_cri(line, 16_384)), layout="%d/%m %H:%M:%S")
-    assert [row["last_seen"] for row in tables["api_usage"]] == [SECOND.replace(day=5)]
+    assert [row["last_seen"] for row in tables["usage"]] == [SECOND.replace(day=5)]
     (cut,) = tables_of(line[:9000], layout="%d/%m %H:%M:%S")["quarantine"]
     assert (cut["reason"], cut["seen_at"], cut["client_id"]) == ("cut", SECOND.replace(day=5), "long")
 
@@ -305,24 +292,11 @@ def test_a_line_that_needs_a_layout_shows_which(head: str, layouts: list[str]):
         ("3=", "it lacks a day: %d with %m or %b, or %j"),
     ],
 )
-@pytest.mark.parametrize("command", ["run", "collect", "replay"])
-def test_what_is_no_layout_is_refused(capsys: pytest.CaptureFixture[str], layout: str, why: str, command: str):
+def test_what_is_no_layout_is_refused(capsys: pytest.CaptureFixture[str], layout: str, why: str):
     """With one line that says why, before anything is read."""
-    assert main(["fleet", command, "--layout", layout]) == 64
+    assert main(["fleet", "run", "--layout", layout]) == 64
     (said,) = capsys.readouterr().err.splitlines()
     assert f"is not a layout of a time: {why}. Write one such as '%d-%m-%Y %H:%M:%S'" in said
-
-
-def test_a_collector_counts_with_a_layout(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """The year is that before the log was written."""
-    log = tmp_path / "request.log"
-    log.write_text(f"24-12 21:08:02 DEBUG {REQUEST}\n")
-    os.utime(log, (WRITTEN.timestamp(), WRITTEN.timestamp()))
-    place = ["--log", str(log), "--broker", "1", "--logs", str(tmp_path / "logs")]
-    assert main(["fleet", "collect", "--once", "--aggregate", "--layout", "%d-%m %H:%M:%S", *place]) == 0
-    (counts,) = capsys.readouterr().out.splitlines()
-    rows = [json.loads(line) for line in Path(counts).read_text().splitlines()]
-    assert [row["api_usage"]["last_seen"] for row in rows if "api_usage" in row] == ["2025-12-24T21:08:02+00:00"]
 
 
 DEPRECATED = ',"requestApiVersionDeprecated":true'
@@ -365,17 +339,17 @@ def test_the_parts_of_a_line_are_one_request(split: Any):
     lines = [*split(KAFKA, 16_384), *split(LONG, 16_384), *split(KAFKA, 16_384)]
     lines.insert(2, f"{CRI_TIME} stderr F a warning of the JVM")
     tables = tables_of("\n".join([*lines, ""]))
-    found = sorted((row["client_id"], row["count"]) for row in tables["api_usage"])
+    found = sorted((row["client_id"], row["count"]) for row in tables["usage"])
     assert found == [("audit", 2), ("long", 1)]
     assert [row["reason"] for row in tables["quarantine"]] == ["no-request"]
-    assert tables["evidence_files"][0]["rows"] == len(lines) - 1
+    assert tables["source"][0]["rows"] == len(lines) - 1
 
 
 def test_a_line_of_docker_may_have_lost_its_line_break():
     """Shippers strip it, and the next line is another one."""
     lines = [json.dumps({"log": text, "stream": "stdout"}) for text in (KAFKA, "started", KAFKA)]
     tables = tables_of("\n".join([*lines, ""]))
-    assert [(row["client_id"], row["count"]) for row in tables["api_usage"]] == [("audit", 2)]
+    assert [(row["client_id"], row["count"]) for row in tables["usage"]] == [("audit", 2)]
     assert [row["reason"] for row in tables["quarantine"]] == ["no-request"]
 
 
@@ -385,12 +359,12 @@ def test_a_line_without_its_end_is_cut_and_hides_no_other_one(split: Any, lost: 
     """The first part has the reason, and says which client used which version."""
     parts = split(LONG, 16_384)
     tables = tables_of("\n".join([*parts[:-lost], *split(KAFKA, 16_384)]))
-    assert [(row["client_id"], row["count"]) for row in tables["api_usage"]] == [("audit", 1)]
+    assert [(row["client_id"], row["count"]) for row in tables["usage"]] == [("audit", 1)]
     assert [row["reason"] for row in tables["quarantine"]] == ["cut", *["part"] * (len(parts) - lost - 1)]
     head = tables["quarantine"][0]
-    assert (head["client_id"], head["api_key"], head["version"], head["whole"]) == ("long", 1, 16, len(parts) == 1)
+    assert (head["client_id"], head["api_key"], head["version"]) == ("long", 1, 16)
     assert head["seen_at"].replace(microsecond=0) == SECOND
-    files = tables["evidence_files"][0]
+    files = tables["source"][0]
     assert files["read"] == files["rows"] + files["quarantined"] == len(parts) - lost + 1
 
 
@@ -399,7 +373,7 @@ def test_parts_that_do_not_belong_together_make_no_request(split: Any):
     """The head of one request and the end of another."""
     other = split(LONG.replace('"long"', '"other"').replace("x", '","'), 16_384)
     tables = tables_of("\n".join([split(LONG, 16_384)[0], other[-1], ""]))
-    assert tables["api_usage"] == []
+    assert tables["usage"] == []
     assert [row["reason"] for row in tables["quarantine"]] == ["cut", "part"]
 
 
@@ -411,22 +385,10 @@ def test_parts_are_joined_across_the_pieces_of_a_file(tmp_path: Path, monkeypatc
     log = tmp_path / "1" / "log"
     log.parent.mkdir()
     log.write_text("\n".join([*before, *parts, *before, ""]))
-    pieces = pieces_of(LogFile(log.as_uri(), "1/log", "1", log.stat().st_size))
-    assert len(pieces) > 1
-    numbers = pa.RecordBatch.from_pylist([{"id": number} for number in range(len(pieces))])
-    rows = [row for batch in parse_pieces([numbers], pieces=pieces) for row in batch.to_pylist()]
-    assert not any(row["quarantine"] for row in rows)
-    usage = sorted((row["api_usage"]["client_id"], row["api_usage"]["count"]) for row in rows if row["api_usage"])
-    assert usage == [("audit", 6), ("long", 1)]
-
-
-def test_a_line_of_a_split_request_is_kept_with_its_last_part():
-    """The connection is there, too, which joins a refused request."""
-    lines = [*in_cri(LONG, 16_384), IN_UTC["ECS"]]
-    rows = tables_of("\n".join(lines), "Europe/Berlin", kept=KeptLines.TYPED)["log_lines"]
-    assert [row["time_zone"] for row in rows] == [*["Europe/Berlin"] * 3, "UTC"]  # the last line says it
-    assert [row["outcome"] for row in rows] == [None, None, "completed", "completed"]
-    assert {row["connection"] for row in rows[2:]} == {"127.0.0.1:9092-127.0.0.1:50000-0-1"}
+    tables = parsed_file(log)
+    assert len(tables["source"]) > 1
+    assert tables["quarantine"] == []
+    assert sorted((row["client_id"], row["count"]) for row in tables["usage"]) == [("audit", 6), ("long", 1)]
 
 
 # ---------------------------------------------------------------- refused requests
@@ -476,110 +438,19 @@ REFUSED = {
 def test_a_refused_request_counts_once_in_each_layout(lines: list[str]):
     """The broker logs it twice, with the reason behind."""
     tables = tables_of("\n".join([*lines, ""]))
-    (row,) = tables["api_usage"]
+    (row,) = tables["usage"]
     assert (row["outcome"], row["client_host"], row["api_key"], row["version"], row["count"]) == (
         "refused", "10.0.0.7", 3, 99, 1,
     )  # fmt: skip
     assert row["last_seen"].replace(microsecond=0) == SECOND
-    assert row["level"] == "ERROR"
     assert tables["quarantine"] == []
 
 
 def test_a_refusal_without_a_time_is_cut():
     """Its hour is not known."""
     tables = tables_of("\n".join(lines_of_error("ERROR ")[:2]))
-    assert tables["api_usage"] == []
+    assert tables["usage"] == []
     assert [row["reason"] for row in tables["quarantine"]] == ["cut"]
-
-
-# ---------------------------------------------------------------- a collector
-
-UNKNOWN = f"Nov 22 21:08:19 host kafka[1]: DEBUG {REQUEST}\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [(UNKNOWN * 30, 2), (f"{KAFKA}\n" + UNKNOWN, 0), ("started\n", 0), (f"{in_cri(LONG, 16_384)[0]}\n", 0)],
-)
-def test_a_collector_names_a_log_of_which_no_request_is_understood(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, code: int
-):
-    """It hands the lines in anyway, and does not end with 0. A line that goes on is none of these."""
-    log = tmp_path / "request.log"
-    log.write_text(text)
-    place = ["--log", str(log), "--broker", "1", "--logs", str(tmp_path / "logs")]
-    assert main(["fleet", "collect", "--once", *place]) == code
-    said = capsys.readouterr()
-    assert len(said.out.splitlines()) == 1
-    assert said.err.count("none of its lines with a request is read") == (code == 2)
-
-
-# ---------------------------------------------------------------- a collector that leaves out the bodies
-
-TOPIC_AT = KAFKA.index("orders")
-LAYOUTS = {
-    **{f"{name} in the zone of the broker": [line] for name, line in IN_THE_ZONE_OF_THE_BROKER.items()},
-    **{f"{name} in UTC": [line] for name, line in IN_UTC.items()},
-    "parts in CRI": in_cri(KAFKA, TOPIC_AT + 10),
-    "parts in CRI, the topic in the second one": in_cri(KAFKA, TOPIC_AT - 2),
-    "small parts in CRI": in_cri(KAFKA, 60),
-    "the last part in CRI": in_cri(KAFKA, TOPIC_AT - 2)[1:],
-    "parts in Docker": in_docker(KAFKA, TOPIC_AT + 10),
-    "the last parts in Docker": in_docker(KAFKA, 100)[3:],
-    "a middle part in Docker": [json.dumps({"log": "orders", "stream": "stdout"})],
-    "a part of Fluent Bit": [json.dumps({"stream": "stdout", "logtag": "P", "message": "orders"})],
-    "HTML": [f"{TIME} DEBUG {REQUEST}".replace('"', "&quot;")],
-    "JSON with spaces": [f"{TIME} DEBUG Completed request:{json.dumps(document())}"],
-    "JSON that spells the colon": [IN_UTC["ECS"].replace("Completed request:", "Completed request\\u003a")],
-    "a line that was cut": [KAFKA[: TOPIC_AT + 6]],
-    "another one behind": [KAFKA[: TOPIC_AT + 6] + KAFKA],
-    "text in JSON": [json.dumps({"@timestamp": TIME, "message": "Completed request:RequestHeader(orders) -- orders"})],
-    "text before 1.0": [
-        (
-            "[2017-11-22 21:08:02,254] DEBUG Completed request:Name: FetchRequest; Version: 3; CorrelationId: 1; "
-            "ClientId: audit; ReplicaId: -1; RequestInfo: ([orders,0],x) from connection 1:1-2:2;totalTime:1,"
-            "securityProtocol:PLAINTEXT,principal:User:audit (kafka.request.logger)"
-        )
-    ],
-    "text that was cut": ["[2017-11-22 21:08:02,254] DEBUG Completed request:RequestHeader(apiKey=FETCH orders"],
-}
-
-
-@pytest.mark.parametrize("lines", LAYOUTS.values(), ids=LAYOUTS)
-def test_no_layout_leaves_a_topic_in_what_is_collected_without_bodies(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: list[str]
-):
-    """Lines whose bodies cannot be cut are not written, and one line says what to do."""
-    log = tmp_path / "request.log"
-    log.write_text("\n".join([*lines, ""]))
-    place = ["--log", str(log), "--broker", "1", "--logs", str(tmp_path / "logs")]
-    code = main(["fleet", "collect", "--once", "--cut-bodies", *place])
-    said = capsys.readouterr()
-    written = [path for path in (tmp_path / "logs" / "1").iterdir() if not path.name.startswith(".")]
-    assert not any("orders" in path.read_text() for path in written)
-    assert "orders" not in said.out + said.err
-    assert len(written) == (code == 0)
-    assert ("take --aggregate" in said.err) == (code != 0)
-    if code == 0:
-        (text,) = (path.read_text().splitlines() for path in written)
-        assert [read_line(line) for line in text] == [read_line(line) for line in lines]
-
-
-@pytest.mark.parametrize("name", ["Kafka", "Strimzi from 0.46 on", "CRI", "syslog", "Compose in colours", "Cloudera"])
-def test_plain_layouts_are_collected_without_bodies(name: str):
-    """Their requests are read as before."""
-    line = IN_THE_ZONE_OF_THE_BROKER[name]
-    short = cut_bodies(f"{line}\n".encode()).decode()
-    assert short == line.replace('{"topics":["orders"]}', "{}").replace('{"error":null}', "{}") + "\n"
-
-
-@pytest.mark.parametrize("name", ["Docker", "journald's bytes", "logfmt", "CSV", "JSON within CRI", "parts in CRI"])
-def test_counts_of_lines_that_cannot_be_cut_hold_no_topic(name: str):
-    """The advice to count them is right: their requests are understood."""
-    known = {name: [line] for name, line in (IN_THE_ZONE_OF_THE_BROKER | IN_UTC).items()}
-    counts = aggregate("\n".join([*(known | LAYOUTS)[name], ""]).encode()).decode()
-    assert "audit" in counts
-    assert "orders" not in counts
 
 
 def test_half_a_surrogate_pair_in_an_envelope_is_replaced():

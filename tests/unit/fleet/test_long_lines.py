@@ -14,9 +14,8 @@ from fleet_lines import document, line_of
 from featuregate_fleet.evidence.lines import refusals
 from featuregate_fleet.evidence.lines.cut_lines import read_head
 from featuregate_fleet.evidence.lines.envelopes import unwrap
-from featuregate_fleet.evidence.lines.log_lines import connection_in
 from featuregate_fleet.evidence.lines.one_line import read_line, read_unwrapped
-from featuregate_fleet.evidence.lines.partial_lines import Part, PartialLines
+from featuregate_fleet.evidence.lines.partial_lines import LinePart, PartialLines
 from featuregate_fleet.evidence.lines.request import LoggedRequest
 
 SHORT = 4_096
@@ -58,7 +57,6 @@ def read(line: str) -> None:
     unwrapped = unwrap(line)
     read_unwrapped(unwrapped)
     read_head(unwrapped)
-    connection_in(unwrapped.text)
     for one in refusals.lines_of_text(unwrapped):
         refusals.refusal_of(one.text, unwrap(ERROR.format("a:1-b:2-0")))
         refusals.refusal_of(f"{REASON}, principal: U", one)
@@ -129,32 +127,27 @@ def test_the_message_of_a_refusal_is_found_among_other_texts():
 # ---------------------------------------------------------------- parts of lines
 
 NAME = 'a"}{\\ from connection '
-WHOLE = {
-    "JSON": line_of(
-        document(clientId=NAME, request={"a": '\\"}', "b": [{}, {"c": "{"}]}), head=BEGIN.partition(" DEBUG")[0]
-    ),
-    "text": f"{HEAD}{NAME}, correlationId=1) -- {{}}{TAIL.removeprefix(OLD)}User:b,listener:PLAIN (a.b)",
-    "no listener": f"{OLD}{TAIL.removeprefix(OLD)}User:b (a.b)",
-}
+WHOLE = line_of(
+    document(clientId=NAME, request={"a": '\\"}', "b": [{}, {"c": "{"}]}), head=BEGIN.partition(" DEBUG")[0]
+)
 
 
 def joined(texts: list[str]) -> list[str]:
     """Return the lines that parts make, where no part says whether it is the last one."""
     partial = PartialLines()
     for at, text in enumerate(texts):
-        line, lost = partial.add(unwrap(json.dumps({"log": text, "stream": "stdout"})), Part(at, len(text), text))
+        line, lost = partial.add(unwrap(json.dumps({"log": text, "stream": "stdout"})), LinePart(at, len(text), text))
         assert lost is None
         if line:
             return [line.line.text, *texts[at + 1 :]]
     return []
 
 
-@pytest.mark.parametrize("whole", WHOLE.values(), ids=WHOLE)
 @pytest.mark.parametrize("size", range(1, 40))
-def test_a_request_ends_with_the_part_that_completes_it(whole: str, size: int):
+def test_a_request_ends_with_the_part_that_completes_it(size: int):
     """Whatever the size of the parts is, and whatever the texts of the client look like."""
-    begin = whole.index("Completed request:") + len("Completed request:")
-    parts = [whole[:begin], *(whole[at : at + size] for at in range(begin, len(whole), size))]
+    begin = WHOLE.index("Completed request:") + len("Completed request:")
+    parts = [WHOLE[:begin], *(WHOLE[at : at + size] for at in range(begin, len(WHOLE), size))]
     first = next(
         count
         for count in range(1, len(parts) + 1)
@@ -168,7 +161,7 @@ def parts_of(begin: str, part: str) -> Callable[[int], Callable[[], object]]:
 
     def made(length: int) -> Callable[[], object]:
         lines = [
-            (unwrap(json.dumps({"log": text, "stream": "stdout"})), Part(0, 1, ""))
+            (unwrap(json.dumps({"log": text, "stream": "stdout"})), LinePart(0, 1, ""))
             for text in [begin, *[part] * (8 * length // len(part))]
         ]
 
@@ -183,10 +176,6 @@ def parts_of(begin: str, part: str) -> Callable[[int], Callable[[], object]]:
 
 
 ENDLESS = {
-    "a head": (HEAD, " "),
-    "a principal": (TAIL.replace(OLD, HEAD), "x"),
-    "connections": (HEAD, " from connection a;"),
-    "listeners": (TAIL.replace(OLD, HEAD), ",listener:x"),
     "JSON": (f'{BEGIN}{{"isForwarded":false,"request":"', "}"),
     "objects": (f'{BEGIN}{{"isForwarded":false,"request":[', "{},"),
     "no JSON": (f'{BEGIN}{{"a"}}', "}"),

@@ -9,7 +9,6 @@ from fleet_evidence import NOW, STATES, WEEK, use, view
 from featuregate.admin.metadata_log import WHAT_TO_DO
 from featuregate.catalog import captured
 from featuregate.view.cluster_view import View
-from featuregate_fleet.evidence.level_rows import level_rows
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LevelAt, RecordUse, confirmed
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
@@ -237,13 +236,6 @@ def test_levels_that_are_confirmed_go_on_from_those_of_the_tables():
     now = confirmed(seen, view("3.9", metadata_version=21, group_version=0, transaction_version=0))
     found = verdicts(assess(now, down("3.9.2"), NOW, WEEK), "metadata-log")
     assert found["group.version=1"] is Verdict.UNKNOWN
-
-
-def test_levels_are_rows_of_each_broker():
-    """Also of one that did not answer, and of features that are not finalized."""
-    rows = list(level_rows(view(missing=True), NOW))
-    assert (NOW, "c", 7, "group.version", 1, "1", None, 0, 1) in rows
-    assert (NOW, "c", 7, "share.version", 0, "2", "no answer", None, None) in rows
 
 
 # ---------------------------------------------------------------- records

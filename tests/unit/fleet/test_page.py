@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from fleet_evidence import UPGRADED, gate_use, usage
+from fleet_evidence import UPGRADED, gate_use
 from fleet_report import NOW, TARGET, WEEK, WORDS, fleet, fleet_evidence, of_client
 from page_tags import Tags
 
@@ -79,9 +79,7 @@ def test_text_from_the_network_cannot_become_markup():
     changed = {"client_id": evil, "principal": evil, "software_name": evil, "software_version": evil}
     usage = tuple(replace(used, **changed) for used in report.evidence.usage)
     logs = {evil: next(iter(report.evidence.brokers.values()))}
-    evidence = Evidence(
-        usage=usage, brokers=logs, hourly={evil: {NOW: 1}}, versions={evil: 1}, quarantined={(evil, evil): 1}
-    )
+    evidence = Evidence(usage=usage, brokers=logs, hourly={evil: {NOW: 1}}, quarantined={(evil, evil): 1})
     page = to_html(assess(evidence, ToRelease(TARGET), NOW, WEEK), evil)
     assert "<script" not in page
     assert "script" not in {tag for tag, _ in Tags(page).seen}
@@ -188,18 +186,18 @@ def test_hours_of_deprecated_requests_and_lost_hours_are_marked():
     assert "missing" not in coverage_chart(["1"], replace(evidence, log_levels=()), NOW)
 
 
-HOUR = NOW.replace(minute=0)
+DAY = NOW.replace(hour=0, minute=0)
 OVER_TIME = Evidence(
     over_time=(
-        UsageAt("old 1.0", 1, 0, HOUR, 5),
-        UsageAt("old 1.0", 1, 2, HOUR - timedelta(hours=9), 10**6),
-        UsageAt("old 1.0", 1, 16, HOUR, 50),
-        UsageAt("old 1.0", 4, 1, HOUR, 50),  # between brokers
-        UsageAt("old 1.0", 32, 1, HOUR, 50),
-        UsageAt("", 1, 16, HOUR, 50),
-        UsageAt("new", 22, 4, HOUR, 70),
-        UsageAt("new", 68, 1, HOUR, 20),
-        UsageAt("gone", 1, 0, HOUR - timedelta(days=40), 5),
+        UsageAt("old 1.0", 1, 0, DAY, 5),
+        UsageAt("old 1.0", 1, 2, DAY - timedelta(days=9), 10**6),
+        UsageAt("old 1.0", 1, 16, DAY, 50),
+        UsageAt("old 1.0", 4, 1, DAY, 50),  # between brokers
+        UsageAt("old 1.0", 32, 1, DAY, 50),
+        UsageAt("", 1, 16, DAY, 50),
+        UsageAt("new", 22, 4, DAY, 70),
+        UsageAt("new", 68, 1, DAY, 20),
+        UsageAt("gone", 1, 0, DAY - timedelta(days=40), 5),
     )
 )
 
@@ -231,28 +229,27 @@ def test_the_apis_of_a_feature_are_drawn_over_time_by_software(kind: type[Finali
     page = to_html(assess(evidence, kind("transaction.version", 2), NOW, WEEK), "orders")
     assert "Produce from 12 on, EndTxn from 5 on, TxnOffsetCommit from 5 on. No request of these APIs was seen." in page
     page = to_html(assess(evidence, kind("group.version", 1), NOW, WEEK), "orders")
-    assert "ConsumerGroupHeartbeat 1 until 2026-11-22 12:00" in page
+    assert "ConsumerGroupHeartbeat 1 until 2026-11-22" in page
     assert "API versions over time" not in to_html(assess(evidence, kind("metadata.version", 22), NOW, WEEK), "orders")
 
 
 def test_a_chart_over_time_says_what_it_draws():
     """In words, for those who do not see it, with what it leaves out."""
     ((_, rows),) = versions_over_time(ToRelease(TARGET), OVER_TIME.over_time[:3])
-    chart = software_over_time(rows, HOUR - timedelta(hours=9), NOW)
-    assert "Fetch 0 (not served then) until 2026-11-22 12:00" in chart
+    chart = software_over_time(rows, DAY - timedelta(days=9), NOW)
+    assert "Fetch 0 (not served then) until 2026-11-22" in chart
     assert sum(path.count("M") for path in re.findall(r' d="([^"]*)"', chart)) == 3
-    many = tuple(UsageAt("a", 1, version, HOUR, version) for version in range(4, 17))
+    many = tuple(UsageAt("a", 1, version, DAY, version) for version in range(4, 17))
     ((_, rows),) = versions_over_time(ToRelease(TARGET), many)
-    assert software_over_time(rows, HOUR, NOW).count('class="gap"') == 5
-    assert "Fetch 16 until 2026-11-22 12:00, and 8 more." in software_over_time(rows, HOUR, NOW)
+    assert software_over_time(rows, DAY, NOW).count('class="gap"') == 5
+    assert "Fetch 16 until 2026-11-22, and 8 more." in software_over_time(rows, DAY, NOW)
 
 
 def test_days_are_drawn_as_wide_as_they_are():
-    """Evidence of more than four days is counted by the day."""
-    day = NOW.replace(hour=0, minute=0)
-    used = tuple(UsageAt("old", 1, 0, day - timedelta(days=back), 5) for back in (0, 9))
+    """Days without a request are empty."""
+    used = tuple(UsageAt("old", 1, 0, DAY - timedelta(days=back), 5) for back in (0, 9))
     ((_, rows),) = versions_over_time(ToRelease(TARGET), used)
-    assert "h56v" in software_over_time(rows, day - timedelta(days=9), NOW)
+    assert "h56v" in software_over_time(rows, DAY - timedelta(days=9), NOW)
 
 
 def test_levels_are_drawn_from_when_they_were_first_seen():
@@ -268,17 +265,6 @@ def test_levels_are_drawn_from_when_they_were_first_seen():
     assert 'class="even" x="200" y="19" width="560"' in chart, "from the first time on, 560 units wide"
     assert 'class="odd" x="386.67" y="19" width="373.33"' in chart, "from a third of the time on"
     assert "share.version" not in chart
-
-
-@pytest.mark.parametrize("move", [ToRelease(TARGET), DropApi(1, 12)])
-@pytest.mark.parametrize(("key", "version"), [(-5, 1), (1, -300), (-(2**15), -(2**15))])
-def test_keys_and_versions_below_0_are_drawn(move: Move, key: int, version: int):
-    """Tables of older releases have them where a line was damaged."""
-    used = usage(key, version)
-    page = to_html(assess(Evidence(usage=(used,), view=UPGRADED), move, NOW, WEEK), "orders")
-    assert f"<title>{version}: 5</title>" in page
-    places = [float(seen["x"] or 0) for tag, seen in Tags(page).seen if tag == "rect"]
-    assert min(places) >= 0
 
 
 @pytest.mark.parametrize(

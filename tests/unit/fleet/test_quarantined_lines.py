@@ -11,8 +11,7 @@ pa = pytest.importorskip("pyarrow")
 
 from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
 
-from featuregate_fleet.evidence.aggregates import as_text, from_text  # noqa: E402 - likewise
-from featuregate_fleet.evidence.batches import parse_file  # noqa: E402 - likewise
+from featuregate_fleet.evidence.batches import FileText, parse_files  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import log_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.quarantined_lines import MOST_SHARED  # noqa: E402 - likewise
 from featuregate_fleet.evidence.reasons import ROWS_OF_REASON  # noqa: E402 - likewise
@@ -32,27 +31,27 @@ def batch_of(lines: list[str]) -> Any:
 
 def parse(lines: list[str]) -> list[Any]:
     """Parse the lines of one file."""
-    return list(parse_file(FILE, [batch_of(lines)]))
+    return list(parse_files([FileText(FILE, [batch_of(lines)])]))
 
 
-def rows_of(parsed: Iterable[Any], table: str = "quarantine") -> list[dict[str, Any]]:
-    """Return the rows of one table."""
-    return [row[table] for batch in parsed for row in batch.to_pylist() if row[table]]
+def rows_of(parsed: Iterable[Any], kind: str = "quarantine") -> list[dict[str, Any]]:
+    """Return the rows of one kind."""
+    return [row[kind] for batch in parsed for row in batch.to_pylist() if row[kind]]
 
 
 @pytest.mark.parametrize("count", [ROWS_OF_REASON, ROWS_OF_REASON + 1, 5 * ROWS_OF_REASON])
 def test_lines_beyond_the_first_ones_of_a_reason_share_a_row(count: int):
-    """The row stands for their number, and keeps the beginning of the first one. No replay can read the others."""
+    """The row stands for their number, and keeps the beginning of the first one."""
     parsed = parse([f"garbage {'x' * 999} {number}" for number in range(count)])
     rows = rows_of(parsed)
     assert len(rows) == min(count, ROWS_OF_REASON + 1)
     assert sum(row["lines"] for row in rows) == count
-    (file,) = rows_of(parsed, "evidence_files")
+    (file,) = rows_of(parsed, "source")
     assert (file["read"], file["quarantined"]) == (count, count)
     own = rows[:ROWS_OF_REASON]
-    assert all((row["lines"], row["whole"], len(row["raw"]) > 999) == (1, True, True) for row in own)
+    assert all((row["lines"], len(row["raw"]) > 999) == (1, True) for row in own)
     for shared in rows[ROWS_OF_REASON:]:
-        assert (shared["reason"], shared["at"], shared["whole"]) == ("no-request", ROWS_OF_REASON, False)
+        assert (shared["reason"], shared["at"]) == ("no-request", ROWS_OF_REASON)
         assert shared["raw"].startswith("garbage x")
         assert len(shared["raw"]) == 160
 
@@ -83,21 +82,7 @@ def test_clients_do_not_fill_the_memory():
     numbers = iter(range(count))
     parts = iter(lambda: list(islice(numbers, 1000)), [])
     batches = [batch_of([cut_line(f"{number}") for number in part]) for part in parts]
-    parsed = list(parse_file(FILE, batches))
+    parsed = list(parse_files([FileText(FILE, batches)]))
     sizes = [batch.num_rows for batch in parsed if batch["quarantine"].null_count < batch.num_rows]
     assert max(sizes) <= MOST_SHARED + 5000  # the lines that are read at once
     assert {row["client_id"] for row in rows_of(parsed)} == {f"{number}" for number in range(count)}
-
-
-def test_counts_that_a_collector_hands_in_have_the_lines():
-    """The rows add up to the counts of the lines, also those of an older collector, which has a row for each line."""
-    parsed = parse([*["garbage"] * 1500, line_of(document())])
-    lines = as_text(parsed).splitlines()
-    (*_, shared) = rows_of(from_text(FILE, lines))
-    assert shared["lines"] == 500
-    older = [line.replace(',"lines":1,"text_log":null', "") for line in as_text(parse(["garbage"])).splitlines()]
-    assert '"lines"' not in older[1]
-    assert [row["lines"] for row in rows_of(from_text(FILE, older))] == [1]
-    fewer = [line.replace('"lines":500', '"lines":499') for line in lines]
-    with pytest.raises(ValueError, match="do not add up"):
-        list(from_text(FILE, fewer))

@@ -1,96 +1,45 @@
-"""Logs that are renamed or compressed between the look at their contents and the reading: each request counts once."""
-
-from __future__ import annotations
+"""Logs that are renamed, replaced or compressed between the look at them and the reading: each request counts once."""
 
 import gzip
 import os
 import shutil
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 import pytest
 
-pa = pytest.importorskip("pyarrow")
-pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
 
-from fleet_lines import document, line_of  # noqa: E402 - after the check for the extras
+from fleet_runs import Runs, lines
 
-from featuregate_fleet.evidence.paths import IN_UTC, LogFile, log_file  # noqa: E402 - likewise
-from featuregate_fleet.files import pieces as pieces_module  # noqa: E402 - likewise
-from featuregate_fleet.files.contents import content_of  # noqa: E402 - likewise
-from featuregate_fleet.files.parsing import look_at_files, parse_pieces  # noqa: E402 - likewise
-from featuregate_fleet.stream.read_files import ReadFiles  # noqa: E402 - likewise
-from featuregate_fleet.stream.request_logs import (  # noqa: E402 - likewise
-    files_back,
-    pieces_to_read,
-    ready,
-    without_output_at_work,
-)
-from featuregate_fleet.tables.folder import BatchId  # noqa: E402 - likewise
+from featuregate_fleet.evidence.paths import IN_UTC
+from featuregate_fleet.files import pieces as pieces_module
+from featuregate_fleet.files.pieces import Piece, pieces_of
+from featuregate_fleet.runs.log_files import LogFolder
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-REQUESTS = 50
-SHORT = 2
-"""Requests of a log with less than a kilobyte, by which texts are told apart."""
-
-
-def log_of(client: str, requests: int = REQUESTS) -> bytes:
-    """Return a log with requests of one client."""
-    return f"{line_of(document(clientId=client))}\n".encode() * requests
-
-
-class Run:
-    """What `drain` does, in its order, without Spark."""
-
-    def __init__(self, logs: Path) -> None:
-        self.logs = logs
-        self.folder = logs / "1"
-        self.folder.mkdir()
-        self.read = ReadFiles()
-        self.usage: Counter[str] = Counter()
-        self.quarantined: list[dict[str, Any]] = []
-        self.listed: set[str] = set()
-        self.batches = 0
-        self.missed: list[str] = []
-
-    def batch(self, meanwhile: Callable[[Path], object] = lambda _: None) -> None:
-        """Read what is new, and change the folder between the look and the reading."""
-        paths = sorted(path for path in self.folder.iterdir() if path.name not in self.listed)
-        self.listed |= {path.name for path in paths}
-        files = without_output_at_work([self._look(path) for path in paths], self.read, self.logs)
-        pieces = pieces_to_read(files, self.read, self.logs)
-        meanwhile(self.folder)
-        self._parse(files, pieces)
-        self.missed += [path.as_uri() for path in paths if path.as_uri() not in {file.uri for file in files}]
-
-    def end(self) -> None:
-        """Read the files that were missed, and those that have the names of others."""
-        found = files_back(self.missed, self.logs, IN_UTC)
-        back = list(ready(found, self.read, self.logs))
-        self._parse(back, pieces_to_read(back, self.read, self.logs))
-        for file in ready(self.read.replaced(self.logs, IN_UTC), self.read, self.logs):
-            self._parse([file], pieces_to_read([file], self.read, self.logs))
-
-    def _look(self, path: Path) -> LogFile:
-        file = log_file(str(self.logs), path.as_uri(), path.stat().st_size)
-        return file._replace(content=content_of(file))
-
-    def _parse(self, files: list[LogFile], pieces: list[pieces_module.Piece]) -> None:
-        for found in parse_pieces([pa.RecordBatch.from_pydict({"number": range(len(pieces))})], pieces=pieces):
-            for row in found["api_usage"].drop_null().to_pylist():
-                self.usage[row["client_id"]] += row["count"]
-            self.quarantined += found["quarantine"].drop_null().to_pylist()
-        self.read.add_all(BatchId("query", self.batches), files, 0)
-        self.batches += 1
+OLD, NEWER, NEWEST, LATE = (range(first, first + 40) for first in (0, 100, 200, 300))
+SHORT = range(100, 102)
+"""The lines of a text with fewer bytes than those by which texts are told apart."""
+MANY = range(2000)
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Return a run over a folder of logs."""
-    return Run(tmp_path)
+def folder(tmp_path: Path) -> Path:
+    """Return the folder of broker 1."""
+    (tmp_path / "1").mkdir()
+    return tmp_path / "1"
+
+
+@pytest.fixture
+def runs(folder: Path) -> Runs:
+    """Return runs over the folder."""
+    return Runs(folder.parent)
+
+
+def once(*numbers: Iterable[int]) -> Counter[str]:
+    """Return that each of these lines counts once."""
+    return Counter(f"c{number}" for each in numbers for number in each)
 
 
 def by_number(folder: Path) -> None:
@@ -99,7 +48,7 @@ def by_number(folder: Path) -> None:
         if (folder / f"log.{number}").exists():
             (folder / f"log.{number}").rename(folder / f"log.{number + 1}")
     (folder / "log").rename(folder / "log.1")
-    (folder / "log").write_bytes(log_of("newest"))
+    (folder / "log").write_bytes(lines(*NEWEST))
 
 
 def by_number_and_gzip(folder: Path) -> None:
@@ -112,287 +61,266 @@ def by_number_and_gzip(folder: Path) -> None:
 def by_copy(folder: Path) -> None:
     """Copy the log, and empty it (logrotate's copytruncate)."""
     shutil.copy(folder / "log", folder / "log.1")
-    (folder / "log").write_bytes(log_of("newest"))
+    (folder / "log").write_bytes(lines(*NEWEST))
 
 
-@pytest.mark.parametrize("requests", [REQUESTS, SHORT])
+@pytest.mark.parametrize("newer", [NEWER, SHORT])
 @pytest.mark.parametrize("rotate", [by_number, by_number_and_gzip, by_copy])
-def test_a_log_that_is_rotated_before_it_is_read_counts_once(run: Run, rotate: Callable[[Path], None], requests: int):
-    """The text is read that was looked at, wherever it is, and the new one under its name at the end of the run."""
-    (run.folder / "log").write_bytes(log_of("newer", requests))
+def test_a_log_that_is_rotated_before_it_is_read_counts_once(
+    runs: Runs, folder: Path, rotate: Callable[[Path], None], newer: range
+) -> None:
+    """Its name is that of another text by now. The next run finds both."""
+    (folder / "log").write_bytes(lines(*newer))
     if rotate is not by_copy:
-        (run.folder / "log.1").write_bytes(log_of("old"))
-    run.batch(rotate)
-    old = {} if rotate is by_copy else {"old": REQUESTS}
-    assert run.usage == {"newer": requests, **old}
-    if requests == REQUESTS:  # a short text is not known under another name
-        run.batch()
-        run.end()
-        run.batch()
-        assert run.usage == {"newer": REQUESTS, "newest": REQUESTS, **old}
-    assert run.quarantined == []
+        (folder / "log.1").write_bytes(lines(*OLD))
+    runs.run(lambda: rotate(folder))
+    runs.run()
+    assert runs.clients == once(newer, NEWEST, OLD if rotate is not by_copy else ())
+    assert (runs.missing, runs.run()) == (set(), [])
 
 
-def test_each_piece_of_a_large_log_is_read_of_the_same_text(run: Run, monkeypatch: pytest.MonkeyPatch):
-    """Whichever task reads it, and whenever."""
-    (run.folder / "log").write_bytes(log_of("old"))
-    monkeypatch.setattr(pieces_module, "_PIECE", len(log_of("old")) // 5)
-    run.batch(by_number)
-    assert run.usage == {"old": REQUESTS}
+@pytest.mark.parametrize("rotate", [by_number, by_number_and_gzip, by_copy])
+def test_a_log_of_which_a_part_is_read_is_rotated_before_the_rest_is(
+    runs: Runs, folder: Path, rotate: Callable[[Path], None]
+) -> None:
+    """What was read of it is not read again, although nothing was found under its name."""
+    (folder / "log").write_bytes(lines(*OLD))
+    runs.run()
+    with (folder / "log").open("ab") as log:
+        log.write(lines(*NEWER))
+    runs.run(lambda: rotate(folder))
+    runs.run()
+    assert runs.clients == once(OLD, NEWER, NEWEST)
+    assert runs.missing == set()
 
 
-def test_a_text_that_was_replaced_is_named(run: Run):
-    """Nothing has it any more, so that its requests are missing. Those of the new one count once."""
-    (run.folder / "log").write_bytes(log_of("old"))
-    (run.folder / "other").write_bytes(log_of("other"))
-    (run.folder / "link").symlink_to(__file__)
-    os.mkfifo(run.folder / "pipe")
-    run.listed |= {"link", "pipe"}
-    run.batch(lambda folder: (folder / "log").write_bytes(log_of("new")))
-    run.end()
-    assert run.usage == {"new": REQUESTS, "other": REQUESTS}
-    (row,) = run.quarantined
-    assert (row["path"], row["reason"], row["lines"]) == ("1/log", "vanished", 1)
-    assert "another file has its name" in row["raw"]
-
-
-def test_a_text_is_looked_for_among_the_files_that_were_renamed_last(run: Run, monkeypatch: pytest.MonkeyPatch):
-    """A folder may have very many files."""
-    monkeypatch.setattr("featuregate_fleet.files.contents._CANDIDATES", 1)
-    (run.folder / "log").write_bytes(log_of("old"))
-    for number in range(5):
-        (run.folder / f"other.{number}").write_bytes(log_of("other"))
-        run.listed.add(f"other.{number}")
-    clock = run.logs / "clock"
-    clock.touch()
-    while clock.stat().st_ctime_ns <= (run.folder / "other.4").stat().st_ctime_ns:  # it goes on in steps
-        clock.touch()
-    run.batch(by_number)
-    assert run.usage == {"old": REQUESTS}
-
-
-def test_the_text_of_a_file_that_was_deleted_is_looked_for_among_some(run: Run, monkeypatch: pytest.MonkeyPatch):
-    """Very many may be deleted at once. What is not found is named."""
-    monkeypatch.setattr("featuregate_fleet.files.storage._NEIGHBOURS", 0)
-    (run.folder / "log").write_bytes(log_of("old"))
-    run.batch(lambda folder: (folder / "log").rename(folder / "elsewhere"))
-    assert run.usage == {}
-    assert [row["reason"] for row in run.quarantined] == ["vanished"]
-
-
-def compress(folder: Path) -> None:
-    """End the work of gzip."""
-    (folder / "log").unlink(missing_ok=True)
-
-
-@pytest.mark.parametrize("requests", [REQUESTS, SHORT])
-@pytest.mark.parametrize("moment", ["before", "during", "after", "never"])
-def test_a_log_at_which_gzip_works_counts_once(run: Run, moment: str, requests: int):
-    """Both its input and its output were listed. gzip removes the first before it is read, or later, or keeps it."""
-    text = log_of("old", requests)
-    (run.folder / "log").write_bytes(text)
-    (run.folder / "log.gz").write_bytes(gzip.compress(text))
-    run.batch(compress if moment == "during" else lambda _: None)
-    if moment == "after":
-        compress(run.folder)
-    run.batch()
-    run.end()
-    assert run.usage == {"old": requests}
-    assert run.quarantined == []
-
-
-@pytest.mark.parametrize("moment", ["first batch", "later batch"])
-@pytest.mark.parametrize("output", [b"", gzip.compress(log_of("old"))[:20]], ids=["nothing", "a header"])
-def test_what_gzip_has_begun_to_write_is_looked_at_again(run: Run, moment: str, output: bytes):
-    """It has nothing, or a header, until its buffer is full. It is whole by the time at which it is read."""
-
-    def end(folder: Path) -> None:
-        (folder / "log.gz").write_bytes(gzip.compress(log_of("old")))
-
-    (run.folder / "log").write_bytes(log_of("old"))
-    if moment == "later batch":
-        run.batch()
-    (run.folder / "log.gz").write_bytes(output)
-    run.batch(end)
-    run.end()
-    assert run.usage == {"old": REQUESTS}
-    assert run.quarantined == []
-
-
-@pytest.mark.parametrize("moment", ["first batch", "later batch"])
-@pytest.mark.parametrize("ends", ["in time", "too late", "never"])
-def test_half_of_what_gzip_writes_is_no_damaged_file(run: Run, moment: str, ends: str):
-    """A rotation at each full hour, and a run at each full hour: the next run reads what is new in it."""
-    text = b"".join(log_of(f"client {number}") for number in range(100))
-    log, output = run.folder / "log", run.folder / "log.gz"
+@pytest.mark.parametrize("still", [True, False])
+def test_a_log_that_is_cut_while_it_is_read_goes_on_where_it_ended(runs: Runs, folder: Path, *, still: bool) -> None:
+    """A transfer may replace it by a part of it, which ends within a line, and then by the whole."""
+    text, log = lines(*MANY), folder / "log"
     log.write_bytes(text)
-    if moment == "later batch":
-        run.batch()
+    if still:
+        os.utime(log, (1, 1))
+    runs.run(lambda: os.truncate(log, len(text) // 2 + 7))
+    assert runs.missing == ({"unreadable"} if still else set())
+    log.write_bytes(text)
+    runs.run()
+    assert runs.clients == once(MANY)
+    assert runs.missing == set()
+
+
+def test_a_log_that_is_rotated_while_its_pieces_are_read_counts_once(
+    runs: Runs, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever task reads them, and whenever."""
+    text = lines(*MANY)
+    monkeypatch.setattr(pieces_module, "_PIECE", len(text) // 5)
+    (folder / "log").write_bytes(text)
+
+    def read(pieces: list[Piece]) -> Iterator[Piece]:
+        for number, piece in enumerate(part for whole in pieces for part in pieces_of(whole)):
+            if number == 3:
+                by_number(folder)
+            yield piece
+
+    runs.commit(read(runs.folder.look(runs.known)[0]))
+    assert runs.missing == {"vanished"}
+    runs.run()
+    assert runs.clients == once(MANY, NEWEST)
+    assert runs.missing == set()
+
+
+def test_a_text_that_was_replaced_is_missing(runs: Runs, folder: Path) -> None:
+    """Nothing has it any more. Those of the new one count once, and those of other files."""
+    (folder / "log").write_bytes(lines(*OLD))
+    (folder / "other").write_bytes(lines(*NEWER))
+    runs.run(lambda: (folder / "log").write_bytes(lines(*NEWEST)))
+    runs.run()
+    assert runs.clients == once(NEWER, NEWEST)
+    assert runs.missing == {"vanished"}
+    (row,) = [row for row in runs.sources if row["reason"]]
+    assert row["path"] == "1/log"
+    assert "another file has its name" in str(row["why"])
+
+
+@pytest.mark.parametrize("numbers", [OLD, SHORT])
+@pytest.mark.parametrize("moment", ["before", "during", "after", "never"])
+def test_a_log_at_which_gzip_works_counts_once(runs: Runs, folder: Path, moment: str, numbers: range) -> None:
+    """Both its input and its output are listed. gzip removes the first before it is read, or later, or keeps it."""
+    (folder / "log").write_bytes(lines(*numbers))
+    (folder / "log.gz").write_bytes(gzip.compress(lines(*numbers)))
+    if moment == "before":
+        (folder / "log").unlink()
+    runs.run((folder / "log").unlink if moment == "during" else lambda: None)
+    if moment == "after":
+        (folder / "log").unlink()
+    runs.run()
+    assert runs.clients == once(numbers)
+    assert runs.missing == set()
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+@pytest.mark.parametrize("output", [b"", gzip.compress(lines(*OLD))[:20]], ids=["nothing", "a header"])
+def test_what_gzip_has_begun_to_write_is_looked_at_again(runs: Runs, folder: Path, output: bytes, *, is_read: bool):
+    """It has nothing, or a header, until its buffer is full. It is whole by the time at which it is read."""
+    (folder / "log").write_bytes(lines(*OLD))
+    if is_read:
+        runs.run()
+    (folder / "log.gz").write_bytes(output)
+    runs.run(lambda: (folder / "log.gz").write_bytes(gzip.compress(lines(*OLD))))
+    (folder / "log").unlink()
+    runs.run()
+    assert runs.clients == once(OLD)
+    assert runs.missing == set()
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+@pytest.mark.parametrize("ends", ["in time", "too late", "never"])
+def test_half_of_what_gzip_writes_is_no_damaged_file(runs: Runs, folder: Path, ends: str, *, is_read: bool) -> None:
+    """A rotation at each full hour, and a run at each full hour. A gzip that was killed is one, after some time."""
+    text, log, output = lines(*MANY), folder / "log", folder / "log.gz"
+    log.write_bytes(text)
+    if is_read:
+        runs.run()
     output.write_bytes(gzip.compress(text)[:3000])
-    run.batch()
+    runs.run()
+    assert runs.missing == set()
     if ends == "in time":
         output.write_bytes(gzip.compress(text))
         log.unlink()
     if ends == "never":
         os.utime(output, (1, 1))
-    run.end()
-    assert sum(run.usage.values()) == 100 * REQUESTS
-    assert [row["reason"] for row in run.quarantined] == (["unreadable"] if ends == "never" else [])
-    more = log_of("late")
-    output.write_bytes(gzip.compress(text + more))
+    runs.run()
+    assert runs.clients == once(MANY)
+    assert runs.missing == ({"unreadable"} if ends == "never" else set())
+    output.write_bytes(gzip.compress(text + lines(9999)))
     log.unlink(missing_ok=True)
-    run.end()
-    assert run.usage["late"] == (REQUESTS if ends == "too late" else 0)
+    runs.run()
+    assert runs.clients == once(MANY, [9999])
+    assert runs.missing == set()
 
 
-def test_half_of_what_gzip_writes_over_another_output_is_no_damaged_file(run: Run):
+def test_half_of_what_gzip_writes_over_another_output_is_no_damaged_file(runs: Runs, folder: Path) -> None:
     """As from the second rotation on: the names are known."""
-    old, text = log_of("old"), b"".join(log_of(f"client {number}") for number in range(100))
-    (run.folder / "log.1.gz").write_bytes(gzip.compress(old))
-    (run.folder / "log").write_bytes(text)
-    run.batch()
-    (run.folder / "log.1.gz").rename(run.folder / "log.2.gz")
-    (run.folder / "log").rename(run.folder / "log.1")
-    (run.folder / "log.1.gz").write_bytes(gzip.compress(text)[:3000])
-    run.batch()
-    run.end()
-    assert run.quarantined == []
-    assert run.read.changed(run.logs) == []
-    (run.folder / "log.1.gz").write_bytes(gzip.compress(text + log_of("late")))
-    (run.folder / "log.1").unlink()
-    run.end()
-    assert (sum(run.usage.values()), run.usage["late"], run.quarantined) == (102 * REQUESTS, REQUESTS, [])
+    text = lines(*MANY)
+    (folder / "log.1.gz").write_bytes(gzip.compress(lines(3000)))
+    (folder / "log").write_bytes(text)
+    runs.run()
+    (folder / "log.1.gz").rename(folder / "log.2.gz")
+    (folder / "log").rename(folder / "log.1")
+    (folder / "log.1.gz").write_bytes(gzip.compress(text)[:3000])
+    runs.run()
+    assert runs.missing == set()
+    (folder / "log.1.gz").write_bytes(gzip.compress(text + lines(4000)))
+    (folder / "log.1").unlink()
+    runs.run()
+    assert runs.clients == once(MANY, [3000, 4000])
+    assert runs.missing == set()
 
 
 @pytest.mark.parametrize("input_now", ["new text", "longer", "gone"])
-def test_what_gzip_has_written_is_read_where_its_input_is_another_one(run: Run, input_now: str):
+def test_what_gzip_has_written_is_read_where_its_input_is_another_one(runs: Runs, folder: Path, input_now: str) -> None:
     """It was read in part alone, and what is new in it may be nowhere else by the next run."""
-    log, output = run.folder / "log", run.folder / "log.gz"
-    log.write_bytes(log_of("old"))
-    run.batch()
-    text = log_of("old") + log_of("late")
-    output.write_bytes(gzip.compress(text))
-    log.write_bytes(log_of("new") if input_now == "new text" else text)
+    log, text = folder / "log", lines(*OLD, *LATE)
+    log.write_bytes(lines(*OLD))
+    runs.run()
+    (folder / "log.gz").write_bytes(gzip.compress(text))
+    log.write_bytes(lines(*NEWEST) if input_now == "new text" else text)
     if input_now == "gone":
         log.unlink()
-    run.batch()
-    run.end()
-    assert run.usage["late"] == REQUESTS
-    assert run.usage["old"] == REQUESTS
-
-
-def test_what_gzip_has_begun_to_write_is_not_taken_for_the_whole(run: Run):
-    """The rotation has renamed the log, which is whole, and what gzip has written of it is newer."""
-    text = b"".join(log_of(f"client {number}") for number in range(400))
-    (run.folder / "log").write_bytes(text)
-
-    def rotate(folder: Path) -> None:
-        (folder / "log").rename(folder / "log.1")
-        (folder / "log.1.gz").write_bytes(gzip.compress(text)[:3000])
-        (folder / "copy").write_bytes(text[:9999])
-
-    run.batch(rotate)
-    assert sum(run.usage.values()) == 400 * REQUESTS
-    assert run.quarantined == []
+    runs.run()
+    assert runs.clients == once(OLD, LATE, NEWEST if input_now == "new text" else ())
+    assert runs.missing == set()
 
 
 @pytest.mark.parametrize("other", ["link", "pipe", "folder"])
-def test_a_log_whose_name_cannot_be_read_now_is_read_under_its_other_one(run: Run, other: str):
+def test_a_log_whose_name_cannot_be_read_now_is_read_under_its_other_one(runs: Runs, folder: Path, other: str) -> None:
     """What is behind a link is not read, and nobody waits for the writer of a pipe."""
-    (run.folder / "log").write_bytes(log_of("old"))
+    log = folder / "log"
+    log.write_bytes(lines(*OLD))
 
-    def rotate(folder: Path) -> None:
-        log = folder / "log"
+    def rotate() -> None:
         log.rename(folder / "log.1")
         {"link": lambda: log.symlink_to(folder / "log.1"), "pipe": lambda: os.mkfifo(log), "folder": log.mkdir}[other]()
 
-    run.batch(rotate)
-    assert run.usage == {"old": REQUESTS}
-    assert run.quarantined == []
+    runs.run(rotate)
+    runs.run()
+    assert runs.clients == once(OLD)
+    assert runs.missing == set()
 
 
-def test_a_log_that_was_rotated_after_it_was_listed_has_the_size_of_now(run: Run):
-    """Spark keeps what it has listed for later micro-batches: the name is that of a shorter log."""
-    (run.folder / "log").write_bytes(log_of("new", 10))
-    listed = pa.RecordBatch.from_pydict({"uri": [(run.folder / "log").as_uri()], "size": [len(log_of("old"))]})
-    (found,) = look_at_files([listed], root=str(run.logs))
-    assert found["size"].to_pylist() == [len(log_of("new", 10))]
-
-
-def test_the_larger_part_counts_where_a_text_was_read_under_several_names(run: Run):
+def test_the_larger_part_counts_where_a_text_was_read_under_several_names(runs: Runs, folder: Path) -> None:
     """It grew when it had another name than that of its output."""
-    (run.folder / "log").write_bytes(log_of("old"))
-    run.batch()
-    (run.folder / "log").rename(run.folder / "log.1")
-    with (run.folder / "log.1").open("ab") as log:
-        log.write(log_of("more"))
-    run.batch()
-    (run.folder / "log.gz").write_bytes(gzip.compress((run.folder / "log.1").read_bytes()))
-    (run.folder / "log.1").unlink()
-    run.batch()
-    assert run.usage == {"old": REQUESTS, "more": REQUESTS}
-
-
-@pytest.mark.parametrize("requests", [REQUESTS, SHORT])
-@pytest.mark.parametrize("keeps", [True, False])
-def test_what_gzip_makes_of_a_log_that_was_read_is_no_copy(run: Run, requests: int, *, keeps: bool):
-    """It keeps its input until its output is whole, or for good. A new log under the old name counts."""
-    text = log_of("old", requests)
-    (run.folder / "log").write_bytes(text)
-    run.batch()
-    (run.folder / "log.gz").write_bytes(gzip.compress(text))
-    if not keeps:
-        (run.folder / "log").write_bytes(log_of("new"))
-    run.batch()
-    run.end()
-    assert run.usage == {"old": requests, **({} if keeps else {"new": REQUESTS})}
-
-
-def gunzip(folder: Path) -> None:
-    """Unpack the log."""
-    (folder / "log").write_bytes(gzip.decompress((folder / "log.gz").read_bytes()))
-    (folder / "log.gz").unlink()
+    log, rotated = folder / "log", folder / "log.1"
+    log.write_bytes(lines(*OLD))
+    runs.run()
+    log.rename(rotated)
+    with rotated.open("ab") as opened:
+        opened.write(lines(*LATE))
+    runs.run()
+    (folder / "log.gz").write_bytes(gzip.compress(rotated.read_bytes()))
+    rotated.unlink()
+    runs.run()
+    assert runs.clients == once(OLD, LATE)
 
 
 @pytest.mark.parametrize("during", [True, False])
-def test_a_text_that_gunzip_has_unpacked_counts_once(run: Run, *, during: bool):
+def test_a_text_that_gunzip_has_unpacked_counts_once(runs: Runs, folder: Path, *, during: bool) -> None:
     """Before it is read, or after it was read as a whole."""
-    (run.folder / "log.gz").write_bytes(gzip.compress(log_of("old")))
-    run.batch(gunzip if during else lambda _: None)
+
+    def gunzip() -> None:
+        (folder / "log").write_bytes(gzip.decompress((folder / "log.gz").read_bytes()))
+        (folder / "log.gz").unlink()
+
+    (folder / "log.gz").write_bytes(gzip.compress(lines(*OLD)))
+    runs.run(gunzip if during else lambda: None)
     if not during:
-        gunzip(run.folder)
-    run.batch()
-    assert run.usage == {"old": REQUESTS}
-    assert run.quarantined == []
+        gunzip()
+    runs.run()
+    assert runs.clients == once(OLD)
+    assert runs.missing == set()
 
 
-def test_nothing_is_lost_where_a_link_or_a_pipe_is_gone(run: Run):
-    """A file that has its name by now is read; one that was there when it was listed is missing."""
-    names = [(run.folder / name).as_uri() for name in ("link", "pipe", "file", "linked")]
-    (run.folder / "linked").symlink_to("else")
-    left_out = frozenset(names) - {names[2]}
-    assert [file.uri for file in files_back(names, run.logs, IN_UTC, left_out)] == [names[2]]
-    (run.folder / "pipe").write_bytes(log_of("app"))
-    assert [file.path for file in files_back(names, run.logs, IN_UTC, left_out)] == ["1/pipe", "1/file"]
+@pytest.mark.parametrize(
+    ("before", "after", "read"),
+    [
+        (lines(*SHORT), lines(*NEWEST), 40),
+        (lines(*SHORT), lines(200, 201), 2),
+        (lines(*SHORT), lines(200), 1),
+        (lines(*OLD), lines(200), 1),
+        (gzip.compress(lines(*SHORT)), gzip.compress(lines(*NEWEST)), 40),
+        (lines(*OLD), b"(\xb5/\xfd" + bytes(400), 0),
+    ],
+    ids=["longer", "of the same size", "shorter", "much shorter", "compressed", "of a format that is not read"],
+)
+def test_a_file_with_the_name_of_another_one_is_read(
+    runs: Runs, folder: Path, before: bytes, after: bytes, read: int
+) -> None:
+    """However short they are."""
+    (folder / "log").write_bytes(before)
+    runs.run()
+    (folder / "log").write_bytes(after)
+    os.utime(folder / "log", ns=(1, 1))  # another time than that of the first one, on any file system
+    runs.run()
+    assert runs.sources[-1]["read"] == read
+    assert runs.missing == (set() if read else {"unreadable"})
 
 
-def test_a_file_that_is_back_is_known_under_its_next_name(run: Run):
-    """It had vanished when Spark had listed it. So had one of which there is nothing."""
-    (run.folder / "log").write_bytes(log_of("old"))
-    names = [(run.folder / name).as_uri() for name in ("log", "gone")]
-    back, gone = files_back(names, run.logs, IN_UTC)
-    assert (gone.size, gone.content) == (0, None)
-    assert (back.size, back.content) == (len(log_of("old")), content_of(back))
-    run.read.add_all(BatchId("missed", 0), [back], 0)
-    (run.folder / "log").rename(run.folder / "log.1")
-    run.batch()
-    assert run.usage == {}
-
-
-def test_a_file_that_is_back_under_another_name_is_read_no_more(run: Run):
-    """Its text counts already."""
-    (run.folder / "log").write_bytes(log_of("old"))
-    run.batch()
-    (run.folder / "log").rename(run.folder / "log.1")
-    back = files_back([(run.folder / "log.1").as_uri()], run.logs, IN_UTC)
-    assert [piece.start for piece in pieces_to_read(back, run.read, run.logs)] == [len(log_of("old"))]
+def test_a_file_that_did_not_change_is_not_opened_again(
+    runs: Runs, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder may have very many. One that was renamed is opened, and nothing of it is read again."""
+    for name in ("log", "log.1.gz"):
+        (folder / name).write_bytes(gzip.compress(lines(*OLD)) if name.endswith("gz") else lines(*NEWER))
+    runs.run()
+    opened: list[str] = []
+    looked = LogFolder._look_at
+    monkeypatch.setattr(
+        LogFolder, "_look_at", lambda self, some: opened.extend(each.uri for each in some) or looked(self, some)
+    )
+    runs.folder = LogFolder(folder.parent, IN_UTC)
+    assert (runs.run(), opened) == ([], [])
+    (folder / "log").rename(folder / "log.1")
+    runs.run()
+    assert opened == [(folder / "log.1").as_uri()]
+    assert runs.clients == once(OLD, NEWER)

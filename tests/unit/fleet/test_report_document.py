@@ -31,7 +31,7 @@ WHOLE = Evidence(
     read=12,
     rows=10,
     lines_quarantined=2,
-    versions={"a": 1, "b": None},
+    version=5,
 )
 
 
@@ -59,7 +59,7 @@ def test_the_document_of_a_report_has_all_of_it() -> None:
             "taken_at": at,
             "min_hours": 0.5,
             "stale_after_seconds": 604800,
-            "table_versions": {"a": 1, "b": None},
+            "table_version": 5,
             "api_ranges": OF_4_2.captured_from,
         },
         "lines": {"read": 12, "rows": 10, "quarantined": 2},

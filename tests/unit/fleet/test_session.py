@@ -10,7 +10,7 @@ pytest.importorskip("pyspark")
 import pyspark
 
 from featuregate.jars.spark_lines import connector_names, delta_names
-from featuregate_fleet.stream.session import settings
+from featuregate_fleet.runs.session import settings
 
 OF_THE_COMMAND = {"spark.master", "spark.app.name", "spark.driver.extraClassPath", "spark.executor.extraClassPath"}
 """What ``spark-submit`` says of a job."""

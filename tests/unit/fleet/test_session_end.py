@@ -13,8 +13,8 @@ pytest.importorskip("pyspark")
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from featuregate_fleet.errors import TablesBroken
-from featuregate_fleet.stream import session_end
-from featuregate_fleet.stream.session_end import said_in_one_line
+from featuregate_fleet.runs import session_end
+from featuregate_fleet.runs.session_end import said_in_one_line
 
 
 class Ended:
@@ -39,7 +39,7 @@ def ended(code: str) -> subprocess.Popen[bytes]:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("os._exit(52)", "Spark has no memory left: give it more than its 1 GB by SPARK_DRIVER_MEMORY=4g"),
+        ("os._exit(52)", "Spark has no memory left: give it more than it has by SPARK_DRIVER_MEMORY=4g"),
         ("os._exit(134)", "the JVM of Spark has ended with 134"),
         ("os.kill(os.getpid(), signal.SIGKILL)", "the JVM of Spark was killed, by the kernel if"),
     ],

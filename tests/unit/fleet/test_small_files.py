@@ -15,17 +15,16 @@ pa = pytest.importorskip("pyarrow")
 
 from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
 
-from featuregate_fleet.evidence.lines.log_lines import KeptLines  # noqa: E402 - likewise
+from featuregate_fleet.evidence.columns import KINDS  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, log_file  # noqa: E402 - likewise
-from featuregate_fleet.evidence.sums import summed  # noqa: E402 - likewise
-from featuregate_fleet.files import contents, opening, parsing  # noqa: E402 - likewise
-from featuregate_fleet.files.contents import content_of  # noqa: E402 - likewise
-from featuregate_fleet.files.opening import open_log, path_of  # noqa: E402 - likewise
-from featuregate_fleet.files.parsing import aggregate, look_at_files, parse_pieces  # noqa: E402 - likewise
-from featuregate_fleet.files.pieces import Piece, pieces_behind  # noqa: E402 - likewise
+from featuregate_fleet.evidence.sums import add_up  # noqa: E402 - likewise
+from featuregate_fleet.files import opening, pieces  # noqa: E402 - likewise
+from featuregate_fleet.files.opening import open_log  # noqa: E402 - likewise
+from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
+from featuregate_fleet.files.pieces import Piece  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
 HEADER = "Closing socket for 10.0.0.1:9092-10.0.0.7:48912-8 because of error (kafka.network.Processor)"
@@ -79,11 +78,11 @@ class Made(NamedTuple):
         path = logs / self.folder / f"{number}{'.gz' if self.kind == 'gzip' else ''}"
         path.parent.mkdir(exist_ok=True)
         text = "\n".join(self.lines).encode() + self.end
-        text = {"gzip": gzip.compress, "counts": lambda text: aggregate(text, LogTimes())}.get(self.kind, bytes)(text)
+        text = gzip.compress(text) if self.kind == "gzip" else text
         path.write_bytes(text[: max(0, len(text) - self.lost)])
         size = len(text) if self.kind == "cut" else path.stat().st_size
         piece = Piece(log_file(str(logs), path.as_uri(), size, TIMES))
-        return piece._replace(end=size) if self.kind in {"cut", "plain"} else piece
+        return piece if self.kind == "gzip" else piece._replace(end=size)
 
 
 FILES = st.builds(
@@ -91,86 +90,51 @@ FILES = st.builds(
     st.sampled_from(["1", "1", "2", "3", "4", "5", "old"]),
     st.lists(st.sampled_from(LINES), max_size=6),
     st.sampled_from([b"\n", b"", b"\xff\r\n", b"\n\n"]),
-    st.sampled_from(["plain", "plain", "gzip", "cut", "counts"]),
+    st.sampled_from(["plain", "plain", "gzip", "cut"]),
     st.sampled_from([0, 0, 1, 30]),
 )
 
 
-def added_up(parsed: Sequence[Any]) -> dict[str, Counter[str]]:
-    """Return the rows of each table; those of usage are added up."""
-    tables: dict[str, Counter[str]] = {}
-    for name in ("api_usage", "quarantine", "evidence_files", "log_lines"):
-        parts = [batch[name].drop_null() for batch in parsed]
-        rows = pa.Table.from_struct_array(pa.chunked_array(parts)) if parts else pa.table({})
-        found = summed(rows).to_pylist() if name == "api_usage" and len(rows) else rows.to_pylist()
-        tables[name] = Counter(map(repr, found))
-    return tables
+def added_up(batches: Iterable[Any]) -> dict[str, Counter[str]]:
+    """Return the rows of each kind; those of usage and hours are added up."""
+    found = {kind: Counter[str]() for kind in KINDS}
+    for batch in add_up(batches):
+        (kind,) = set(batch["kind"].to_pylist())
+        found[kind].update(map(repr, batch[kind].to_pylist()))
+    return found
 
 
-@given(st.lists(FILES, max_size=8), st.sampled_from(list(KeptLines)))
+@given(st.lists(FILES, max_size=8))
 def test_files_that_are_parsed_together_say_what_each_says_alone(
-    tmp_path_factory: pytest.TempPathFactory, made: list[Made], kept: KeptLines
+    tmp_path_factory: pytest.TempPathFactory, made: list[Made]
 ):
-    """Whatever they hold, whoever wrote them, in whatever zone and layout, compressed, damaged, empty or counts."""
+    """Whatever they hold, whoever wrote them, in whatever zone and layout, compressed, damaged or empty."""
     logs = tmp_path_factory.mktemp("logs")
-    pieces = [file.write(logs, number) for number, file in enumerate(made)]
-    numbers = [pa.RecordBatch.from_pydict({"number": [number]}) for number in range(len(pieces))]
-    alone = [batch for number in numbers for batch in parse_pieces([number], pieces=pieces, kept=kept)]
-    together = list(parse_pieces(numbers, pieces=pieces, kept=kept))
-    assert added_up(together) == added_up(alone)
+    files = [file.write(logs, number) for number, file in enumerate(made)]
+    alone = [batch for file in files for batch in parse_pieces([file])]
+    assert added_up(parse_pieces(files)) == added_up(alone)
 
 
 def test_small_files_of_a_broker_are_sent_on_together(tmp_path: Path):
     """Each batch is a message to the JVM, and costs more than some lines."""
-    pieces = [Made("1", [GOOD, TEXT, "garbage"], b"\n", "plain", 0).write(tmp_path, number) for number in range(100)]
-    numbers = [pa.RecordBatch.from_pydict({"number": range(len(pieces))})]
-    assert len(list(parse_pieces(numbers, pieces=pieces))) == 3
+    files = [Made("1", [GOOD, TEXT, "garbage"], b"\n", "plain", 0).write(tmp_path, number) for number in range(100)]
+    assert len(list(parse_pieces(files))) == len({"usage", "hour", "quarantine", "source"})
 
 
 def test_a_file_is_opened_once_to_be_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """On a storage each time is a request. Whether it has counts, its first line says."""
+    """On a storage each time is a request."""
     made = [Made("1", lines, b"\n", kind, 0) for lines in ([GOOD], []) for kind in ("plain", "gzip")]
-    pieces = [file.write(tmp_path, number) for number, file in enumerate(made)]
+    files = [file.write(tmp_path, number) for number, file in enumerate(made)]
     opened: list[str] = []
-    monkeypatch.setattr(contents, "open_log", lambda file: opened.append(file.path) or open_log(file))
-    list(parse_pieces([pa.RecordBatch.from_pydict({"number": range(len(pieces))})], pieces=pieces))
-    assert opened == [piece.file.path for piece in pieces]
+    monkeypatch.setattr(pieces, "open_log", lambda file: opened.append(file.path) or open_log(file))
+    list(parse_pieces(files))
+    assert opened == [piece.file.path for piece in files]
 
 
-@given(st.lists(FILES, max_size=8))
-def test_a_look_at_files_adds_their_contents(tmp_path_factory: pytest.TempPathFactory, made: list[Made]):
-    """By these a file is known after a rotation. One that vanished, or is behind a link, has none."""
-    logs = tmp_path_factory.mktemp("logs")
-    files = [file.write(logs, number).file for number, file in enumerate(made)]
-    (logs / "link").symlink_to(__file__)
-    files += [log_file(str(logs), (logs / name).as_uri(), 1) for name in ("link", "gone")]
-    listed = pa.RecordBatch.from_pydict({"uri": [file.uri for file in files], "size": [file.size for file in files]})
-    looked_at = list(look_at_files([listed, listed.slice(0, 0)], root=str(logs)))
-    assert [batch.schema for batch in looked_at] == [parsing.FILES, parsing.FILES]
-    found, none = (batch.to_pylist() for batch in looked_at)
-    sizes = [path_of(file).stat().st_size for file in files[:-2]] + [1, 1]
-    assert found == [
-        {"uri": file.uri, "size": size, "content": content_of(file)} for file, size in zip(files, sizes, strict=True)
-    ]
-    assert [row["content"] for row in found[-2:]] == [None, None]
-    assert none == []
-
-
-def test_counts_are_read_of_a_file_that_was_empty_when_it_was_listed(tmp_path: Path):
-    """Copying makes the name first."""
-    (tmp_path / "1").mkdir()
-    path = tmp_path / "1" / "counts"
-    path.touch()
-    pieces = pieces_behind(log_file(str(tmp_path), path.as_uri(), 0), 0)
-    path.write_bytes(aggregate(f"{GOOD}\n".encode(), LogTimes()))
-    parsed = list(parse_pieces([pa.RecordBatch.from_pydict({"number": [0]})], pieces=pieces))
-    assert [row["count"] for batch in parsed for row in batch["api_usage"].drop_null().to_pylist()] == [1]
-
-
-@pytest.mark.parametrize("kind", ["plain", "counts"])
+@pytest.mark.parametrize("kind", ["plain", "gzip"])
 def test_a_time_that_no_calendar_has_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str):
     """Whoever may write a file may say when it was written."""
     piece = Made("1", [GOOD], b"\n", kind, 0).write(tmp_path, 0)
     monkeypatch.setattr(opening, "modified_at", lambda _: datetime.fromtimestamp(300_000_000_000, UTC))
-    parsed = list(parse_pieces([pa.RecordBatch.from_pydict({"number": [0]})], pieces=[piece]))
-    assert [row["count"] for batch in parsed for row in batch["api_usage"].drop_null().to_pylist()] == [1]
+    rows = [row for batch in parse_pieces([piece]) for row in batch["usage"].drop_null().to_pylist()]
+    assert [row["count"] for row in rows] == [1]

@@ -1,4 +1,4 @@
-"""Paths and URIs of logs and tables, and what replaces renames and locks on a storage."""
+"""Paths and URIs of logs and tables, and logs of a storage."""
 
 import gzip
 import socket
@@ -14,25 +14,18 @@ from object_store import BUCKET, object_store, use_s3
 pytest.importorskip("upath")
 pytest.importorskip("pyarrow")
 
-import pyarrow as pa
 
 from featuregate.errors import ConfigError
-from featuregate_fleet.errors import StorageFailed, TablesBusy
-from featuregate_fleet.evidence.paths import LogFile, log_file
-from featuregate_fleet.evidence.text import Unreadable
-from featuregate_fleet.files import parsing, storage
-from featuregate_fleet.files.contents import content_of
-from featuregate_fleet.files.opening import is_refused, open_log
-from featuregate_fleet.files.parsing import look_at_files
-from featuregate_fleet.files.pieces import pieces_of, read_piece
+from featuregate_fleet.errors import StorageFailed
+from featuregate_fleet.evidence.paths import IN_UTC, LogFile, log_file
+from featuregate_fleet.files import storage
+from featuregate_fleet.files.opening import open_log
+from featuregate_fleet.files.pieces import Piece, PieceReader
 from featuregate_fleet.files.storage import is_below, path_at, path_in_uri, reached, spark_path, storage_path, uri_of
-from featuregate_fleet.tables import locks
-from featuregate_fleet.tables.kept_names import check_names, keep_names
-from featuregate_fleet.tables.leases import lease
-from featuregate_fleet.tables.locks import adding_report, no_other_writer, one_writer
-
-SECONDS = 3.0
-"""After which a lease has run out in these tests."""
+from featuregate_fleet.files.texts import Beginning, beginning_of
+from featuregate_fleet.runs import log_files
+from featuregate_fleet.runs.known_sources import KnownSources
+from featuregate_fleet.runs.log_files import LogFolder
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +142,7 @@ def test_a_storage_that_is_silent_is_said_in_one_line(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("name", ["a b%20é.log", "1.log.gz"])
 def test_a_log_of_a_storage_is_read_like_one_of_a_disk(lake: Path, tmp_path: Path, name: str) -> None:
     """The lines, their places and the content are the same."""
-    text = b"".join(b"line %d\n" % number for number in range(9_000))
+    text = b"".join(b"10:00:00 line %d\n" % number for number in range(9_000))
     found = []
     for folder in (lake, tmp_path):
         path = folder / "1" / name
@@ -158,9 +151,12 @@ def test_a_log_of_a_storage_is_read_like_one_of_a_disk(lake: Path, tmp_path: Pat
         path.write_bytes(gzip.compress(text, mtime=0) if name.endswith("gz") else text)
         file = log_file(path_in_uri(folder), uri_of(path), path.stat().st_size)
         assert file.path == f"1/{name}"
-        assert not is_refused(folder, file.path)
-        batches = [batch.to_pydict() for piece in pieces_of(file) for batch in read_piece(piece)]
-        found.append((batches, content_of(file)))
+        (piece,) = LogFolder(folder, IN_UTC).look(KnownSources.nothing())[0]
+        reader = PieceReader(piece)
+        lines = [row for batch in reader.parts() for row in batch.to_pylist()]
+        about = reader.about()
+        found.append((lines, about["source"] if name.endswith("gz") else None, about["position"], about["tail"]))
+    assert len(found[0][0]) == 9_000
     assert found[0] == found[1]
 
 
@@ -176,23 +172,21 @@ def test_each_look_opens_a_file_of_a_storage_once(lake: Path, monkeypatch: pytes
         return opened(path, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(type(lake), "open", counted)
-    file = file._replace(content=content_of(file))
-    (piece,) = pieces_of(file)
-    (lines,) = read_piece(piece)
+    assert beginning_of(file) == Beginning(b"line\n", packed=name.endswith("gz"))
+    (lines,) = PieceReader(Piece(file, end=None if name.endswith("gz") else file.size)).parts()
     assert lines["value"].to_pylist() == ["line"]
-    assert times == [2]  # for its content and for its lines
+    assert times == [2]  # for its beginning and for its lines
 
 
 def test_an_object_that_was_replaced_before_it_was_read_is_named(lake: Path) -> None:
     """Nothing else is looked for: a storage renames no file."""
     path = lake / "1" / "a.log"
-    path.write_bytes(b"first\n" * 300)
-    file = log_file(path_in_uri(lake), uri_of(path), path.stat().st_size)
-    (piece,) = pieces_of(file._replace(content=content_of(file)))
-    path.write_bytes(b"other\n" * 300)
-    (failed,) = read_piece(piece)
-    assert isinstance(failed, Unreadable)
-    assert failed.reason == "vanished"
+    path.write_bytes(b"10:00:01 first\n" * 300)
+    (piece,) = LogFolder(lake, IN_UTC).look(KnownSources.nothing())[0]
+    path.write_bytes(b"10:00:02 other\n" * 300)
+    reader = PieceReader(piece)
+    assert list(reader.parts()) == []
+    assert reader.about()["reason"] == "vanished"
 
 
 def test_a_storage_is_asked_for_several_files_at_once(
@@ -201,35 +195,44 @@ def test_a_storage_is_asked_for_several_files_at_once(
     """It answers after some tens of milliseconds each; on a disk threads take longer than the looks."""
     together, threads = threading.Barrier(8, timeout=60), set()
 
-    def content(file: LogFile) -> str:
+    def beginning(file: LogFile) -> Beginning:
         threads.add(threading.get_ident())
         if file.uri.startswith("s3"):
             together.wait()
-        return "content"
+        return Beginning(file.path.encode(), packed=False)
 
-    monkeypatch.setattr(parsing, "content_of", content)
+    monkeypatch.setattr(log_files, "beginning_of", beginning)
+    monkeypatch.setattr(log_files, "read_before", lambda *_: (0, None))
     for folder, of_this_process in ((lake, False), (tmp_path, True)):
         threads.clear()
-        listed = pa.RecordBatch.from_pydict({"uri": [uri_of(folder / str(n)) for n in range(8)], "size": [1] * 8})
-        (found,) = look_at_files([listed], root=path_in_uri(folder))
-        assert found["content"].to_pylist() == ["content"] * 8
+        (folder / "1").mkdir(parents=True, exist_ok=True)
+        for number in range(8):
+            (folder / "1" / str(number)).write_bytes(b"one\n")
+        pieces, more = LogFolder(folder, IN_UTC).look(KnownSources.nothing())
+        assert ([piece.file.path for piece in pieces], more) == ([f"1/{number}" for number in range(8)], False)
         assert (threads == {threading.get_ident()}) is of_this_process
 
 
-def test_the_time_of_a_file_is_a_number_where_a_new_name_changes_it(lake: Path) -> None:
-    """HDFS keeps it: a file of that size and an older time may be another one, and is opened."""
+def test_an_object_is_whole_and_a_file_of_hdfs_may_grow(lake: Path) -> None:
+    """HDFS has the time at which a file was written: the last line of one may get its end later."""
     path = lake / "1" / "a.log"
     path.write_bytes(b"abc")
-    assert storage.stamps_below(lake)("1/a.log") == (3, int(path.stat().st_mtime) * 10**9)
+    (found,) = storage.stored_files(lake).values()
+    assert (found.size, found.written) == (3, None)
+    path.write_bytes(b"abd")
+    (again,) = storage.stored_files(lake).values()
+    assert again.stamp != found.stamp
     for name in ("modificationTime", "modification_time"):
-        assert storage._stamp_of({"size": 3, name: 1_800_000_000_000}) == (3, "1800000000000")
+        of_hdfs = storage._stored_file({"size": 3, name: 1_800_000_000_000}, may_grow=True)
+        assert of_hdfs == (3, "1800000000000", 1_800_000_000.0)
 
 
 def test_a_file_that_is_gone_is_not_a_storage_that_failed(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file goes to the quarantine; the storage ends the run, and the next one reads the file."""
+    """The file is missing; the storage ends the run, and the next one reads the file."""
     file = log_file(path_in_uri(lake), uri_of(lake / "1" / "gone.log"), 9)
-    (unread,) = read_piece(pieces_of(file)[0])
-    assert unread.reason == "vanished"
+    reader = PieceReader(Piece(file, end=9))
+    assert list(reader.parts()) == []
+    assert reader.about()["reason"] == "vanished"
     opened = type(lake).open
 
     def broken(path: Path, *arguments: object) -> object:
@@ -238,99 +241,9 @@ def test_a_file_that_is_gone_is_not_a_storage_that_failed(lake: Path, monkeypatc
         return opened(path, *arguments)
 
     monkeypatch.setattr(type(lake), "open", broken)
-    for read in (open_log, content_of):
+    for read in (open_log, beginning_of, lambda file: list(PieceReader(Piece(file, end=9)).parts())):
         with pytest.raises(StorageFailed, match="slow down"):
             read(file)
-
-
-def leased_names(folder: Path) -> set[str]:
-    """Return the names of the locks in a folder, as ``lease`` has got them."""
-    return {path.name.rpartition(".")[0] for path in folder.glob(".*.lock.*")} if folder.exists() else set()
-
-
-def test_one_process_has_a_lease(lake: Path) -> None:
-    """Another one is refused while the first one lives, and gets it at once after the end of the first one."""
-    lock = lake / ".orders.lock"
-    with lease(lock, "it is taken", seconds=SECONDS):
-        with pytest.raises(TablesBusy, match="it is taken"), lease(lock, "it is taken", seconds=SECONDS):
-            pytest.fail("two have it")
-        assert leased_names(lake) == {".orders.lock"}
-    with lease(lock, "it is taken", seconds=600):
-        assert len(list(lake.glob(".orders.lock.*"))) == 1, "older objects are removed"
-
-
-def test_a_lease_whose_holder_was_killed_runs_out(lake: Path) -> None:
-    """Its object does not change any more."""
-    (lake / ".orders.lock.000000000007").write_text("what a killed process has written")
-    with lease(lake / ".orders.lock", "it is taken", seconds=SECONDS):
-        assert [path.name for path in lake.glob(".orders.lock.*")] == [".orders.lock.000000000008"]
-
-
-def test_a_holder_that_lost_its_turn_says_so(lake: Path) -> None:
-    """A process that was suspended cannot know what another one has written since."""
-    lock = lake / ".orders.lock"
-    with pytest.raises(TablesBusy, match="may have lost its turn"), lease(lock, "it is taken", seconds=SECONDS):
-        _take_over(lock.with_name(f"{lock.name}.000000000009"))
-
-
-def _take_over(lease_of_another: Path) -> None:
-    lease_of_another.write_text("another process")
-    holder = next(thread for thread in threading.enumerate() if thread.name == "featuregate fleet lease")
-    holder.join(60)
-
-
-def test_many_processes_at_once_get_one_lease(lake: Path) -> None:
-    """The storage makes an object of a name once."""
-    have: list[int] = []
-    both: list[list[int]] = []
-
-    def take(number: int) -> None:
-        with lease(lake / ".orders.lock", "it is taken", wait=120, seconds=SECONDS):
-            have.append(number)
-            both.append([*have])
-            have.remove(number)
-
-    threads = [threading.Thread(target=take, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert sorted(both) == [[0], [1], [2], [3]]
-
-
-def test_a_storage_without_conditions_is_refused(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two runs would take the same number."""
-    opened = type(lake).open
-    monkeypatch.setattr(type(lake), "open", lambda path, mode="r": opened(path, mode.replace("x", "w")))
-    with pytest.raises(StorageFailed, match="replaces an object"), lease(lake / ".orders.lock", ""):
-        pytest.fail("it is not safe")
-
-
-def test_on_s3_one_process_writes_the_tables_of_all_clusters(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Delta Lake may lose what one of two drivers commits there; one driver writes any number of clusters."""
-    monkeypatch.setattr(locks, "lease", lambda *asked: lease(*asked[:3], seconds=SECONDS))
-    monkeypatch.setattr(locks, "_SECONDS", 0.1)
-    with one_writer(lake, "orders"), one_writer(lake, "payments"), adding_report(lake, "orders"):
-        with pytest.raises(TablesBusy, match="the tables of orders"), one_writer(lake, "orders"):
-            pytest.fail("two runs of one cluster")
-        with pytest.raises(TablesBusy, match="the tables of"), no_other_writer(lake, "payments"):
-            pytest.fail("files that are written would vanish")
-        with no_other_writer(lake, "billing"):
-            pass
-        monkeypatch.setattr(locks, "_DRIVER", locks._Driver())  # that of another process
-        for another in (one_writer(lake, "others"), adding_report(lake, "others")):
-            with pytest.raises(TablesBusy, match="on S3 Delta Lake allows one"), another:
-                pytest.fail("two drivers")
-    with no_other_writer(lake, "others"):
-        assert leased_names(lake) >= {".orders.lock", ".payments.lock", ".all clusters.lock"}
-
-
-def test_which_names_the_tables_have_is_kept_on_a_storage(lake: Path) -> None:
-    """As in a folder."""
-    check_names(lake, "orders", None)
-    keep_names(lake, "orders", None)
-    keep_names(lake, "orders", None)
-    assert (lake / ".orders.names").read_text() == "clear"
 
 
 def test_hdfs_takes_the_backend_without_libraries_of_hadoop():

@@ -1,4 +1,4 @@
-"""The reference of the tables has each column of each table, in order."""
+"""The reference of the table has each column of each kind, in order, with the type that Arrow has for it."""
 
 import re
 from pathlib import Path
@@ -7,11 +7,12 @@ import pytest
 
 pa = pytest.importorskip("pyarrow")
 
-from featuregate_fleet.evidence import columns  # noqa: E402 - after the check for the extra
+from featuregate_fleet.evidence.columns import FINDING, KINDS, ORIGIN  # noqa: E402 - after the check for the extra
 
 PAGE = Path(__file__).parents[3] / "docs/reference/fleet-tables.md"
+TABLE = re.compile(r"^<!-- (\w+)_columns, made by docs/tables\.py -->\n\n(.*?)^<!-- end -->", re.MULTILINE | re.DOTALL)
 COLUMN = re.compile(r"^\| `(\w+)` \| ([\w ]+) \|", re.MULTILINE)
-NO_TABLES = {"LINES", "MEMBER", "ORIGIN", "PARSED", "PARSED_USAGE"}
+NAMES = {pa.date32(): "date", pa.float64(): "float64"}
 
 
 def type_of(kind: pa.DataType) -> str:
@@ -20,16 +21,11 @@ def type_of(kind: pa.DataType) -> str:
         return "timestamp"
     if pa.types.is_list(kind):
         return f"list of {'struct' if pa.types.is_struct(kind.value_type) else kind.value_type}"
-    return str(kind)
+    return NAMES.get(kind, str(kind))
 
 
-def test_the_page_has_the_columns_of_all_tables():
+def test_the_page_has_the_columns_of_all_kinds() -> None:
     """The page names each column and its type."""
-    sections = PAGE.read_text(encoding="utf-8").split("\n## ")[1:]
-    on_page = {text.partition("\n")[0]: found for text in sections if (found := COLUMN.findall(text))}
-    schemas = {
-        name.lower(): [(field.name, type_of(field.type)) for field in value]
-        for name, value in vars(columns).items()
-        if isinstance(value, pa.Schema) and name not in NO_TABLES
-    }
-    assert on_page == schemas
+    on_page = {name: COLUMN.findall(table) for name, table in TABLE.findall(PAGE.read_text(encoding="utf-8"))}
+    schemas = {**KINDS, "finding": FINDING, "origin": ORIGIN}
+    assert on_page == {name: [(field.name, type_of(field.type)) for field in schemas[name]] for name in schemas}

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,17 +13,18 @@ from hypothesis import strategies as st
 pa = pytest.importorskip("pyarrow")
 
 from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
+from fleet_rows import by_kind, parsed_text  # noqa: E402 - likewise
 
 from featuregate.cli import main  # noqa: E402 - likewise
 from featuregate.records import CONSUMER_OFFSETS  # noqa: E402 - likewise
+from featuregate.usage.report import Reporter, UsageReport  # noqa: E402 - likewise
 from featuregate_fleet.evidence import coordinator_records, file_parser, usage_reports  # noqa: E402 - likewise
-from featuregate_fleet.evidence.batches import parse_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines import cut_lines, documents, envelopes, one_line, refusals  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import LogFile  # noqa: E402 - likewise
 from featuregate_fleet.evidence.text import LINES  # noqa: E402 - likewise
 from featuregate_fleet.files import formats  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
-from featuregate_fleet.files.pieces import lines_of, pieces_of  # noqa: E402 - likewise
+from featuregate_fleet.files.pieces import Piece  # noqa: E402 - likewise
 
 BEGIN = "[2026-11-22 21:08:02,254] DEBUG Completed request:"
 TEXT = (
@@ -45,13 +47,12 @@ PARSERS = [
     (envelopes, "documents_in"),
     (documents, "_time"),
     (documents, "_level"),
-    (one_line, "read_text"),
+    (one_line, "begins_as_text"),
     (one_line, "_request"),
     (one_line, "last_level"),
-    (cut_lines, "_head"),
+    (cut_lines, "time_in"),
     (refusals, "_reason"),
     (file_parser, "events_in"),
-    (file_parser, "is_of_text_log"),
     (file_parser, "_understand"),
 ]
 
@@ -63,9 +64,8 @@ def failing(*_: object, **__: object) -> NoReturn:
 
 def counted(text: str) -> tuple[int, int, int]:
     """Parse a file of broker 1, and return the counts of its lines, which add up."""
-    tables = pa.Table.from_batches(parse_file(LogFile("file:/l/1/a", "1/a", "1", 9), lines_of(text.encode())))
-    rows = {name: tables[name].drop_null().to_pylist() for name in tables.column_names}
-    (counts,) = rows["evidence_files"]
+    rows = parsed_text(text)
+    (counts,) = rows["source"]
     assert counts["read"] == counts["rows"] + counts["quarantined"]
     assert counts["quarantined"] == sum(row["lines"] for row in rows["quarantine"])
     return counts["read"], counts["rows"], counts["quarantined"]
@@ -98,11 +98,11 @@ def test_what_no_table_can_keep_is_in_quarantine(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_line_that_any_client_can_write_ends_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """An API with digits before its name, in the log of a broker before 2.8."""
+    """In the log of a broker before 2.8."""
     log = tmp_path / "log"
     log.write_text(f"{TEXT}{TAIL}\n{line_of(document())}\n")
     assert main(["fleet", "peek", str(log), "--to", "4.2"]) == 3  # of two lines one is not read
-    assert "1 wrong-fields" in capsys.readouterr().out
+    assert "1 text-log" in capsys.readouterr().out
 
 
 WORDS = st.lists(
@@ -155,38 +155,50 @@ def test_whatever_the_text_is_its_lines_are_counted(texts: list[str]):
 # ---------------------------------------------------------------- files and records
 
 
-def test_a_file_that_fails_in_a_way_that_nobody_foresaw_is_one_line_in_quarantine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_file_that_fails_in_a_way_that_nobody_foresaw_has_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The other files of its task are read."""
     (tmp_path / "1").mkdir()
     pieces = []
     for name in ("a", "b.gz", "c"):
         path = tmp_path / "1" / name
         path.write_text(f"{line_of(document())}\n")
-        pieces += pieces_of(LogFile(path.as_uri(), f"1/{name}", "1", path.stat().st_size))
+        pieces.append(Piece(LogFile(path.as_uri(), f"1/{name}", "1", path.stat().st_size)))
     monkeypatch.setattr(formats, "_members", failing)
-    numbers = pa.RecordBatch.from_pydict({"number": [0, 1, 2]})
-    tables = pa.Table.from_batches(parse_pieces([numbers], pieces=pieces))
-    assert [row["reason"] for row in tables["quarantine"].drop_null().to_pylist()] == ["unreadable"]
-    assert sum(row["count"] for row in tables["api_usage"].drop_null().to_pylist()) == 2
+    rows = by_kind(parse_pieces(pieces))
+    assert [row["reason"] for row in rows["source"]] == [None, "unreadable", None]
+    assert sum(row["count"] for row in rows["usage"]) == 2
 
 
 def of_reports(monkeypatch: pytest.MonkeyPatch, *, at_table: bool) -> list[Any]:
     """Return the reasons of three reports, of which the second one fails."""
-    read = usage_reports._parse
+    read = usage_reports._rows
 
-    def parse(record: Any, cluster_id: str | None) -> Any:
-        if record["offset"] == 1:
-            return [{"feature_usage": {"epoch": 2**70}}] if at_table else failing()
-        return read(record, cluster_id)
+    def rows(report: UsageReport, seen_at: Any) -> Any:
+        if report.epoch == 1:
+            return [{"epoch": 2**70}] if at_table else failing()
+        return read(report, seen_at)
 
-    monkeypatch.setattr(usage_reports, "_parse", parse)
-    records = [{"topic": "t", "partition": 0, "offset": offset, "value": b"{}"} for offset in range(3)]
-    (batch,) = usage_reports.parse_records(
-        [pa.RecordBatch.from_pylist(records, usage_reports.RECORDS)], cluster_id=None
-    )
-    return [row["quarantine"]["reason"] for row in batch.to_pylist()]
+    monkeypatch.setattr(usage_reports, "_rows", rows)
+    reporter = Reporter("orders", "orders-1", "featuregate", "0.1.0")
+    records = [
+        {
+            "topic": "t",
+            "partition": 0,
+            "offset": number,
+            "timestamp": datetime(2026, 11, 22, tzinfo=UTC),
+            "value": UsageReport(
+                reporter=reporter, reported_at=1.0, cluster_id=None, epoch=number, age_seconds=0.0, gates=()
+            )
+            .to_json()
+            .encode(),
+        }
+        for number in range(3)
+    ]
+    batch = pa.RecordBatch.from_pylist(records, usage_reports.RECORDS)
+    found = pa.Table.from_batches(usage_reports.parse_reports([batch], topic_id="", cluster_id=None))
+    (app,), (lost,) = (found[kind].drop_null().to_pylist() for kind in ("app", "quarantine"))
+    assert lost["at"] == 1
+    return [*(None for _ in range(app["count"])), lost["reason"]]
 
 
 def of_coordinators(monkeypatch: pytest.MonkeyPatch, *, at_table: bool) -> list[Any]:
@@ -201,7 +213,8 @@ def of_coordinators(monkeypatch: pytest.MonkeyPatch, *, at_table: bool) -> list[
     monkeypatch.setattr(coordinator_records, "_fields", fields)
     records = [{"topic": CONSUMER_OFFSETS.topic, "key": b"%d" % number, "value": b""} for number in range(3)]
     batch = pa.RecordBatch.from_pylist(records, coordinator_records.RAW)
-    return [row["reason"] for found in coordinator_records.decode_batches([batch]) for row in found.to_pylist()]
+    (found,) = coordinator_records.decode_batches([batch])
+    return [row["reason"] for row in found.column("record").to_pylist()]
 
 
 @pytest.mark.parametrize("at_table", [False, True])

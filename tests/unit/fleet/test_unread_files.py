@@ -1,128 +1,134 @@
-"""What a run says of the files that it leaves unread, and what it keeps for verdicts."""
+"""What a run leaves unread below a folder of logs, what it says of it, and what it keeps for verdicts."""
 
+import gzip
 import os
-from collections.abc import Collection
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 pytest.importorskip("pyspark")
 
+from fleet_runs import Runs, lines
+
 from featuregate.cli.plugin import print_message
-from featuregate_fleet.evidence.unread import CHANGED, LINKED, UNDECODED, UNLISTED, UnreadFile, is_being_written
-from featuregate_fleet.stream.read_files import ReadFiles
-from featuregate_fleet.stream.unread_files import UnreadFiles
+from featuregate_fleet.evidence.unread import LINKED, SPECIAL, UnreadFile, is_being_written
+from featuregate_fleet.runs.missing_requests import MissingEvidence
 
-
-class Kept:
-    """Tables that keep what a run left unread in this process."""
-
-    def __init__(self) -> None:
-        self.files: set[UnreadFile] = set()
-        self.quarantined: set[str] = set()
-
-    def leave_unread(self, files: Collection[UnreadFile]) -> None:
-        """Keep these alone."""
-        self.files = set(files)
-
-    def files_in_quarantine(self) -> set[str]:
-        """Return those that could not be read."""
-        return self.quarantined
-
-
-@pytest.fixture
-def kept() -> Kept:
-    """Return tables without such files."""
-    return Kept()
+if TYPE_CHECKING:
+    from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
-    """Return a folder of logs with a file of 4 bytes, which was read."""
+    """Return a folder of logs with a log of broker 1."""
     (tmp_path / "1").mkdir()
-    (tmp_path / "1" / "log").write_text("one\n")
+    (tmp_path / "1" / "log").write_bytes(lines(1))
     return tmp_path
 
 
 @pytest.fixture
-def unread(logs: Path, kept: Kept) -> UnreadFiles:
-    """Return what a run begins with."""
-    return UnreadFiles(logs, ReadFiles([("query", 0, "file:///logs/1/log", "1/log", 4)]), kept, print_message, "utf-8")
+def runs(logs: Path) -> Runs:
+    """Return runs over the folder."""
+    return Runs(logs)
 
 
-def test_a_run_names_each_file_once_and_keeps_it(
-    unread: UnreadFiles, logs: Path, kept: Kept, capsys: pytest.CaptureFixture[str]
-):
-    """A verdict needs it as long as the run goes on, and a log needs the line once."""
-    unread.look()
-    assert (capsys.readouterr().err, kept.files) == ("", set())
-    (logs / "1" / "log").write_text("one\ntwo\n")
-    (logs / "1" / "_a").write_text("one\n")
-    (logs / "_b").write_text("one\n")
+def test_each_file_that_is_left_unread_is_named_once_and_kept(
+    runs: Runs, logs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A verdict needs it as long as it is there, and a log needs the line once."""
     (logs / "1" / "key").symlink_to("/etc/passwd")
-    unread.look()
-    said = capsys.readouterr().err
-    assert "1/log has changed since it was read" in said
-    assert "1/_a and 1 more: not read, because Spark does not list names that begin with '_'" in said
-    assert "1/key: not read, because symbolic links are not followed" in said
-    files = {
-        UnreadFile("1/log", "1", CHANGED),
-        UnreadFile("1/_a", "1", UNLISTED),
-        UnreadFile("_b", None, UNLISTED),
+    (logs / "linked").symlink_to("1")
+    os.mkfifo(logs / "1" / "pipe")
+    missing = MissingEvidence(print_message)
+    for _ in range(2):
+        runs.run()
+        missing.left_out(runs.folder.listing.left)
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2
+    assert "1/key and 1 more: not read, because symbolic links are not followed" in said[0]
+    assert "1/pipe: not read, because pipes, sockets and devices are not read" in said[1]
+    assert set(runs.folder.unread) == {
         UnreadFile("1/key", "1", LINKED),
+        UnreadFile("linked", None, LINKED),
+        UnreadFile("1/pipe", "1", SPECIAL),
     }
-    assert kept.files == files
-    unread.look()
-    assert (capsys.readouterr().err, kept.files) == ("", files)
+    assert missing.paths == ()
+    (logs / "1" / "key").unlink()
+    runs.run()
+    assert UnreadFile("1/key", "1", LINKED) not in runs.folder.unread
 
 
-def test_a_file_that_was_restored_is_for_a_replay(logs: Path, kept: Kept, capsys: pytest.CaptureFixture[str]):
-    """It did not grow. The quarantine keeps a verdict from `ok` until then."""
-    kept.quarantined = {"1/log.gz"}
-    unread = UnreadFiles(logs, ReadFiles([("q", 0, "file:///1/log.gz", "1/log.gz", 4)]), kept, print_message, "utf-8")
-    (logs / "1" / "log.gz").write_text("one\ntwo\n")
-    for _ in range(2):
-        unread.look()
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "1/log.gz could not be read to its end, and has changed since: run 'featuregate fleet replay'" in line
-    assert kept.files == set()
+def test_links_are_named_and_not_followed(runs: Runs, logs: Path) -> None:
+    """A link to a folder may lead to itself, or to all files of the host."""
+    (logs / "1" / "old").mkdir()
+    links = {"1/link": "log", "1/dangling": "gone", "1/loop": ".", "1/old/up": "../..", "2": "1"}
+    for name, target in links.items():
+        (logs / name).symlink_to(target)
+    runs.run()
+    assert runs.folder.listing.left == dict.fromkeys(links, LINKED)
+    assert runs.clients == {"c1": 1}
 
 
-def test_a_file_that_was_renamed_is_not_kept(unread: UnreadFiles, logs: Path, kept: Kept):
-    """Its lines are read under the new name."""
-    (logs / "1" / "_a").write_text("one\n")
-    unread.look()
-    (logs / "1" / "_a").rename(logs / "1" / "a")
-    unread.look()
-    assert kept.files == set()
-
-
-def test_a_name_that_java_cannot_decode_fails_the_run_until_it_is_renamed(
-    unread: UnreadFiles, logs: Path, kept: Kept, capsys: pytest.CaptureFixture[str]
-):
-    """No other process puts it right, and its lines would be missing."""
-    (logs / "1" / os.fsdecode(b"caf\xe9")).write_text("one\n")
-    for _ in range(2):
-        unread.look()
-        assert unread.undecoded == {r"1/caf\xe9"}
-        assert kept.files == {UnreadFile(r"1/caf\xe9", "1", UNDECODED)}
-    (line,) = capsys.readouterr().err.splitlines()
-    assert r"1/caf\xe9: not read, because Java cannot decode the name" in line
-    (logs / "1" / os.fsdecode(b"caf\xe9")).rename(logs / "1" / "café")
-    unread.look()
-    assert (unread.undecoded, kept.files) == (set(), set())
+@pytest.mark.parametrize("name", ["_a", "_old/b", "a b%20é", "d\u2028e", os.fsdecode(b"caf\xe9")])
+def test_a_file_is_read_whatever_its_name_is(runs: Runs, logs: Path, name: str) -> None:
+    """Names that begin with '_' are no files of a writer, and one that no text has is that of an old archive."""
+    (logs / "1" / name).parent.mkdir(exist_ok=True)
+    (logs / "1" / name).write_bytes(lines(2))
+    runs.run()
+    assert runs.clients == {"c1": 1, "c2": 1}
+    assert runs.run() == []
 
 
 def test_files_that_are_being_written_are_named_in_one_run_once_without_a_verdict(
-    unread: UnreadFiles, logs: Path, kept: Kept, capsys: pytest.CaptureFixture[str]
-):
+    runs: Runs, logs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A shipper has some at any time, often under random names."""
+    missing = MissingEvidence(print_message)
     for name in (".log.1.Xa81", ".log.2.Bc07"):
-        (logs / "1" / name).write_text("one\n")
-        unread.look()
-    assert kept.files == set()
+        (logs / "1" / name).write_bytes(lines(2))
+        runs.run()
+        missing.left_out(runs.folder.listing.left)
+    assert runs.folder.unread == []
     (line,) = capsys.readouterr().err.splitlines()
     assert "1/.log.1.Xa81: not read, because such names are those of files that are being written" in line
+
+
+def test_a_file_that_cannot_be_read_is_missing_until_it_is_restored(
+    runs: Runs, logs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run does not succeed meanwhile."""
+    missing = MissingEvidence(print_message)
+    no_table = cast("EvidenceTable", None)  # it is asked for lines that were not understood
+    (logs / "1" / "a.gz").write_bytes(b"\x1f\x8b\x08damaged")
+    runs.run()
+    missing.of_batch(runs.sources, no_table, 0)
+    assert missing.paths == ("1/a.gz",)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "1/a.gz: it is not read" in line
+    assert "The next run tries it again once it has changed" in line
+    (logs / "1" / "a.gz").write_bytes(gzip.compress(lines(2, 3)))
+    runs.run()
+    missing.of_batch(runs.sources[-1:], no_table, 1)
+    assert missing.paths == ()
+
+
+@pytest.mark.parametrize("renamed", [True, False])
+def test_a_file_that_was_rotated_before_it_was_read_is_not_missing(
+    runs: Runs, logs: Path, capsys: pytest.CaptureFixture[str], *, renamed: bool
+) -> None:
+    """It is found under its other name at once. One that was deleted is named."""
+    missing, log = MissingEvidence(print_message), logs / "1" / "log"
+    no_table = cast("EvidenceTable", None)
+    runs.run((lambda: log.rename(logs / "1" / "log.1")) if renamed else log.unlink)
+    log.write_bytes(lines(2))
+    missing.of_batch(runs.sources, no_table, 0)
+    known = len(runs.sources)
+    runs.run()
+    missing.of_batch(runs.sources[known:], no_table, 1)
+    missing.name_vanished()
+    assert missing.paths == (() if renamed else ("1/log",))
+    assert ("1/log: it is not read: there is no such file any more" in capsys.readouterr().err) is not renamed
 
 
 @pytest.mark.parametrize(

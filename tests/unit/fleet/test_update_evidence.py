@@ -60,6 +60,18 @@ def test_tables_that_are_not_there_are_wrong_usage(tmp_path: Path):
         update_evidence.check_updates(str(tmp_path / "no"), "orders", [UP], cluster_id="c", reports_expected=True)
 
 
+def test_a_cluster_that_is_not_in_the_tables_is_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The error has the names that are there."""
+    pytest.importorskip("pyspark")
+    monkeypatch.setattr("featuregate_fleet.runs.session.local_session", lambda *_, **__: nullcontext())
+    monkeypatch.setattr("featuregate_fleet.tables.evidence_table._require_delta_lake", lambda _: None)
+    (tmp_path / "orders-eu" / "_delta_log").mkdir(parents=True)
+    with pytest.raises(
+        CommandError, match=r"--evidence-cluster the tables .* have no cluster orders: they have orders-eu"
+    ):
+        update_evidence.check_updates(str(tmp_path), "orders", [UP], cluster_id="c", reports_expected=True)
+
+
 def test_evidence_of_another_cluster_is_refused():
     """A verdict on the test cluster must not allow an update of the one in production."""
     with pytest.raises(CommandError, match="cluster orders: this evidence is of the cluster with the id c, and the b"):
@@ -96,8 +108,8 @@ def test_commands_refuse_what_the_tables_block(
     pytest.importorskip("pyspark")
     evidence = replace(GROUPS, view=replace(view(), cluster_id="scripted", seen_at=datetime.now(UTC).timestamp()))
     evidence = replace(evidence, records_read=datetime.now(UTC))
-    monkeypatch.setattr("featuregate_fleet.stream.session.local_session", lambda *_, **__: nullcontext())
-    monkeypatch.setattr("featuregate_fleet.tables.folder.Tables", lambda *_: None)
+    monkeypatch.setattr("featuregate_fleet.runs.session.local_session", lambda *_, **__: nullcontext())
+    monkeypatch.setattr("featuregate_fleet.tables.clusters.existing_table", lambda *_: None)
     monkeypatch.setattr("featuregate_fleet.tables.reader.read_evidence", lambda _: evidence)
     given = ("--evidence", str(tmp_path), "--evidence-cluster", "c", "--without-usage-reports")
     with ScriptedCluster(3) as cluster:

@@ -13,13 +13,17 @@ from featuregate.catalog import captured
 from featuregate.usage.report import ReportedGate, Reporter, UsageReport
 from featuregate.view.answers import ApiRange, BrokerAnswer
 from featuregate.view.merging import merge
-from featuregate_fleet.evidence.usage_reports import RECORDS, parse_records
+from featuregate_fleet.evidence import usage_reports
+from featuregate_fleet.evidence.columns import ROWS
+from featuregate_fleet.evidence.pseudonyms import Pseudonyms
+from featuregate_fleet.evidence.usage_reports import RECORDS, parse_reports
 from featuregate_fleet.readiness.evidence import AppUsage, Evidence, GateUse
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 FETCH = 1
+SECOND = timedelta(seconds=1)
 TV2 = "transaction.version>=2"
 LOWER = Finalize("transaction.version", 1)
 HIGHER = Finalize("transaction.version", 3)
@@ -45,19 +49,24 @@ REPORT = UsageReport(
 # ---------------------------------------------------------------- records
 
 
-def parsed(*values: bytes | None) -> list[dict[str, Any]]:
-    """Parse records with these values."""
+def parsed(*values: bytes | None, size: int = 10, **more: Any) -> dict[str, list[dict[str, Any]]]:
+    """Parse records with these values in batches of ``size``; return the rows of each kind."""
     rows = [
-        {"topic": "usage", "partition": 1, "offset": number, "timestamp": NOW, "value": value}
+        {"topic": "usage", "partition": 1, "offset": number, "timestamp": NOW + number * SECOND, "value": value}
         for number, value in enumerate(values)
     ]
-    batches = parse_records([pa.RecordBatch.from_pylist(rows, RECORDS)], cluster_id="c")
-    return [row for batch in batches for row in batch.to_pylist()]
+    batches = [pa.RecordBatch.from_pylist(rows[at : at + size], RECORDS) for at in range(0, len(rows), size)]
+    found: dict[str, list[dict[str, Any]]] = {"app": [], "quarantine": [], "source": []}
+    for batch in parse_reports(batches, topic_id="id-1", cluster_id="c", **more):
+        assert batch.schema == ROWS
+        for row in batch.to_pylist():
+            found[row["kind"]].append(row[row["kind"]])
+    return found
 
 
 def test_a_report_is_a_row_for_each_gate():
     """With the time of the record: the clock of an app may be wrong."""
-    ((row,),) = [[found["feature_usage"] for found in parsed(REPORT.to_json().encode())]]
+    (row,) = parsed(REPORT.to_json().encode())["app"]
     assert (row["app"], row["instance"], row["gate"], row["state"], row["latched"]) == (
         "orders",
         "orders-1",
@@ -68,18 +77,43 @@ def test_a_report_is_a_row_for_each_gate():
     assert (json.loads(row["levels"]), row["epoch"], row["last_seen"]) == ({"transaction.version": 2}, 7, NOW)
 
 
+@pytest.mark.parametrize("size", [1, 10])
+def test_reports_that_say_the_same_are_one_row(size: int):
+    """With their number, the first and the last time, and the highest epoch; another state is another row."""
+    closed = replace(REPORT, gates=(replace(REPORT.gates[0], state="closed"),))
+    said = [replace(REPORT, epoch=9), REPORT, replace(REPORT, epoch=8), closed, replace(REPORT, gates=())]
+    rows = parsed(*(each.to_json().encode() for each in said), size=size)["app"]
+    found = {
+        (row["gate"], row["state"]): (
+            row["count"],
+            row["epoch"],
+            (row["first_seen"] - NOW) // SECOND,
+            (row["last_seen"] - NOW) // SECOND,
+        )
+        for row in rows
+    }
+    assert found == {("eos", "open"): (3, 9, 0, 2), ("eos", "closed"): (1, 7, 3, 3), (None, None): (1, 7, 4, 4)}
+    assert len(rows) == 3
+
+
+def test_a_task_holds_few_rows_back(monkeypatch: pytest.MonkeyPatch):
+    """Sums go on before the end, and none is lost."""
+    monkeypatch.setattr(usage_reports, "_MOST", 1)
+    rows = parsed(*[REPORT.to_json().encode()] * 7, size=2)["app"]
+    assert [row["count"] for row in rows] == [2, 2, 2, 1]
+
+
 def test_a_row_says_what_delays_the_gate():
     """Its burn-in and a hold."""
     gate = replace(REPORT.gates[0], waits="hold", open_after=60.0)
-    (row,) = parsed(replace(REPORT, gates=(gate,)).to_json().encode())
-    found = row["feature_usage"]
-    assert (found["waits"], found["open_after"]) == ("hold", 60.0)
+    (row,) = parsed(replace(REPORT, gates=(gate,)).to_json().encode())["app"]
+    assert (row["waits"], row["open_after"]) == ("hold", 60.0)
 
 
 def test_an_app_without_gates_reports_too():
     """An app that reports no gates is not a silent app."""
-    (row,) = parsed(replace(REPORT, gates=(), cluster_id=None).to_json().encode())
-    assert (row["feature_usage"]["app"], row["feature_usage"]["gate"]) == ("orders", None)
+    (row,) = parsed(replace(REPORT, gates=(), cluster_id=None).to_json().encode())["app"]
+    assert (row["app"], row["gate"]) == ("orders", None)
 
 
 @pytest.mark.parametrize(
@@ -95,10 +129,18 @@ def test_an_app_without_gates_reports_too():
 )
 def test_what_is_no_report_is_in_quarantine_with_its_place(value: bytes | None, reason: str):
     """The record is kept, and the records beside it count."""
-    good, bad = parsed(REPORT.to_json().encode(), value)
-    assert good["feature_usage"]
-    assert (bad["feature_usage"], bad["quarantine"]["reason"]) == (None, reason)
-    assert (bad["quarantine"]["path"], bad["quarantine"]["at"]) == ("usage/1", 1)
+    found = parsed(REPORT.to_json().encode(), value)
+    (bad,) = found["quarantine"]
+    assert (len(found["app"]), bad["reason"], bad["path"], bad["at"]) == (1, reason, "kafka:usage/1", 1)
+    (counts,) = found["source"]
+    assert (counts["read"], counts["rows"], counts["quarantined"], counts["position"]) == (2, 1, 1, 0)
+    assert (counts["source"], counts["input"], counts["uri"]) == ("id-1", "reports", "kafka:usage/1")
+
+
+def test_a_key_leaves_no_text_in_quarantine():
+    """A record that is no report may have any name in it."""
+    (bad,) = parsed(b"User:alice", names=Pseudonyms(b"k" * 16))["quarantine"]
+    assert bad["raw"] == ""
 
 
 # ---------------------------------------------------------------- verdicts

@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fleet_evidence import NOW, usage, use, view
@@ -29,9 +30,9 @@ FIELDS = (
 
 def tables_hold(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the command find this evidence without Spark."""
-    monkeypatch.setattr("featuregate_fleet.stream.session.local_session", lambda *_, **__: nullcontext())
+    monkeypatch.setattr("featuregate_fleet.runs.session.local_session", lambda *_, **__: nullcontext())
     monkeypatch.setattr("featuregate_fleet.api.fleet.session_beside", lambda _: None)
-    monkeypatch.setattr("featuregate_fleet.api.fleet.Tables", lambda *_: None)
+    monkeypatch.setattr("featuregate_fleet.api.fleet.EvidenceTable", lambda *_: SimpleNamespace(version=lambda: 0))
     monkeypatch.setattr("featuregate_fleet.api.fleet.read_evidence", lambda _: evidence)
 
 

@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 from builders import broker, deaf, view
@@ -515,3 +516,10 @@ def test_text_is_evaluated_like_the_requirement_that_it_says() -> None:
     assert evaluate(seen, "kip447") == evaluate(seen, presets.kip447)
     with pytest.raises(TypeError, match="is not a requirement"):
         evaluate(seen, None)  # type: ignore[arg-type]  # the mistake is the test
+
+
+def test_a_notebook_shows_what_print_shows() -> None:
+    """IPython asks for the text of a value in this way."""
+    decision, printer = evaluate(view(broker(1, txn=2)), TXN), Mock()
+    decision._repr_pretty_(printer, cycle=False)
+    printer.text.assert_called_once_with(str(decision))

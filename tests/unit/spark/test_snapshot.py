@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from html import unescape
 
 import pytest
 from hypothesis import given
@@ -130,6 +131,7 @@ def test_a_snapshot_shows_open_and_held_gates() -> None:
     head, *rest = str(snapshot).splitlines()
     assert head == f"cluster {features.view.cluster_id}, epoch {NEW.epoch + 1}, all brokers answered"
     assert [line.split(":")[0] for line in rest if not line.startswith(" ")] == ["new closed", "tv2 held open"]
+    assert unescape(snapshot._repr_html_()) == f"<pre>{snapshot}</pre>"
 
 
 def test_the_most_important_reasons_travel() -> None:

@@ -1,4 +1,4 @@
-"""What ``run`` reads of one cluster, and what it keeps."""
+"""What ``run`` reads of one cluster."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import CommandError, configuration, discover_view
+from featuregate.errors import ConfigError
 from featuregate_fleet.commands.options.log_times import add_time_options, log_times
-from featuregate_fleet.commands.options.principal_names import add_hash_option, pseudonyms
+from featuregate_fleet.commands.options.principal_names import add_hash_option
 from featuregate_fleet.commands.options.tables import storage_argument
+from featuregate_fleet.evidence.reasons import known_reasons
 from featuregate_fleet.files.storage import is_below, reached, why_no_folder
 
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
-    from featuregate_fleet.evidence.lines.log_lines import KeptLines
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
-    from featuregate_fleet.stream.ingestion import Inputs
+    from featuregate_fleet.runs.ingestion import Inputs
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _USAGE_TOPIC: Final = "featuregate-usage"
 
 
 def add_evidence_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name logs and topics, and say what is kept of their lines."""
+    """Add the options that name logs and topics, and say how they are read."""
     parser.add_argument(
         "--logs", metavar="DIR", type=storage_argument, help="a folder for each broker, or the URI of it"
     )
@@ -34,10 +35,16 @@ def add_evidence_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"the topic in which apps report their gates (default: {_USAGE_TOPIC}, where it exists and may be read)",
     )
-    parser.add_argument("--keep-lines", action="store_true", help="keep a row for each line, too, without bodies")
-    parser.add_argument("--keep-raw", action="store_true", help="the same with the text of each line, with bodies")
+    parser.add_argument(
+        "--again",
+        metavar="REASON",
+        type=_reasons,
+        action="extend",
+        default=[],
+        help="read again, from the beginning, what was left unread or has lines in quarantine for this reason, such as "
+        "unknown-layout; several with commas",
+    )
     add_hash_option(parser, "keep hashes of principals and addresses, by the key in a file or an environment variable")
-    parser.add_argument("--format", type=_table_format, help=argparse.SUPPRESS)
 
 
 def _add_topic_options(parser: argparse.ArgumentParser) -> None:
@@ -59,37 +66,29 @@ def _topic(text: str) -> str:
     return text
 
 
-def _table_format(text: str) -> str:
-    """Refuse what an earlier version had: tables without transactions, which replay and retention could not change."""
-    if text != "delta":
-        raise argparse.ArgumentTypeError(
-            f"tables are kept in Delta Lake, and not in {text!r}: leave out the option, and give other readers"
-            " the output of readiness --output json"
-        )
-    return text
+def _reasons(text: str) -> list[str]:
+    """Parse reasons with commas between them."""
+    try:
+        return sorted(known_reasons(text.split(",")))
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(error.problem) from None
 
 
-def checked_names(args: argparse.Namespace) -> Pseudonyms | None:
-    """Refuse options that cannot be used together; return the hashes of names, if names are hashed."""
+def check_logs(args: argparse.Namespace) -> None:
+    """Refuse options that cannot be used together."""
     if not args.logs and not args.logs_topic:
         raise CommandError("fleet run reads logs: give --logs, --logs-topic or both")
     if args.logs and (problem := why_no_folder(reached("--logs", args.logs))):
         raise CommandError(f"--logs {args.logs}: {problem}")
-    if args.logs and is_below(args.checkpoints or args.tables, args.logs):
+    if args.logs and not isinstance(args.tables, str) and is_below(args.tables, args.logs):
         raise CommandError(
             f"--tables {args.tables} is within --logs {args.logs}, and would be read as logs: move it out"
         )
-    names = pseudonyms(args)
-    if names and args.keep_raw:
-        raise CommandError(
-            "--keep-raw keeps principals in the clear: leave out --hash-principals, or take --keep-lines"
-        )
-    return names
 
 
-def inputs(args: argparse.Namespace, view: View | None) -> Inputs:
+def inputs(args: argparse.Namespace, view: View | None, names: Pseudonyms | None) -> Inputs:
     """Return what the options name."""
-    from featuregate_fleet.stream.ingestion import Inputs  # noqa: PLC0415 - Spark
+    from featuregate_fleet.runs.ingestion import Inputs  # noqa: PLC0415 - Spark
 
     return Inputs(
         cluster=args.cluster,
@@ -99,16 +98,9 @@ def inputs(args: argparse.Namespace, view: View | None) -> Inputs:
         broker_header=args.broker_header,
         usage_topic=args.usage_topic,
         times=log_times(args),
-        kept=_kept(args),
+        again=frozenset(args.again),
+        names=names,
     )
-
-
-def _kept(args: argparse.Namespace) -> KeptLines:
-    from featuregate_fleet.evidence.lines.log_lines import KeptLines  # noqa: PLC0415 - pyarrow
-
-    if args.keep_raw:
-        return KeptLines.WHOLE
-    return KeptLines.TYPED if args.keep_lines else KeptLines.NONE
 
 
 def cluster_view(args: argparse.Namespace) -> View | None:

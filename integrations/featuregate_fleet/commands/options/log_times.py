@@ -12,8 +12,16 @@ from featuregate_fleet.evidence.paths import IN_UTC, OTHERS, LogTimes, broker_of
 _EXAMPLE: Final = "%d-%m-%Y %H:%M:%S"
 
 
-def add_layout_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--layout``, for all brokers or for one."""
+def add_time_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--time-zone`` and ``--layout``, for all brokers or for one."""
+    parser.add_argument(
+        "--time-zone",
+        metavar="[BROKER=]ZONE",
+        type=_zone_of_broker,
+        action="append",
+        default=[],
+        help="the zone in which brokers log, such as Europe/Berlin, or that of one broker (default: UTC)",
+    )
     parser.add_argument(
         "--layout",
         metavar="[BROKER=]FORMAT",
@@ -26,27 +34,14 @@ def add_layout_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_time_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``--time-zone`` and ``--layout``, for all brokers or for one."""
-    parser.add_argument(
-        "--time-zone",
-        metavar="[BROKER=]ZONE",
-        type=_zone_of_broker,
-        action="append",
-        default=[],
-        help="the zone in which brokers log, such as Europe/Berlin, or that of one broker (default: UTC)",
-    )
-    add_layout_option(parser)
-
-
 def add_time_options_of_one(parser: argparse.ArgumentParser) -> None:
-    """Add the same for the one broker of a collector."""
+    """Add the same for the one broker of a log."""
     parser.add_argument(
         "--time-zone",
         metavar="ZONE",
         type=_time_zone,
         default="UTC",
-        help="with --aggregate, the zone in which the broker logs, such as Europe/Berlin (default: UTC)",
+        help="the zone in which the broker logs, such as Europe/Berlin (default: UTC)",
     )
     parser.add_argument(
         "--layout",

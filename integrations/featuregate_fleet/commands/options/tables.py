@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import CommandError, local_path_argument
 from featuregate.errors import ConfigError
 from featuregate_fleet.files.storage import reached, storage_path, why_no_folder
 from featuregate_fleet.tables.cluster_names import check_cluster_name
+from featuregate_fleet.tables.table_names import CATALOG
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from featuregate_fleet.evidence.line_counts import LineCounts
-    from featuregate_fleet.evidence.pseudonyms import Pseudonyms
-    from featuregate_fleet.tables.folder import Tables
+    from featuregate_fleet.tables.evidence_table import EvidenceTable
+
+_OPTIONS: Final = {
+    "tables": "--tables",
+    "cluster": "--cluster",
+    "logs": "--logs",
+    "older_than": "--older-than",
+    "pseudonyms": "--hash-principals",
+}
+"""The options of the parameters of `featuregate_fleet.Fleet`."""
 
 
 def add_tables_options(parser: argparse.ArgumentParser, *, of_all: str | None = None) -> None:
@@ -24,7 +34,14 @@ def add_tables_options(parser: argparse.ArgumentParser, *, of_all: str | None = 
 
     ``of_all`` says what a command does without ``--cluster``, where it can do without.
     """
-    _add_tables_folder(parser)
+    parser.add_argument(
+        "--tables",
+        metavar="DIR",
+        type=tables_argument,
+        required=True,
+        help="the folder with a table for each cluster, or its URI, such as s3://lake/kafka, or a schema of Spark's "
+        f"catalog, such as {CATALOG}main.kafka",
+    )
     parser.add_argument(
         "--jars",
         metavar="DIR",
@@ -36,25 +53,7 @@ def add_tables_options(parser: argparse.ArgumentParser, *, of_all: str | None = 
         metavar="NAME",
         type=cluster_name,
         required=of_all is None,
-        help=f"your name of the cluster in the tables{of_all or ''}",
-    )
-
-
-def _add_tables_folder(parser: argparse.ArgumentParser) -> None:
-    """Add ``--tables``."""
-    parser.add_argument(
-        "--tables",
-        metavar="DIR",
-        type=storage_argument,
-        required=True,
-        help="the folder of the tables, or its URI, such as s3://lake/kafka; with --checkpoints, a schema of Spark's "
-        "catalog, such as main.kafka",
-    )
-    parser.add_argument(
-        "--checkpoints",
-        metavar="DIR",
-        type=storage_argument,
-        help="keep the tables in a catalog by name, and checkpoints and locks in this folder",
+        help=f"your name of the cluster, and of its table{of_all or ''}",
     )
 
 
@@ -66,6 +65,11 @@ def storage_argument(text: str) -> Path:
         raise argparse.ArgumentTypeError(error.problem) from None
 
 
+def tables_argument(text: str) -> Path | str:
+    """Parse the same, or the name of a schema behind ``catalog:``."""
+    return text if text.startswith(CATALOG) else storage_argument(text)
+
+
 def cluster_name(text: str) -> str:
     """Parse the name of a cluster."""
     try:
@@ -74,43 +78,44 @@ def cluster_name(text: str) -> str:
         raise argparse.ArgumentTypeError(error.problem) from None
 
 
-def tables_folder(args: argparse.Namespace) -> Path:
-    """Return the folder of ``--tables`` or of ``--checkpoints``, which need not exist yet."""
-    option = _option_of(args)
-    folder: Path = reached(option, args.checkpoints or args.tables)
+def tables_place(args: argparse.Namespace) -> Path | str:
+    """Return the folder of ``--tables``, which need not exist yet, or the name of a schema behind ``catalog:``."""
+    if isinstance(args.tables, str):
+        return args.tables
+    folder: Path = reached("--tables", args.tables)
     if folder.exists() and (problem := why_no_folder(folder)):
-        raise CommandError(f"{option} {folder}: {problem}")
+        raise CommandError(f"--tables {folder}: {problem}")
     return folder
 
 
-def _option_of(args: argparse.Namespace) -> str:
-    return "--checkpoints" if args.checkpoints else "--tables"
-
-
-def existing_tables(args: argparse.Namespace) -> Path:
-    """Return the folder of ``--tables`` or of ``--checkpoints``, in which a run has written.
+def existing_tables(args: argparse.Namespace) -> Path | str:
+    """Return the same, where a run has written.
 
     Raises
     ------
     CommandError
         There is no such folder: nothing is in it that could be kept small, listed, or removed.
     """
-    folder = tables_folder(args)
-    if not folder.exists():
-        raise CommandError(
-            f"{_option_of(args)} {folder}: there is no such folder: name the one of 'featuregate fleet run'"
-        )
-    return folder
+    place = tables_place(args)
+    if not isinstance(place, str) and not place.exists():
+        raise CommandError(f"--tables {place}: there is no such folder: name the one of 'featuregate fleet run'")
+    return place
 
 
-def open_tables(spark: SparkSession, args: argparse.Namespace, names: Pseudonyms | None = None) -> Tables:
-    """Return the tables that the options name."""
-    from featuregate_fleet.tables.folder import Tables  # noqa: PLC0415 - Spark
+def open_table(spark: SparkSession, args: argparse.Namespace) -> EvidenceTable:
+    """Return the table that the options name."""
+    from featuregate_fleet.tables.evidence_table import EvidenceTable  # noqa: PLC0415 - Spark
 
-    schema = str(args.tables) if args.checkpoints else None
-    return Tables(spark, args.checkpoints or args.tables, args.cluster or "", names, schema)
+    with named_as_options():
+        return EvidenceTable(spark, args.tables, args.cluster)
 
 
-def counts(found: LineCounts) -> str:
-    """Say how many lines were read, and what became of them."""
-    return f"{found.read} lines read: {found.rows} rows, {found.quarantined} in quarantine"
+@contextmanager
+def named_as_options() -> Iterator[None]:
+    """Name the option where an error names the parameter of Python."""
+    try:
+        yield
+    except ConfigError as error:
+        if error.key in _OPTIONS:
+            raise CommandError(f"{_OPTIONS[error.key]}: {error.problem}") from error
+        raise

@@ -6,11 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.catalog import api_key
-from featuregate.errors import UnknownApi
 from featuregate_fleet.evidence.lines.layouts import time_in
 from featuregate_fleet.evidence.lines.request import ANSWERED, MARKER
-from featuregate_fleet.evidence.lines.text_format import CUT_HEADS, HEADS
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -55,38 +52,18 @@ def _read_head(line: Unwrapped) -> CutRequest | None:
         return None
     if text.startswith(_ESCAPED):  # the JSON around it was cut
         text = _ESCAPE.sub(r"\1", text)
-    if (found := _head(text)) is None or (named := _named(found)) is None:
+    if (found := _JSON.match(text)) is None:
         return None
-    key, client_id = named
-    version = int(found["version"])
+    key, version = int(found["api"]), int(found["version"])
     if key not in ANSWERED or version not in ANSWERED:
         return None
+    client_id: str | None = json.loads(found["client_id"])
+    (client_id or "").encode()  # raises for a half of a surrogate pair, which no table can keep
     return CutRequest(
         seen_at=time.time,
-        forwarded=found.groupdict().get("forwarded") == "true",
+        forwarded=found["forwarded"] == "true",
         api_key=key,
         version=version,
         client_id=client_id,
         in_utc=time.in_utc,
     )
-
-
-def _head(text: str) -> re.Match[str] | None:
-    begin = next((begin for begin in HEADS if text.startswith(begin)), None)
-    if begin is None:
-        return _JSON.match(text)
-    return re.match(HEADS[begin], text, re.ASCII) or re.match(CUT_HEADS[begin], text, re.ASCII)
-
-
-def _named(head: re.Match[str]) -> tuple[int, str | None] | None:
-    """Return the API and the client id; None for an API of a newer release, or for a text that is not Unicode."""
-    api, client_id = head["api"], head["client_id"]
-    try:
-        key = int(api) if api.isdecimal() else api_key(api)
-        if client_id is None or client_id == "null":
-            return key, None
-        name = json.loads(client_id) if head.re is _JSON else client_id
-        name.encode()
-    except (UnknownApi, ValueError):
-        return None
-    return key, name

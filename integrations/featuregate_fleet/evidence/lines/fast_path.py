@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from featuregate_fleet.evidence.lines.request import MARKER, OF_CONNECTION
+from featuregate_fleet.evidence.lines.request import API_VERSIONS, MARKER, OF_CONNECTION
 
 FIELDS: Final = pa.struct(
     [
@@ -32,6 +32,7 @@ FIELDS: Final = pa.struct(
         ("software_name", pa.string()),
         ("software_version", pa.string()),
         ("client_host", pa.string()),
+        ("connection", pa.string()),
     ]
 )
 """The fields of `featuregate_fleet.evidence.lines.request.LoggedRequest`."""
@@ -112,17 +113,9 @@ class FastLines(NamedTuple):
     time: pa.TimestampArray
     client_id: pa.StringArray
     client_host: pa.StringArray
+    connection: pa.StringArray
     api: SharedTexts
     client: SharedTexts
-
-    def rows(self) -> pa.StructArray:
-        """Return the request of each line as `FIELDS`; null for a line that is not read."""
-        columns = {"time": self.time, "client_id": self.client_id, "client_host": self.client_host}
-        for texts in (self.api, self.client):
-            columns |= {name: texts.of(name, texts.index) for name in texts.values.type.names}
-        return pa.StructArray.from_arrays(
-            [columns[field.name] for field in FIELDS], fields=list(FIELDS), mask=pc.invert(self.read)
-        )
 
 
 def read_lines(lines: pa.Array) -> FastLines:
@@ -143,8 +136,11 @@ def read_lines(lines: pa.Array) -> FastLines:
     known = [pc.fill_null(pc.take(pc.is_valid(texts.values), texts.index), fill_value=False) for texts in (api, client)]
     read = reduce(pc.and_, [*known, pc.fill_null(pc.match_substring_regex(times, _TIMES), fill_value=False)])
     client_id = pc.cast(pc.struct_field(head, "client_id"), pa.string())
-    client_host = pc.if_else(api.of("forwarded", api.index), None, _client_hosts(times))
-    return FastLines(_without_second(texts, read), time, client_id, client_host, api, client)
+    forwarded = api.of("forwarded", api.index)
+    client_host = pc.if_else(forwarded, None, _client_hosts(times))
+    negotiate = pc.and_(pc.equal(api.of("api_key", api.index), API_VERSIONS), pc.invert(forwarded))
+    connection = _connections(times, pc.and_kleene(read, negotiate))
+    return FastLines(_without_second(texts, read), time, client_id, client_host, connection, api, client)
 
 
 def nothing_read(count: int) -> FastLines:
@@ -153,7 +149,7 @@ def nothing_read(count: int) -> FastLines:
     api, client = (SharedTexts(pa.nulls(count, pa.int32()), pa.nulls(0, pa.struct(each))) for each in fields)
     texts = pa.nulls(count, pa.string())
     time = pa.nulls(count, FIELDS.field("time").type)
-    return FastLines(pa.repeat(pa.scalar(value=False), count), time, texts, texts, api, client)
+    return FastLines(pa.repeat(pa.scalar(value=False), count), time, texts, texts, texts, api, client)
 
 
 def _split_at_last(texts: pa.Array, mark: str) -> tuple[pa.Array, pa.Array]:
@@ -171,6 +167,14 @@ def _client_hosts(times: pa.Array) -> pa.Array:
     second = pc.if_else(pc.equal(pc.list_value_length(parts), 3), pc.add(parts.offsets[:-1], 1), None)
     clients = pc.take(parts.values, second)
     return pc.cast(pc.take(*_split_at_last(clients, ":")), pa.string())
+
+
+def _connections(times: pa.Array, chosen: pa.BooleanArray) -> pa.Array:
+    """Return the connection in front of the times of the chosen lines; null for others."""
+    parts = pc.split_pattern(times.filter(chosen), '"', max_splits=1)
+    connections = pc.cast(pc.take(parts.values, parts.offsets[:-1]), pa.string())
+    numbers = pc.subtract(pc.cumulative_sum(pc.cast(chosen, pa.int32())), 1)
+    return connections.take(pc.if_else(chosen, numbers, None))
 
 
 def _read_once(pattern: str, texts: pa.Array) -> SharedTexts:

@@ -14,6 +14,7 @@ from featuregate_fleet.evidence.lines.envelopes import unwrap
 from featuregate_fleet.evidence.lines.layouts import Layout, time_in
 from featuregate_fleet.evidence.lines.request import (
     ANSWERED,
+    API_VERSIONS,
     AS_FIELDS,
     DEPRECATED_ALONE,
     EVERY_REQUEST,
@@ -23,9 +24,18 @@ from featuregate_fleet.evidence.lines.request import (
     known,
     lasting,
 )
-from featuregate_fleet.evidence.lines.text_format import TEXT_HEADERS, has_tail, read_text
+from featuregate_fleet.evidence.lines.text_logs import begins_as_text, ends_as_text
 from featuregate_fleet.evidence.lines.unwrapped import Unwrapped, last_level
-from featuregate_fleet.evidence.reasons import CUT, EMPTY, ENCODED, FAILED, NO_REQUEST, UNKNOWN_LAYOUT, WRONG_FIELDS
+from featuregate_fleet.evidence.reasons import (
+    CUT,
+    EMPTY,
+    ENCODED,
+    FAILED,
+    NO_REQUEST,
+    TEXT_LOG,
+    UNKNOWN_LAYOUT,
+    WRONG_FIELDS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,6 +82,8 @@ def read_unwrapped(line: Unwrapped) -> LoggedRequest | str:
 
 def _read(line: Unwrapped) -> LoggedRequest | str:
     before, marker, text = line.text.partition(MARKER)
+    if begins_as_text(text) or (not marker and ends_as_text(line.text)):
+        return TEXT_LOG
     if line.lost or not marker:
         return CUT if line.lost else _without_request(line)
     before = before.rpartition("\n")[2]  # a text may have several lines
@@ -79,8 +91,6 @@ def _read(line: Unwrapped) -> LoggedRequest | str:
     if time is None or _is_quoted(line.text, text):
         return UNKNOWN_LAYOUT
     level = last_level(before) or line.level
-    if text.startswith(TEXT_HEADERS):
-        return read_text(time.time, level, text, in_utc=time.in_utc) if time.time else WRONG_FIELDS
     try:
         document, end = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):  # an integer of thousands of digits is a ValueError, too
@@ -92,13 +102,10 @@ def _read(line: Unwrapped) -> LoggedRequest | str:
 
 def _is_quoted(line: str, text: str) -> bool:
     """Return whether an envelope is left around a request: one that is not known, rather than one that was cut."""
-    known_header = any(text.startswith(header) or header.startswith(text) for header in TEXT_HEADERS)
-    return bool(_QUOTED.match(text)) and not known_header and not line.startswith("{")
+    return bool(_QUOTED.match(text)) and not line.startswith("{")
 
 
 def _without_request(line: Unwrapped) -> str:
-    if has_tail(line.text):
-        return CUT
     if _is_encoded(line.text):
         return ENCODED
     if AS_FIELDS in line.text:
@@ -130,6 +137,8 @@ def _request(time: LineTime, level: str | None, document: Any) -> LoggedRequest 
         } if not isinstance(api_key, bool) and not isinstance(version, bool):
             if time.time is None or api_key not in ANSWERED or version not in ANSWERED or not _encodable(document):
                 return None
+            connection = document.get("connection")
+            connection = connection if isinstance(connection, str) else None
             deprecated = document["requestHeader"].get("requestApiVersionDeprecated") is True
             return LoggedRequest(
                 time=time.time,
@@ -142,20 +151,18 @@ def _request(time: LineTime, level: str | None, document: Any) -> LoggedRequest 
                 listener=listener,
                 software_name=known(name),
                 software_version=known(software_version),
-                client_host=None if forwarded else _host(document.get("connection")),
+                client_host=None if forwarded or connection is None else host_of(connection),
                 in_utc=time.in_utc,
+                connection=connection if api_key == API_VERSIONS and not forwarded else None,
             )
     return None
-
-
-def _host(connection: object) -> str | None:
-    return host_of(connection) if isinstance(connection, str) else None
 
 
 def _encodable(document: Mapping[str, Any]) -> bool:
     """Return whether the texts are Unicode: JSON can spell halves of surrogate pairs, which no table can keep."""
     header, client = document["requestHeader"], document["clientInformation"]
     texts = (header["clientId"], document["principal"], document["listener"], *client.values())
+    texts = (*texts, document.get("connection"))
     try:
         "".join(text for text in texts if isinstance(text, str)).encode()
     except UnicodeEncodeError:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate_fleet.evidence.lines.one_line import read_unwrapped
 from featuregate_fleet.evidence.lines.request import MARKER
-from featuregate_fleet.evidence.lines.text_format import TEXT_HEADERS, read_tail
 from featuregate_fleet.evidence.reasons import CUT
 from featuregate_fleet.evidence.text import LONGEST
 
@@ -16,28 +15,23 @@ if TYPE_CHECKING:
     from featuregate_fleet.evidence.lines.unwrapped import Unwrapped
 
 _STREAMS: Final = frozenset({"stdout", "stderr"})
-_LONGEST_HEADER: Final = max(map(len, TEXT_HEADERS))
-_LONGEST_TAIL: Final = 16_384
-"""Characters behind the bodies of a request as text: the connection, times, the principal and the listener."""
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|(?P<open>\\?)\Z)', re.DOTALL)
 """A text of JSON, also one that goes on in the next part."""
 
 
-class Part(NamedTuple):
+class LinePart(NamedTuple):
     """Where a line is, or a part of one."""
 
     at: int
     length: int
     raw: str
-    whole: bool = True
-    """Whether it is all of the line, and not one of several events in it."""
 
 
 class Joined(NamedTuple):
     """A line, and the parts of it that came before the last one."""
 
     line: Unwrapped
-    parts: tuple[Part, ...] = ()
+    parts: tuple[LinePart, ...] = ()
 
 
 class _RequestEnds:
@@ -48,8 +42,6 @@ class _RequestEnds:
     """
 
     def __init__(self) -> None:
-        self._header = ""
-        self._recent = ""
         self._depth = 0
         self._open = ""
         """What a text of JSON that goes on begins with: its quote, and a backslash if the part ended with one."""
@@ -59,19 +51,9 @@ class _RequestEnds:
         """Return whether the request may end with this part. After the end of a request no part ends it."""
         if self._over or not text:
             return False
-        known = len(self._header) >= _LONGEST_HEADER
-        self._header += text[: _LONGEST_HEADER - len(self._header)]
-        is_text = self._header.startswith(TEXT_HEADERS)
-        if is_text or not known:
-            self._recent = (self._recent + text)[-_LONGEST_TAIL:]
-        if not known or not is_text:
-            self._count(text)
-        if is_text:
-            named = self._header.startswith(TEXT_HEADERS[0])
-            self._over = read_tail(self._recent, named_listener=named) is not None
-        elif len(self._header) == _LONGEST_HEADER:
-            self._over = self._depth <= 0
-        return self._over or not known  # how it is spelled may decide alone
+        self._count(text)
+        self._over = self._depth <= 0
+        return self._over
 
     def _count(self, text: str) -> None:
         """Count the objects of JSON that are open, outside of texts."""
@@ -95,12 +77,12 @@ class _Begun:
     line: Unwrapped
     """The first part."""
     texts: list[str]
-    parts: list[Part]
+    parts: list[LinePart]
     length: int
     ends: _RequestEnds | None = None
     """None before the reader has found that a request in the line is cut."""
 
-    def add(self, line: Unwrapped, part: Part) -> bool:
+    def add(self, line: Unwrapped, part: LinePart) -> bool:
         """Add a part, and return whether the line goes on."""
         self.texts.append(line.text)
         self.parts.append(part)
@@ -131,7 +113,7 @@ class PartialLines:
     def __init__(self) -> None:
         self._begun: dict[str, _Begun] = {}
 
-    def add(self, line: Unwrapped, part: Part) -> tuple[Joined | None, Joined | None]:
+    def add(self, line: Unwrapped, part: LinePart) -> tuple[Joined | None, Joined | None]:
         """Return the line that ends with a part, and one that has no end; None without such a line."""
         stream = line.stream
         if stream not in _STREAMS:
@@ -145,6 +127,10 @@ class PartialLines:
             self._begun[stream] = begun
             return None, lost
         return begun.joined(ends=line.ends, parts=-1), lost
+
+    def begun(self) -> list[int]:
+        """Return where the parts of lines begin of which the end did not come yet."""
+        return sorted(part.at for one in self._begun.values() for part in one.parts)
 
     def without_end(self) -> list[Joined]:
         """Return the lines that have begun, and forget them."""

@@ -20,6 +20,8 @@ INT16: Final = range(-(2**15), 2**15)
 """Keys and versions of APIs that a client may send."""
 ANSWERED: Final = range(2**15)
 """Those of completed requests: brokers refuse all others."""
+API_VERSIONS: Final = 18
+"""The API with which a connection begins: its line has the connection, which a refusal names, too."""
 _UNKNOWN: Final = "unknown"
 """The name and the version of a client that did not say them (ClientInformation.EMPTY)."""
 
@@ -44,14 +46,15 @@ class LoggedRequest:
     version: int
     client_id: str | None
     principal: str | None
-    listener: str | None
-    """None of brokers before 0.10.2, whose listeners have no names (KIP-103)."""
+    listener: str
     software_name: str | None
     software_version: str | None
     client_host: str | None = None
     """The address from which the connection came; None where the line has none, or has that of a forwarding broker."""
     in_utc: bool = False
     """Whether the line says the zone of its time, which is in UTC then."""
+    connection: str | None = None
+    """The connection of a request for `API_VERSIONS`, as the broker names it; None for other ones."""
 
 
 def lasting(principal: str) -> str:

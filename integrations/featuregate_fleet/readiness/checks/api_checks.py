@@ -35,8 +35,7 @@ def api_versions(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     A version below the lowest blocks: a client uses the newest version that it shares with the broker, so it has no
     newer one. Where brokers serve no newer one themselves, that is unknown. A version above the highest is no more than
     a warning for a client that negotiates, because that client may have an older one, too. The same is true of an API
-    that replaced an older one. Any client may have written a line of a text log: such lines do not block, and say
-    nothing of lines in JSON.
+    that replaced an older one.
     """
     seen = evidence.usage + evidence.node_usage if apis.among_nodes else evidence.usage
     completed = [usage for usage in seen if usage.outcome == "completed"]
@@ -53,19 +52,14 @@ def api_versions(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
         yield from findings or ([_ok_row(apis, used, softwares(used))] if used else [])
 
 
-def _client_key(usage: Usage) -> tuple[str, str, str, bool]:
+def _client_key(usage: Usage) -> tuple[str, str, str]:
     """Return what tells clients apart: principal and client id; the software where names were removed by a command."""
     names = usage.principal or "", usage.client_id or ""
-    return (*names, "" if any(names) else usage.software, usage.text_log)
+    return (*names, "" if any(names) else usage.software)
 
 
 def judge(apis: ServedApis, newest: NewestServed, negotiates: bool, usage: Usage) -> Verdict:  # noqa: FBT001 - bound by partial
     """Return what one version of an API says of a client that may negotiate."""
-    verdict = _judged(apis, newest, negotiates=negotiates, usage=usage)
-    return Verdict.UNKNOWN if verdict is Verdict.BLOCK and usage.text_log else verdict
-
-
-def _judged(apis: ServedApis, newest: NewestServed, *, negotiates: bool, usage: Usage) -> Verdict:
     has = apis.served(usage.api_key)
     if has is None:
         return Verdict.WARN if negotiates and usage.api_key in OLDER_API else Verdict.BLOCK
@@ -77,7 +71,6 @@ def _judged(apis: ServedApis, newest: NewestServed, *, negotiates: bool, usage: 
 
 
 _NOTHING_NEWER: Final = " Brokers may serve nothing newer, so that it may have newer versions, too."
-_TEXT_LOG: Final = " Brokers before 2.8 logged this as text, in which another client may have written it."
 
 
 def client_row(apis: ServedApis, key: int, used: list[Usage], verdict: Verdict, software: str | None) -> Row:
@@ -87,11 +80,6 @@ def client_row(apis: ServedApis, key: int, used: list[Usage], verdict: Verdict, 
     if verdict is Verdict.WARN:
         older = f"use {OLDER_API[key]} instead" if apis.served(key) is None else "have older versions, too"
         do = f"Try {client} with {apis.brokers}: it negotiates, and may {older}."
-    elif verdict is Verdict.UNKNOWN and used[0].text_log:
-        unknown = _TEXT_LOG
-        do = (
-            f"Look whether {client} uses these versions. If so, upgrade it, or stop it, before the brokers {apis.step}."
-        )
     elif verdict is Verdict.UNKNOWN:
         unknown = _NOTHING_NEWER
         do = f"Let brokers serve newer versions of {api_name(key)}, and log requests again, with --bootstrap-server."
@@ -145,9 +133,7 @@ def refused_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     The log of refused requests has no client id: other requests on the same connection may say who it is.
     """
     refused = [usage for usage in evidence.usage if usage.outcome == "refused" and apis.concerns(usage.api_key)]
-    for (host, key, version, text_log), used in grouped(
-        refused, lambda u: (u.client_host or "", u.api_key, u.version, u.text_log)
-    ):
+    for (host, key, version), used in grouped(refused, lambda u: (u.client_host or "", u.api_key, u.version)):
         has = apis.served(key)
         too_old = has is not None and version < has.lowest
         here = f"a client at {host}" if host else "a client"
@@ -159,10 +145,9 @@ def refused_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
         after = "refuses the version, too" if apis.lacks(key, version) else "serves it"
         yield Row(
             check="refused-requests",
-            verdict=(Verdict.UNKNOWN if text_log else Verdict.BLOCK) if too_old else Verdict.WARN,
+            verdict=Verdict.BLOCK if too_old else Verdict.WARN,
             subject=here,
-            why=f"A broker refused {api_name(key)} {version}, and {apis.brokers} {after}."
-            + (_TEXT_LOG if text_log else ""),
+            why=f"A broker refused {api_name(key)} {version}, and {apis.brokers} {after}.",
             do=do,
             api=api_name(key),
             versions=(version,),

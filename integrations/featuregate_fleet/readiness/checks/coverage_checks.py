@@ -13,11 +13,12 @@ from featuregate_fleet.evidence.reasons import (
     LAYOUTS,
     NOTHING_MISSING,
     OF_FILES,
+    TEXT_LOG,
     TOO_LONG,
     UNKNOWN_BROKER,
     UNKNOWN_LAYOUT,
 )
-from featuregate_fleet.evidence.unread import CHANGED, LINKED, SPECIAL, UNDECODED, UNLISTED, some_of
+from featuregate_fleet.evidence.unread import LINKED, SPECIAL, some_of
 from featuregate_fleet.readiness.hours import covers, hours_ahead, lost_hours
 from featuregate_fleet.readiness.rows import Row, Verdict
 
@@ -34,7 +35,7 @@ _AT_ONCE: Final = OF_FILES | {UNKNOWN_BROKER, ENCODED, TOO_LONG}
 line. Nothing is random."""
 _LOG_AGAIN: Final = (
     "Log requests again, and run 'featuregate fleet run'. If the broker has left the cluster, delete its folder of "
-    "logs, run 'featuregate fleet run', and delete what is that old with 'featuregate fleet retain'."
+    "logs, run 'featuregate fleet run', and delete what is that old with 'featuregate fleet tidy'."
 )
 
 
@@ -49,6 +50,10 @@ def coverage(evidence: Evidence, now: datetime, oldest: datetime, min_hours: flo
     told = {one.broker: one for one in evidence.log_levels}
     for broker in evidence.brokers_known:
         log = evidence.brokers.get(broker)
+        if lines := evidence.quarantined.get((broker, TEXT_LOG)):
+            yield _text_log(broker, lines)
+            if log is None:
+                continue
         if log is None:
             why = "There is no request log of this broker at DEBUG."
             last = told.get(broker)
@@ -59,8 +64,6 @@ def coverage(evidence: Evidence, now: datetime, oldest: datetime, min_hours: flo
                 yield _missing(f"broker {broker}", why + at)
             continue
         yield from _lost(evidence, broker)
-        if broker in evidence.text_logs:
-            yield _text_log(broker, log)
         newest = log.last_seen
         if ahead := hours_ahead(evidence, broker, now):
             others = evidence.hourly[broker].keys() - set(ahead)
@@ -98,17 +101,16 @@ def _too_short(broker: str, log: BrokerLog, min_hours: float) -> Row:
     )
 
 
-def _text_log(broker: str, log: BrokerLog) -> Row:
+def _text_log(broker: str, lines: int) -> Row:
     """Say that a broker has written texts of clients as they are, with their line breaks."""
     return Row(
         check="coverage",
-        verdict=Verdict.WARN,
+        verdict=Verdict.UNKNOWN,
         subject=f"log of broker {broker}",
-        why="Brokers before 2.8 log requests as text, in which a client can write lines of others, and hide its own.",
-        do="Compare the clients with those that you know. Once the broker is newer, log requests again, with --since.",
-        count=log.requests,
-        first_seen=log.first_seen,
-        last_seen=log.last_seen,
+        why="It has requests as text, as brokers before 2.8 log them. Any client can write such lines in the name of "
+        "others, so that they do not count as evidence.",
+        do="Upgrade the broker to 2.8 or newer, and log requests again; or use its metrics in place of its log.",
+        count=lines,
     )
 
 
@@ -118,11 +120,10 @@ def _unread(evidence: Evidence) -> Iterator[Row]:
     for (broker, reason), found in groupby(files, itemgetter(0, 1)):
         paths = [path for *_, path in found]
         have = "has" if len(paths) == 1 else "have"
-        changed = reason == CHANGED
-        what, do = _UNREAD.get(reason, _UNREAD[UNLISTED])
+        what, do = _UNREAD.get(reason, (f"not been read: {reason}.", ""))
         yield Row(
             check="coverage",
-            verdict=Verdict.WARN if changed else Verdict.UNKNOWN,
+            verdict=Verdict.UNKNOWN,
             subject=f"files of broker {broker}" if broker else "files of an unknown broker",
             why=f"{some_of(paths)} {have} {what}",
             do=do,
@@ -130,19 +131,7 @@ def _unread(evidence: Evidence) -> Iterator[Row]:
         )
 
 
-_HAND_IN_ROLLED_FILES: Final = (
-    "Give 'featuregate fleet run' rolled files under names that do not change, or those of 'featuregate fleet collect'."
-)
 _UNREAD: Final = {
-    CHANGED: ("changed since the last reading, and what is new is not in the tables.", _HAND_IN_ROLLED_FILES),
-    UNLISTED: (
-        "not been read: Spark does not list names that begin with '_'.",
-        "Rename the files and their folders, and run 'featuregate fleet run' again.",
-    ),
-    UNDECODED: (
-        "not been read: Java cannot decode the name in the locale of the run.",
-        "Rename the files and their folders, or set LC_ALL=C.UTF-8, and run 'featuregate fleet run' again.",
-    ),
     LINKED: (
         "not been read: symbolic links are not followed.",
         "Put the files themselves in place of the links, and run 'featuregate fleet run' again.",
@@ -194,6 +183,10 @@ def say_too_little(missing: Mapping[str, int], read: int) -> bool:
     return lost > UNREADABLE * (lost + read) or not _AT_ONCE.isdisjoint(missing)
 
 
+_SAID_OTHERWISE: Final = NOTHING_MISSING | {TEXT_LOG}
+"""The reasons of lines that are not requests, and of those of which `coverage` has a row."""
+
+
 def quarantine(evidence: Evidence) -> Iterator[Row]:
     """Check of each broker how many requests could not be read.
 
@@ -206,7 +199,7 @@ def quarantine(evidence: Evidence) -> Iterator[Row]:
         missing = {
             reason: count
             for (where, reason), count in sorted(evidence.quarantined.items(), key=lambda item: item[0][1])
-            if where == broker and reason not in NOTHING_MISSING
+            if where == broker and reason not in _SAID_OTHERWISE
         }
         log = evidence.brokers.get(broker or "")
         read = evidence.rows if broker is None else log.requests if log else 0
@@ -222,9 +215,7 @@ def quarantine(evidence: Evidence) -> Iterator[Row]:
         )
 
 
-_RESTORE_FILES: Final = (
-    "Look at the table 'quarantine', restore files that are missing, and run 'featuregate fleet replay'."
-)
+_RESTORE_FILES: Final = "Look at the table 'source', restore files that are missing, and run 'featuregate fleet run'."
 _NAME_BROKERS: Final = (
     "Look at the table 'quarantine'. Read the logs again for another --cluster, with the node id of each broker as the "
     "name of the folder of its files, or in the header of its records."
@@ -232,9 +223,9 @@ _NAME_BROKERS: Final = (
 
 
 _OTHER_LAYOUT: Final = (
-    f"Layouts of lines that are read: {LAYOUTS}. Look at the table 'quarantine'. Where its lines have a date, "
-    "'featuregate fleet replay --layout FORMAT' says how that is written. Otherwise log a time with a date before each "
-    "request, and read such logs for another --cluster."
+    f"Layouts of lines that are read: {LAYOUTS}. Look at the table 'quarantine'. Where the lines have a date, "
+    f"'featuregate fleet run --again {UNKNOWN_LAYOUT} --layout FORMAT' says how that is written. Otherwise log a time "
+    "with a date before each request, and read such logs for another --cluster."
 )
 _CUT_LINES: Final = "Look at the table 'quarantine', and collect whole lines: shippers and runtimes cut long ones."
 _ADVICE: Final = {

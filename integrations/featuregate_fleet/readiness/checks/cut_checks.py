@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 _WHOLE_LINES: Final = (
     "Collect whole lines: container runtimes split them at 16 kB, and 'featuregate fleet run' joins the parts if "
-    "it has all of them. On the broker's host, 'featuregate fleet collect --cut-bodies' makes lines short, and "
-    "'featuregate fleet collect --aggregate' hands in counts in place of lines."
+    "it has all of them."
 )
 
 
@@ -27,14 +26,13 @@ def cut_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
 
     The line has no principal, so that a client id is one client here. Nodes have client ids of their own.
     """
-    since, nodes = evidence.since, {(usage.client_id, usage.text_log) for usage in evidence.node_usage}
+    since, nodes = evidence.since, {usage.client_id for usage in evidence.node_usage}
     completed = [usage for usage in evidence.usage if usage.outcome == "completed"]
     newest = NewestServed.of(evidence, completed, apis)
     cut = [usage for usage in evidence.cut if since is None or usage.last_seen >= since]
-    of_clients = [usage for usage in cut if apis.among_nodes or (usage.client_id, usage.text_log) not in nodes]
-    for (client_id, text_log), lines in grouped(of_clients, lambda usage: (usage.client_id or "", usage.text_log)):
-        same_id = [usage for usage in completed if (usage.client_id or "") == client_id]
-        whole = [usage for usage in same_id if text_log or not usage.text_log]
+    of_clients = [usage for usage in cut if apis.among_nodes or usage.client_id not in nodes]
+    for client_id, lines in grouped(of_clients, lambda usage: usage.client_id or ""):
+        whole = [usage for usage in completed if (usage.client_id or "") == client_id]
         negotiates = bool(client_id) and any(
             usage.software_name or usage.api_key == API_VERSIONS for usage in (*whole, *lines)
         )

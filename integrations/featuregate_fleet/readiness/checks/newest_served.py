@@ -23,7 +23,7 @@ class NewestServed:
     possible: Mapping[int, frozenset[int]]
     """Without an answer: what any release serves, of the API that is to be dropped."""
     seen: Mapping[int, int]
-    """The newest version that any client used, without those of text logs."""
+    """The newest version that any client used."""
     of_nodes: frozenset[Usage]
     """A broker sends no newer version than it serves."""
 
@@ -39,7 +39,7 @@ class NewestServed:
             key = apis.api_key
             possible[key] = frozenset(release.apis[key][1] for release in captured().values() if key in release.apis)
         seen: defaultdict[int, int] = defaultdict(int)
-        for usage in (usage for usage in completed if not usage.text_log):
+        for usage in completed:
             seen[usage.api_key] = max(usage.version, seen[usage.api_key])
         return cls(told, possible, seen, frozenset(evidence.node_usage))
 

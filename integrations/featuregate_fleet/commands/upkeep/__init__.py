@@ -1,1 +1,0 @@
-"""Actions that keep the tables small, and remove what must go."""

@@ -1,0 +1,168 @@
+"""The ends of topics, and whether they have records, asked of the cluster by Kafka's own clients within Spark's JVM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from py4j.protocol import Py4JJavaError
+
+from featuregate.config.from_files import require_code
+from featuregate.config.jaas import parse_jaas
+from featuregate.config.providers import without_placeholders
+from featuregate_fleet.errors import ClusterUnread
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SECONDS: Final = 60
+_NO_TOPIC: Final = "UnknownTopicOrPartitionException"
+_PREFIX: Final = "kafka."
+_NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+_AS_BYTES: Final = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+_OF_READER: Final = {
+    "key.deserializer": _AS_BYTES,
+    "value.deserializer": _AS_BYTES,
+    "enable.auto.commit": "false",
+    "allow.auto.create.topics": "false",
+    "isolation.level": "read_committed",
+}
+_NAMES_CLASSES: Final = re.compile(r"(.+\.)?(class|classes|reporters|providers|(de)?serializer|strategy|partitioner)")
+_OF_KAFKA: Final = "org.apache.kafka."
+_KERBEROS: Final = "com.sun.security.auth.module.Krb5LoginModule"
+
+
+class TopicEnds(NamedTuple):
+    """The offsets of a topic."""
+
+    topic: str
+    ends: Mapping[int, tuple[int, int]]
+    """By partition, the first offset and the next one that a committed record gets; empty where there is no such topic.
+
+    A transaction that is open ends the partition before its first record."""
+    topic_id: str = ""
+    """A topic that is created again has another one (KIP-516). Empty where brokers have none, before 2.8."""
+
+    @property
+    def offsets(self) -> int:
+        """How many offsets there are. Compaction leaves fewer records."""
+        return sum(end - begin for begin, end in self.ends.values())
+
+
+def java_properties(config: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a Java client, of those with Java's names or with Spark's.
+
+    Placeholders have their values. Raises ConfigError where Java would load classes that a file may not name.
+    """
+    if any(name.startswith(_PREFIX) for name in config):
+        config = {name.removeprefix(_PREFIX): text for name, text in config.items() if name.startswith(_PREFIX)}
+    java = without_placeholders(config)
+    for name, text in java.items():
+        for loaded in _classes(name, text):
+            if not loaded.startswith(_OF_KAFKA) and loaded != _KERBEROS:
+                require_code(name, text, loaded)
+    return java
+
+
+def _classes(name: str, text: str) -> list[str]:
+    """Return the classes that Java's clients load because of a property."""
+    if name == "sasl.jaas.config":
+        login = parse_jaas(name, text)
+        return [f"{login.package}.{login.module}"]
+    return [each for part in text.split(",") if (each := part.strip())] if _NAMES_CLASSES.fullmatch(name) else []
+
+
+def topic_ends(spark: SparkSession, config: Mapping[str, str], topics: Sequence[str]) -> list[TopicEnds]:
+    """Ask for topics that may not exist. Nothing is created.
+
+    Raises
+    ------
+    ClusterUnread
+        The cluster does not answer, or does not allow DESCRIBE on a topic.
+    """
+    java: Any = spark._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
+    try:
+        admin = java.org.apache.kafka.clients.admin.Admin.create(_properties(java, config))
+    except Py4JJavaError as error:
+        raise ClusterUnread(f"the topics {', '.join(topics)} cannot be read: {_text(error)}") from error
+    try:
+        return [_ends(java, admin, topic) for topic in topics]
+    finally:
+        admin.close(java.java.time.Duration.ofSeconds(_SECONDS))
+
+
+def has_records(spark: SparkSession, config: Mapping[str, str], topic: TopicEnds) -> bool:
+    """Return whether a consumer of committed records gets any: offsets may be those of aborted transactions alone.
+
+    Raises
+    ------
+    ClusterUnread
+        The cluster does not answer, or does not allow READ on the topic, or neither a record nor the end is reached.
+    """
+    java: Any = spark._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
+    wait = java.java.time.Duration.ofSeconds(1)
+    try:
+        consumer = java.org.apache.kafka.clients.consumer.KafkaConsumer(_properties(java, {**config, **_OF_READER}))
+        try:
+            parts = java.java.util.ArrayList()
+            for number in topic.ends:
+                parts.add(java.org.apache.kafka.common.TopicPartition(topic.topic, number))
+            consumer.assign(parts)
+            consumer.seekToBeginning(parts)
+            ends, deadline = dict(consumer.endOffsets(parts)), monotonic() + _SECONDS
+            while any(consumer.position(part) < end for part, end in ends.items()):
+                if not consumer.poll(wait).isEmpty():
+                    return True
+                if monotonic() > deadline:
+                    raise ClusterUnread(f"the topic {topic.topic} gives no record, and its end is not reached")
+        finally:
+            consumer.close()
+    except Py4JJavaError as error:
+        raise ClusterUnread(f"the topic {topic.topic} cannot be read: {_text(error)}") from error
+    return False
+
+
+def _properties(java: Any, config: Mapping[str, str]) -> Any:
+    properties = java.java.util.Properties()
+    for name, text in config.items():
+        properties.setProperty(name, text)
+    return properties
+
+
+def _ends(java: Any, admin: Any, topic: str) -> TopicEnds:
+    specs = java.org.apache.kafka.clients.admin.OffsetSpec
+    try:
+        asked = admin.describeTopics(java.java.util.List.of(topic)).topicNameValues().get(topic)
+        described = asked.get(_SECONDS, java.java.util.concurrent.TimeUnit.SECONDS)
+        found = [
+            java.org.apache.kafka.common.TopicPartition(topic, each.partition()) for each in described.partitions()
+        ]
+        begins, ends = (dict(_offsets(java, admin, found, spec)) for spec in (specs.earliest(), specs.latest()))
+    except Py4JJavaError as error:
+        if _NO_TOPIC in _text(error):
+            return TopicEnds(topic, {})
+        raise ClusterUnread(f"the topic {topic} cannot be read: {_text(error)}") from error
+    topic_id = str(described.topicId().toString())
+    offsets = {number: (begins[number], ends[number]) for number in sorted(ends)}
+    return TopicEnds(topic, offsets, "" if topic_id == _NO_ID else topic_id)
+
+
+def _offsets(java: Any, admin: Any, partitions: list[Any], spec: Any) -> Iterator[tuple[int, int]]:
+    asked = java.java.util.HashMap()
+    for partition in partitions:
+        asked.put(partition, spec)
+    kafka = java.org.apache.kafka
+    committed = kafka.clients.admin.ListOffsetsOptions(kafka.common.IsolationLevel.READ_COMMITTED)
+    found = admin.listOffsets(asked, committed).all().get(_SECONDS, java.java.util.concurrent.TimeUnit.SECONDS)
+    for partition in partitions:
+        yield partition.partition(), found.get(partition).offset()
+
+
+def _text(error: Py4JJavaError) -> str:
+    """Return the innermost exception, in one line."""
+    cause: Any = error.java_exception
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    return str(cause.toString()).partition("\n")[0]

@@ -1,0 +1,169 @@
+"""What was read: asked of the table once, and kept in Arrow, because there may be a million sources."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Window
+from pyspark.sql import functions as f
+
+from featuregate_fleet.evidence.columns import SOURCE
+from featuregate_fleet.evidence.line_counts import LineCounts
+from featuregate_fleet.runs.parts import TopicRead
+from featuregate_spark.arrow_tables import to_arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from featuregate_fleet.runs.listing import Listed
+    from featuregate_fleet.tables.evidence_table import EvidenceTable
+
+LOGS: Final = "logs"
+WHOLE: Final = " whole"
+"""Ends the stamp of a file that was read when nobody wrote it any more, so that its last line is read, too."""
+_OF_TEXT: Final = ("input", "uri", "source", "broker")
+"""Which text, and under which name."""
+_KEPT: Final = pa.schema(
+    [
+        *(SOURCE.field(name) for name in (*_OF_TEXT, "size", "stamp", "position", "tail", "reason")),
+        ("batch", pa.int64()),
+    ]
+)
+
+
+class KnownText(NamedTuple):
+    """Up to where a text was read."""
+
+    position: int
+    tail: str
+    """The hash of what is before that."""
+
+
+class KnownSources:
+    """The files and partitions of topics that were read."""
+
+    def __init__(self, rows: pa.Table, counts: LineCounts) -> None:
+        """Begin with rows of `_KEPT`, one for each text and name, and with the counts of all lines."""
+        self._rows = rows
+        self.counts = counts
+        self._newest = _newest_by_uri(rows)
+
+    @classmethod
+    def of(cls, table: EvidenceTable) -> KnownSources:
+        """Ask the table, which is as it was when the number of its next batch was asked."""
+        if table.version() is None:
+            return cls.nothing()
+        rows = table.rows("source")
+        newest = f.max("batch").over(Window.partitionBy(*_OF_TEXT))
+        last = rows.withColumn("newest", newest).where(f.col("batch") == f.col("newest"))
+        sums = [f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in LineCounts._fields]
+        counts = rows.where(f.col("input") == LOGS).agg(*sums).collect()[0]
+        return cls(_folded(to_arrow(last.select(_KEPT.names)).cast(_KEPT)), LineCounts(*counts))
+
+    @classmethod
+    def nothing(cls) -> KnownSources:
+        """Return that nothing was read yet."""
+        return cls(_KEPT.empty_table(), LineCounts(0, 0, 0))
+
+    def add(self, rows: pa.Table, batch: int) -> None:
+        """Add the rows of kind ``source`` of one batch."""
+        numbered = rows.append_column("batch", pa.array([batch] * len(rows), pa.int64())).select(_KEPT.names)
+        self._rows = _newest_of_each(pa.concat_tables([self._rows, _folded(numbered.cast(_KEPT))]))
+        self._newest = _newest_by_uri(self._rows)
+        logs = rows.filter(pc.equal(rows["input"], LOGS))
+        sums = (pc.sum(logs[name]).as_py() or 0 for name in LineCounts._fields)
+        self.counts = LineCounts(*(sum(pair) for pair in zip(self.counts, sums, strict=True)))
+
+    @property
+    def files(self) -> int:
+        """How many files were read, by their names."""
+        return pc.sum(pc.equal(self._newest["input"], LOGS)).as_py() or 0
+
+    def new(self, listed: Sequence[Listed]) -> list[Listed]:
+        """Return the files that have changed since they were read, or that were not read to their ends."""
+        if not len(self._newest):
+            return list(listed)
+        at = pc.index_in(pa.array([each.uri for each in listed], pa.string()), self._newest["uri"].combine_chunks())
+        known = self._newest.take(at) if len(listed) else self._newest.slice(0, 0)
+        stamps, positions = known["stamp"].to_pylist(), known["position"].to_pylist()
+        return [
+            each
+            for each, stamp, position in zip(listed, stamps, positions, strict=True)
+            if not (stamp == each.stamp + WHOLE or (stamp == each.stamp and (position == each.size or not each.still)))
+        ]
+
+    def lengths(self) -> list[int]:
+        """Return how long the beginnings are by which texts are known."""
+        texts = pc.unique(pc.list_element(pc.split_pattern(self._rows["source"], ":"), 0))
+        return [int(text) for text in texts.to_pylist() if text and text.isdecimal()]
+
+    def texts(self, sources: Collection[str]) -> Mapping[tuple[str | None, str], list[KnownText]]:
+        """Return up to where texts with these names were read, by broker and name, the furthest first."""
+        found: dict[tuple[str | None, str], list[KnownText]] = defaultdict(list)
+        wanted = self._rows.filter(pc.is_in(self._rows["source"], pa.array(sorted(sources), pa.string())))
+        for row in wanted.to_pylist():
+            found[row["broker"], row["source"]].append(KnownText(row["position"], row["tail"] or ""))
+        for each in found.values():
+            each.sort(reverse=True)
+        return found
+
+    def topics(self) -> dict[str, TopicRead]:
+        """Return how far partitions of topics are read, by URI."""
+        of_topics = self._rows.filter(pc.starts_with(self._rows["uri"], "kafka:"))
+        # Beside the row that says how far a batch reads, it has one with counts alone for each broker.
+        of_topics = of_topics.sort_by([("batch", "ascending"), ("position", "ascending")])
+        return {row["uri"]: TopicRead(row["source"], row["position"]) for row in of_topics.to_pylist()}
+
+    def failed(self, reasons: Collection[str]) -> set[str]:
+        """Return the URIs of the files that could not be read to their ends for some reasons."""
+        chosen = self._newest.filter(pc.is_in(self._newest["reason"], pa.array(sorted(reasons), pa.string())))
+        return set(chosen["uri"].to_pylist())
+
+    def named(self, sources: Collection[str]) -> set[str]:
+        """Return the URIs of the files that have texts of some names now."""
+        chosen = self._newest.filter(pc.is_in(self._newest["source"], pa.array(sorted(sources), pa.string())))
+        return set(chosen["uri"].to_pylist())
+
+
+def _folded(rows: pa.Table) -> pa.Table:
+    """Return one row for each text and name, of the rows of its pieces in one batch."""
+    failed = pc.is_in(rows["uri"], pc.unique(rows["uri"].filter(pc.is_valid(rows["reason"]))))
+    whole = rows.filter(pc.invert(failed)).sort_by([("batch", "ascending"), ("position", "ascending")])
+    groups: defaultdict[tuple[object, ...], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows.filter(failed).to_pylist():
+        groups[*(row[name] for name in _OF_TEXT), row["batch"]].append(row)
+    read = [_up_to_failure(group) for group in groups.values()]
+    return pa.concat_tables([_last_in_order(whole, [*_OF_TEXT, "batch"]), pa.Table.from_pylist(read, _KEPT)])
+
+
+def _up_to_failure(pieces: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return up to where the pieces of a file were read. One that failed is read again, and those behind it."""
+    first = min((row for row in pieces if row["reason"] is not None), key=itemgetter("position"), default=None)
+    if first is None:
+        return max(pieces, key=itemgetter("position"))
+    before = [row["tail"] for row in pieces if row["position"] == first["position"] and row["tail"] is not None]
+    return first | {"tail": min(before, default=None)}
+
+
+def _newest_of_each(rows: pa.Table) -> pa.Table:
+    """Return the row of the newest batch of each text and name."""
+    return _last_of(rows, list(_OF_TEXT))
+
+
+def _newest_by_uri(rows: pa.Table) -> pa.Table:
+    """Return the row of the newest batch of each name."""
+    return _last_of(rows, ["uri"])
+
+
+def _last_of(rows: pa.Table, keys: list[str]) -> pa.Table:
+    return _last_in_order(rows.sort_by([("batch", "ascending")]), keys)
+
+
+def _last_in_order(rows: pa.Table, keys: list[str]) -> pa.Table:
+    numbered = rows.append_column("row", pa.array(range(len(rows)), pa.int64()))
+    last = numbered.group_by(keys, use_threads=False).aggregate([("row", "last")])
+    return rows.take(last["row_last"])

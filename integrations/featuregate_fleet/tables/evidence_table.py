@@ -1,0 +1,217 @@
+"""The table of one cluster, as Delta Lake keeps it: rows of all kinds, and one commit for each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from copy import copy
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Self
+from uuid import uuid4
+
+import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from featuregate_fleet.errors import BatchTaken, WrongSpark
+from featuregate_fleet.evidence.columns import KINDS, ORIGIN, SOURCE
+from featuregate_fleet.tables.failures import is_file_gone, read_steadily
+from featuregate_fleet.tables.table_names import table_name
+from featuregate_spark.arrow_tables import from_arrow, to_arrow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
+"""What Spark must be started with, in ``spark.sql.extensions``."""
+_WRITING: Final = {
+    # By default Delta's log keeps the least and the greatest principal of each file, also of those that are deleted.
+    "delta.dataSkippingStatsColumns": "batch",
+    # By default 30 days, and each run lists some thousand files of the log.
+    "delta.logRetentionDuration": "interval 7 days",
+}
+_ENDS: Final = {"usage": "usage.last_seen", "hour": "hour.last_seen"}
+"""The kinds of what happened at some time, and when it ended."""
+_TAKEN: Final = ("Concurrent", "MetadataChanged", "ProtocolChanged")
+"""In the names of Delta's exceptions where another writer was first."""
+_HEAD: Final = 400
+"""Characters of an error, which has the names of exceptions at its beginning."""
+_APP: Final = "featuregate"
+"""To Delta Lake the writer of the table, which has one batch of each number."""
+_SMALL: Final = 8 * 2**20
+"""Bytes of a table that one core reads in the time of a few tasks."""
+_TRIES: Final = 20
+"""How often a change is tried, while batches are appended."""
+_RETENTION: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
+
+
+class EvidenceTable:
+    """All evidence of one cluster, in one table of a folder or of a schema of a catalog.
+
+    ``place`` is the folder, or the name of the schema behind ``catalog:``. The name of the cluster, which is that of
+    the table, consists of letters, digits, ``-``, ``_`` and ``.``.
+
+    Raises
+    ------
+    ConfigError
+        There is no such schema.
+    WrongSpark
+        The Spark of this program, or of ``spark-submit``, was started without Delta Lake.
+    """
+
+    def __init__(self, spark: SparkSession, place: Path | str, cluster: str) -> None:
+        _require_delta_lake(spark)
+        self._spark = spark
+        self._named = table_name(spark, place, cluster)
+        self._since: datetime | None = None
+        self._pin: int | None = None
+        self._small = False
+        self._pinned: DataFrame | None = None
+
+    @property
+    def name(self) -> str:
+        """How Spark's SQL names the table."""
+        return self._named.for_sql
+
+    def version(self) -> int | None:
+        """Return the newest version, or the one that is pinned; None where no batch was committed yet."""
+        return self._named.newest(self._spark) if self._pin is None else self._pin
+
+    def pinned(self) -> Self:
+        """Return the same table as it is now: readers see nothing that is committed later."""
+        fixed = copy(self)
+        fixed._pin = self.version()  # noqa: SLF001 - of this class
+        if fixed._pin is not None:  # noqa: SLF001 - likewise
+            fixed._small = self.size()[1] < _SMALL  # noqa: SLF001 - likewise
+            fixed._pinned = fixed.all_rows()  # noqa: SLF001 - likewise; Spark looks the version up once
+        return fixed
+
+    def since(self, hour: datetime) -> Self:
+        """Return the same table with what happened from an hour on: readers see no requests that ended before."""
+        later = copy(self)
+        later._since = hour  # noqa: SLF001 - of this class
+        return later
+
+    def rows(self, kind: str) -> DataFrame:
+        """Return the rows of one kind with its columns and those of `ORIGIN`; none where there is no table yet."""
+        if self.version() is None:
+            columns = from_arrow_schema(KINDS[kind]), from_arrow_schema(ORIGIN)
+            return self._spark.createDataFrame([], type(columns[0])([*columns[0], *columns[1]])).limit(0)  # no job
+        found = self.all_rows().where(f.col("kind") == kind)
+        if self._since is not None and kind in _ENDS:
+            found = found.where(f.col(_ENDS[kind]) >= f.lit(self._since))
+        return found.select(*(f"{kind}.{name}" for name in KINDS[kind].names), *ORIGIN.names)
+
+    def all_rows(self) -> DataFrame:
+        """Return the rows of all kinds of a table that exists, as they are."""
+        if self._pinned is not None:
+            return self._pinned
+        pin = {} if self._pin is None else {"versionAsOf": self._pin}
+        found = self._named.read(self._spark.read.options(**pin))
+        return found.coalesce(1) if self._small else found  # then no query has to shuffle
+
+    def append(self, rows: DataFrame, number: int) -> pa.Table:
+        """Append rows of `featuregate_fleet.evidence.columns.ROWS`, one of them of a run, as the batch of a number.
+
+        That is one commit. Return the rows of kind ``source`` in it.
+
+        Raises
+        ------
+        BatchTaken
+            Another process has committed a batch of this number. Nothing of this one is in the table.
+        """
+        run_id = uuid4().hex
+        origin = {"batch": f.lit(number).cast("long"), "run_id": f.lit(run_id), "written_at": f.current_timestamp()}
+        writer = rows.withColumns(origin).write.format("delta").mode("append").partitionBy("kind").options(**_WRITING)
+        try:
+            self._named.write(writer.options(txnAppId=_APP, txnVersion=str(number)))
+        except (Py4JJavaError, PySparkException) as error:
+            if _was_taken(error):
+                raise BatchTaken(number) from error
+            raise
+        # Of two that commit a number, Delta Lake refuses the later one, or leaves it out without a word.
+        which = f"kind in ('source', 'run') and batch = {number}"
+        found = read_steadily(lambda: to_arrow(self._newest().where(which).select("kind", "run_id", "source.*")))
+        if set(found["run_id"].to_pylist()) != {run_id}:
+            raise BatchTaken(number)
+        return found.filter(pc.equal(found["kind"], "source")).select(SOURCE.names)
+
+    def _newest(self) -> DataFrame:
+        return self._named.read(self._spark.read)
+
+    def delete(self, condition: str) -> None:
+        """Delete the rows that meet a condition of SQL, in one commit. The log of Delta Lake keeps the condition."""
+        self._change(f"DELETE FROM {self.name} WHERE {condition}")  # noqa: S608 - conditions are ours
+
+    def merge(self, source: Callable[[], DataFrame], on: str, then: str) -> None:
+        """Change the rows ``t`` that meet a condition with a row ``s`` of ``source``, in one commit."""
+        view = f"merged_{uuid4().hex}"
+        source().createOrReplaceTempView(view)
+        try:
+            self._change(f"MERGE INTO {self.name} AS t USING {view} AS s ON {on} {then}")
+        finally:
+            self._spark.catalog.dropTempView(view)
+
+    def as_rows(self, rows: pa.Table) -> DataFrame:
+        """Return values as a DataFrame in the session of the table, to be joined or merged with its rows."""
+        return from_arrow(self._spark, rows)
+
+    def join_files(self) -> None:
+        """Join the small files of all kinds, in one commit. Batches may be appended meanwhile."""
+        self._change(f"OPTIMIZE {self.name}")
+
+    def _change(self, statement: str) -> None:
+        """Run a statement. Where another writer was first, it is tried again, on what there is then."""
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                self._spark.sql(statement).collect()
+            except (Py4JJavaError, PySparkException) as error:
+                if not (tries_left and (_was_taken(error) or is_file_gone(error))):
+                    raise
+            else:
+                return
+
+    def size(self) -> tuple[int, int]:
+        """Return how many files have the rows, and how many bytes they have."""
+        detail = self._spark.sql(f"DESCRIBE DETAIL {self.name}").collect()[0]
+        return int(detail["numFiles"]), int(detail["sizeInBytes"])
+
+    def files(self) -> frozenset[str]:
+        """Return the files that have the rows."""
+        return frozenset(self.all_rows().inputFiles())
+
+    def delete_files(self, files: Iterable[str]) -> None:
+        """Delete files that had rows before, and those of a day ago that no commit has: a batch may write others."""
+        java: Any = self._spark._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
+        configuration = self._spark._jsc.hadoopConfiguration()  # noqa: SLF001 - likewise
+        for file in files:
+            path = java.org.apache.hadoop.fs.Path(file)
+            path.getFileSystem(configuration).delete(path, False)  # noqa: FBT003 - of Java
+        self._spark.conf.set(_RETENTION, "false")
+        self._spark.sql(f"VACUUM {self.name} RETAIN 24 HOURS").collect()
+
+
+def _was_taken(error: Exception) -> bool:
+    """Return whether another writer was first."""
+    return any(name in type(error).__name__ or name in str(error)[:_HEAD] for name in _TAKEN)
+
+
+def _require_delta_lake(spark: SparkSession) -> None:
+    """Raise `WrongSpark` before Spark would, which names a class. Spark itself starts where an extension is missing."""
+    if EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
+        raise WrongSpark(_missing(f"spark.sql.extensions does not name {EXTENSION}"))
+    java: Any = spark._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
+    try:
+        java.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(EXTENSION)
+    except Py4JJavaError:
+        raise WrongSpark(_missing("its jars are not there")) from None
+
+
+def _missing(what: str) -> str:
+    return (
+        f"the Spark that runs here was started without Delta Lake, which keeps the tables: {what}. Start Spark with it"
+    )

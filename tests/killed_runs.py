@@ -1,0 +1,93 @@
+"""Runs in processes of their own, of which the driver, the JVM or a worker is killed at a moment."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from waiting import eventually
+
+
+class Moment(NamedTuple):
+    """When a run is killed, and which of its processes."""
+
+    place: str
+    """Before its commit, within it, or after it."""
+    victim: str
+    files: int
+    """How many files more there are of those that it writes there."""
+
+    def written(self, table: Path) -> int:
+        """Return how many files there are of those."""
+        return sum(1 for _ in table.glob("kind=*/*.parquet" if self.place == "within" else "_delta_log/*.json"))
+
+    def has_come(self, own: Path, table: Path, wanted: int) -> bool:
+        """Return whether it has: Spark has started, or has written what is wanted."""
+        return bool([*own.rglob("blockmgr-*")]) if self.place == "before" else self.written(table) >= wanted
+
+
+MOMENTS = [
+    Moment(place, victim, files)
+    for place, files in (("before", 0), ("within", 1), ("within", 3), ("after", 1))
+    for victim in ("driver", "JVM", "worker", "all")
+]
+
+
+def descendants(process: int) -> Iterator[int]:
+    """Yield the processes that a process has started, and those of these."""
+    for task in Path(f"/proc/{process}/task").glob("*"):
+        with suppress(OSError):  # it has ended
+            for child in (task / "children").read_text().split():
+                yield int(child)
+                yield from descendants(int(child))
+
+
+def name_of(process: int) -> str:
+    """Return the program of a process; nothing where it has ended."""
+    try:
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def kill(run: subprocess.Popen[bytes], victim: str) -> None:
+    """Kill some of the processes of a run."""
+    below = [*descendants(run.pid)]
+    java = [process for process in below if name_of(process) == "java"]
+    chosen = {
+        "driver": [run.pid],
+        "JVM": java,
+        "worker": [process for process in below if process not in java],
+        "all": [run.pid, *below],
+    }[victim]
+    for process in chosen:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+def killed(command: list[str], table: Path, moment: Moment, goes_on: Callable[[], object], own: Path) -> bool:
+    """Start a run, kill it or a part of it, and return whether it has failed. ``goes_on`` is called meanwhile.
+
+    ``own`` becomes its folder of temporary files.
+    """
+    own.mkdir()
+    wanted = moment.written(table) + moment.files
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    environment = os.environ | {"TMPDIR": str(own)}  # which a killed process leaves behind
+
+    def has_come() -> bool:
+        goes_on()
+        return moment.has_come(own, table, wanted) or run.poll() is not None
+
+    with subprocess.Popen(command, **quiet, env=environment, start_new_session=True) as run:
+        try:
+            eventually(has_come, f"{moment}", 480)
+            was_there = run.poll() is None
+            kill(run, moment.victim)
+            return run.wait(480) != 0 and was_there
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(run.pid, signal.SIGKILL)

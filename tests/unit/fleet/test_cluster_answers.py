@@ -1,0 +1,57 @@
+"""What brokers answered, as columns and rows of a batch, and when a batch is committed for it alone."""
+
+from datetime import timedelta
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from dataclasses import replace
+
+from fleet_evidence import NOW, view
+
+from featuregate.admin.loggers import BrokerLogLevel
+from featuregate.errors import FeatureGateError
+from featuregate.view.cluster_view import View
+from featuregate_fleet.evidence.columns import rows_from
+from featuregate_fleet.runs.cluster_answers import answers_of, is_due, told_hours
+
+MINUTE = timedelta(minutes=1)
+
+
+def test_answers_are_columns_of_a_run():
+    """With the level of each feature: 0 where it is not finalized."""
+    found = answers_of(view())
+    (row,) = rows_from("run", [found]).column("run").to_pylist()
+    assert (row["asked_at"], row["cluster_id"], row["epoch"]) == (NOW, "c", 7)
+    levels = {each["feature"]: each["level"] for each in row["levels"]}
+    assert (levels["metadata.version"], levels["share.version"]) == (25, 0)
+    assert View.from_json(row["view"]).same_content(view())
+
+
+def test_levels_that_no_broker_reports_are_unknown():
+    """That is something else than a level of 0."""
+    (row,) = rows_from("run", [answers_of(replace(view("2.6"), epoch=-1, finalized={}))]).column("run").to_pylist()
+    assert {each["level"] for each in row["levels"]} == {None}
+
+
+def test_the_level_that_a_broker_reports_is_a_row_of_the_hour():
+    """It has no requests, and the time of the answer; a broker that does not tell has its reason."""
+    levels = (
+        BrokerLogLevel(broker=1, level="DEBUG"),
+        BrokerLogLevel(broker=2, level=None, failure=FeatureGateError("no")),
+    )
+    at = NOW + 7 * MINUTE
+    rows = rows_from("hour", told_hours(levels, at)).column("hour").to_pylist()
+    assert [(row["broker"], row["level"], row["failure"], row["asked"]) for row in rows] == [
+        ("1", "DEBUG", None, True),
+        ("2", None, "no", True),
+    ]
+    assert {(row["hour"], row["count"], row["first_seen"], row["last_seen"]) for row in rows} == {(NOW, 0, at, at)}
+
+
+def test_a_batch_for_answers_alone_is_due_each_ten_minutes():
+    """At once where there are none, or levels or brokers are others."""
+    assert is_due(None, NOW, same_levels=True)
+    assert is_due(NOW, NOW, same_levels=False)
+    assert [is_due(NOW - minutes * MINUTE, NOW, same_levels=True) for minutes in (0, 9, 10)] == [False, False, True]

@@ -1,0 +1,195 @@
+"""Logs that grow, are rotated, copied, cut, compressed and damaged between runs: each line is read, and once."""
+
+import gzip
+import os
+import random
+from collections import Counter
+from itertools import count
+from pathlib import Path
+
+import pytest
+from fleet_runs import AN_HOUR_AGO, Broker, Runs, line, lines
+
+from featuregate_fleet.evidence.paths import IN_UTC
+from featuregate_fleet.runs.log_files import LogFolder
+
+SEED = int(os.environ.get("LOGS_SEED", random.SystemRandom().randrange(10**6)))
+
+
+@pytest.mark.parametrize("number", range(25))
+def test_each_line_is_read_and_once(tmp_path: Path, number: int) -> None:
+    """Whatever a broker and its rotation do between runs, and wherever these are killed."""
+    rng = random.Random(f"{SEED} {number}")
+    logs = tmp_path / "logs"
+    (logs / "1").mkdir(parents=True)
+    runs = Runs(logs)
+    numbers = count()
+    broker = Broker(logs / "1", rng, lambda: line(next(numbers)), runs.run)
+    steps = [broker.write, broker.write, broker.rename, broker.copy_and_truncate, broker.compress, runs.run]
+    for step in rng.choices([*steps, lambda: runs.run(parse=False)], k=40):
+        step()
+    broker.end_line()
+    broker.age()
+    runs.run()
+    assert runs.clients == Counter({f"c{each}": 1 for each in range(next(numbers))}), f"LOGS_SEED={SEED}"
+    assert runs.run() == []
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """Return a folder of logs with the folder of broker 1."""
+    (tmp_path / "logs" / "1").mkdir(parents=True)
+    return tmp_path / "logs"
+
+
+@pytest.mark.parametrize("step", [97, 613, 4096])
+def test_a_log_that_grows_from_its_first_byte_is_read_once(logs: Path, step: int) -> None:
+    """However little of its beginning was there when it was read first."""
+    runs, text = Runs(logs), lines(*range(9))
+    for end in (*range(step, len(text), step), len(text)):
+        (logs / "1" / "a.log").write_bytes(text[:end])
+        runs.run()
+    assert runs.clients == Counter({f"c{number}": 1 for number in range(9)})
+    assert sum(int(str(row["read"])) for row in runs.sources) == 9
+
+
+def test_two_logs_that_begin_alike_are_both_read(logs: Path) -> None:
+    """Where the same four kilobytes go on in another way, what was read of one is not left out of the other."""
+    runs, same = Runs(logs), lines(*range(10))
+    assert len(same) > 4096
+    (logs / "1" / "a.log").write_bytes(same + lines(*range(10, 40)))
+    runs.run()
+    (logs / "1" / "a.log").unlink()
+    (logs / "1" / "b.log").write_bytes(same + lines(*range(50, 90)))
+    runs.run()
+    assert runs.clients >= Counter(f"c{number}" for number in (*range(40), *range(50, 90)))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_two_logs_without_a_time_are_both_read(logs: Path, packed: bool) -> None:  # noqa: FBT001 - both
+    """The banner of a broker may be all that is in a log, and the same in each of them."""
+    banner = b"starting, and nothing has a time\n" * 40
+    runs = Runs(logs)
+    for name in ("a.log", "b.log"):
+        text = gzip.compress(banner) if packed else banner
+        (logs / "1" / (f"{name}.gz" if packed else name)).write_bytes(text)
+        runs.run()
+    assert [row["read"] for row in runs.sources] == [40, 40]
+
+
+def test_a_log_without_a_time_that_is_replaced_is_read_from_its_beginning(logs: Path) -> None:
+    """By another file of the same size, or by a shorter text in the same file."""
+    runs, log = Runs(logs), logs / "1" / "a.log"
+    for text in (b"one\ntwo\n", b"six\nten\n", b"six\nten\nnew\n", b"x\n"):
+        if text.startswith(b"six\nten\n") and log.read_bytes() == b"one\ntwo\n":
+            log.unlink()
+        log.write_bytes(text)
+        runs.run()
+    assert [row["read"] for row in runs.sources] == [2, 2, 1, 1]
+
+
+def test_a_line_that_stands_still_in_its_middle_waits_for_its_end(logs: Path) -> None:
+    """A machine may stop for ten minutes between two writes. An hour later the line has no end any more."""
+    runs, log = Runs(logs), logs / "1" / "a.log"
+    log.write_bytes(line(0) + line(1)[:300])
+    runs.run()
+    past = log.stat().st_mtime - 600
+    os.utime(log, (past, past))
+    runs.run()
+    assert runs.clients == {"c0": 1}
+    with log.open("ab") as opened:
+        opened.write(line(1)[300:])
+    runs.run()
+    assert runs.clients == {"c0": 1, "c1": 1}
+    with log.open("ab") as opened:
+        opened.write(line(2)[:-1])
+    past = log.stat().st_mtime - AN_HOUR_AGO
+    os.utime(log, (past, past))
+    runs.run()
+    assert runs.clients == {"c0": 1, "c1": 1, "c2": 1}
+
+
+def test_a_log_that_is_compressed_when_half_of_it_is_read(logs: Path) -> None:
+    """Only the other half is read of what gzip has made of it."""
+    runs, log = Runs(logs), logs / "1" / "a.log"
+    log.write_bytes(lines(*range(20)))
+    runs.run()
+    with log.open("ab") as opened:
+        opened.write(lines(*range(20, 30)))
+    (logs / "1" / "a.log.1.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    runs.run()
+    assert runs.clients == Counter(f"c{number}" for number in range(30))
+
+
+def test_a_damaged_file_is_tried_again_once_it_has_changed(logs: Path) -> None:
+    """What stands before the damage is read once; the newest row says whether anything is missing."""
+    runs, log = Runs(logs), logs / "1" / "a.log.gz"
+    whole = gzip.compress(lines(*range(3000)))
+    log.write_bytes(whole[:-500])
+    runs.run()
+    assert runs.sources[-1]["reason"] == "unreadable"
+    assert runs.run() == []
+    log.write_bytes(whole)
+    runs.run()
+    assert runs.sources[-1]["reason"] is None
+    assert runs.clients == Counter(f"c{number}" for number in range(3000))
+
+
+def test_a_file_that_gets_another_text_while_it_is_read_is_no_other_file(logs: Path) -> None:
+    """The name of a log is that of another one by the time it is opened: the next run finds its text."""
+    runs, log = Runs(logs), logs / "1" / "a.log"
+    log.write_bytes(lines(*range(20)))
+    pieces, _ = runs.folder.look(runs.known)
+    log.rename(logs / "1" / "a.log.1")
+    log.write_bytes(lines(*range(20, 40)))
+    runs.commit(pieces)
+    assert runs.sources[-1]["reason"] == "vanished"
+    runs.run()
+    assert runs.clients == Counter(f"c{number}" for number in range(40))
+    newest = {row["source"]: row["reason"] for row in runs.sources}
+    assert set(newest.values()) == {None}
+
+
+def test_files_are_read_again_where_that_is_asked(logs: Path) -> None:
+    """From their beginnings, and once."""
+    runs, log = Runs(logs), logs / "1" / "a.log"
+    log.write_bytes(lines(*range(5)))
+    runs.run()
+    runs.folder = LogFolder(logs, IN_UTC, again=runs.known.named({str(runs.sources[0]["source"])}))
+    runs.run()
+    assert [row["again"] for row in runs.sources] == [False, True]
+    assert runs.run() == []
+
+
+def parts(number: int) -> tuple[bytes, bytes]:
+    """Return a line as a container runtime writes it that has split it."""
+    text = line(number).rstrip(b"\n")
+    begin = b"2026-11-01T10:00:00.000000000Z stdout "
+    return begin + b"P " + text[:200] + b"\n", begin + b"F " + text[200:] + b"\n"
+
+
+def test_a_line_that_a_container_runtime_has_split_waits_for_its_end(logs: Path) -> None:
+    """The first part is read again with the last one, and counts once."""
+    runs, log = Runs(logs), logs / "1" / "0.log"
+    log.write_bytes(b"".join(parts(0)) + parts(1)[0])
+    runs.run()
+    assert runs.clients == {"c0": 1}
+    assert runs.run() == []
+    with log.open("ab") as opened:
+        opened.write(parts(1)[1])
+    runs.run()
+    assert runs.clients == {"c0": 1, "c1": 1}
+    assert sum(int(str(row["read"])) for row in runs.sources) == 4
+    assert not runs.quarantine
+
+
+def test_a_line_that_was_split_and_never_ends_is_missing(logs: Path) -> None:
+    """An hour later nobody writes its other part."""
+    runs, log = Runs(logs), logs / "1" / "0.log"
+    log.write_bytes(b"".join(parts(0)) + parts(1)[0])
+    runs.run()
+    past = log.stat().st_mtime - AN_HOUR_AGO
+    os.utime(log, (past, past))
+    runs.run()
+    assert [row["reason"] for row in runs.quarantine] == ["cut"]

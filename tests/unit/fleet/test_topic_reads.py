@@ -1,0 +1,137 @@
+"""Which records of topics a batch reads: none twice, none left out, and those of another topic never."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("pyspark")
+
+import pyarrow as pa
+
+from featuregate_fleet.errors import TablesBroken
+from featuregate_fleet.evidence.columns import SOURCE
+from featuregate_fleet.evidence.line_counts import LineCounts
+from featuregate_fleet.runs.internal_topics import TopicEnds
+from featuregate_fleet.runs.known_sources import _KEPT, KnownSources
+from featuregate_fleet.runs.log_topic import _check
+from featuregate_fleet.runs.parts import TopicRead
+from featuregate_fleet.runs.topic_reads import check_same_topic, new_reads, reads_of, records_of, source_rows
+from featuregate_fleet.runs.usage_topic import _check_not_replaced
+
+LOGS = TopicEnds("logs", {0: (5, 10), 1: (0, 0), 2: (0, 3)}, "id-1")
+ENDS = st.dictionaries(
+    st.integers(0, 9), st.tuples(st.integers(0, 10**12), st.integers(0, 10**12)).map(sorted).map(tuple), max_size=5
+)
+
+
+class Reader:
+    """Takes the options of a batch read as Spark does."""
+
+    def __init__(self) -> None:
+        self.taken: dict[str, str] = {}
+        self.read = self
+
+    def format(self, name: str) -> "Reader":
+        """Take Kafka."""
+        assert name == "kafka"
+        return self
+
+    def options(self, **options: str) -> "Reader":
+        """Take options."""
+        self.taken |= options
+        return self
+
+    def load(self) -> dict[str, str]:
+        """Return them."""
+        return self.taken
+
+
+def test_a_batch_begins_after_what_was_read():
+    """At the first offset of a partition that was not read; one that has nothing new is left out."""
+    reads, more = new_reads([LOGS], {"kafka:logs/2": TopicRead("id-1", 3)}, 100)
+    assert ([(each.partition, each.begin, each.end) for each in reads], more) == ([(0, 5, 10)], False)
+    reads, _ = new_reads([LOGS], {"kafka:logs/0": TopicRead("id-1", 8), "kafka:logs.b/2": TopicRead("", 3)}, 100)
+    assert [(each.partition, each.begin, each.end) for each in reads] == [(0, 8, 10), (2, 0, 3)]
+    assert new_reads([TopicEnds("logs", {})], {}, 100) == ([], False)
+
+
+@given(ENDS, st.integers(1, 1000))
+def test_batches_read_each_offset_once(ends: dict[int, tuple[int, int]], most: int):
+    """Whatever the bound is, which a batch exceeds by no more than the number of partitions."""
+    most = max(most, *(end - begin for begin, end in ends.values()), 1) // 7 + 1 if ends else most
+    found, read, more = [TopicEnds("t", ends, "id")], dict[str, TopicRead](), True
+    at = {partition: begin for partition, (begin, _) in ends.items()}
+    while more:
+        reads, more = new_reads(found, read, most)
+        assert sum(each.end - each.begin for each in reads) <= most + len(reads)
+        for each in reads:
+            assert (each.begin, each.begin < each.end <= ends[each.partition][1]) == (at[each.partition], True)
+            at[each.partition] = each.end
+        rows: list[dict[str, Any]] = source_rows("logs", reads)
+        read |= {row["uri"]: TopicRead(row["source"], row["position"]) for row in rows}
+    assert at == {partition: end for partition, (_, end) in ends.items()}
+
+
+def test_spark_reads_committed_records_between_two_offsets():
+    """By partitions that are assigned: as a subscriber Spark would write to the topics of coordinators."""
+    reader: Any = Reader()
+    reads, _ = new_reads([LOGS, TopicEnds("other", {7: (1, 2)})], {}, 100)
+    records_of(reader, {"bootstrap.servers": "b:1"}, reads, failOnDataLoss="true")
+    said = reader.taken
+    assert said["kafka.isolation.level"] == "read_committed"
+    assert (said["kafka.bootstrap.servers"], said["kafka.allow.auto.create.topics"]) == ("b:1", "false")
+    assert json.loads(said["assign"]) == {"logs": [0, 2], "other": [7]}
+    assert json.loads(said["startingOffsets"]) == {"logs": {"0": 5, "2": 0}, "other": {"7": 1}}
+    assert json.loads(said["endingOffsets"]) == {"logs": {"0": 10, "2": 3}, "other": {"7": 2}}
+
+
+def test_the_table_says_how_far_a_partition_is_read():
+    """Whatever the order of the rows of a batch is: its counts have a row for each broker."""
+    reads, _ = new_reads([LOGS], {}, 100)
+    ends = source_rows("logs", reads)
+    counts: list[dict[str, Any]] = [row | {"broker": broker, "position": 0} for row in ends for broker in (None, "1")]
+    for rows in ([*ends, *counts], [*counts, *ends]):
+        known = KnownSources(_KEPT.empty_table(), LineCounts(0, 0, 0))
+        known.add(pa.Table.from_pylist(rows, SOURCE), 0)
+        assert known.topics() == {"kafka:logs/0": TopicRead("id-1", 10), "kafka:logs/2": TopicRead("id-1", 3)}
+
+
+def test_partitions_are_those_of_one_topic():
+    """The name of one topic may begin with that of another."""
+    read = {"kafka:a/0": TopicRead("x", 1), "kafka:a.b/0": TopicRead("y", 2), "file:///logs/a/1": TopicRead("z", 3)}
+    assert reads_of("a", read) == {0: TopicRead("x", 1)}
+
+
+def test_a_topic_that_was_created_again_is_another_one():
+    """Also where it has more records than were read. Brokers before 2.8 have no ids."""
+    check_same_topic(LOGS, {"kafka:logs/0": TopicRead("id-1", 8), "kafka:other/0": TopicRead("id-0", 8)})
+    check_same_topic(LOGS, {"kafka:logs/0": TopicRead("", 8)})
+    with pytest.raises(TablesBroken, match="logs was deleted and created again: its id was id-0, and is id-1 now"):
+        check_same_topic(LOGS, {"kafka:logs/9": TopicRead("id-0", 8)})
+
+
+@pytest.mark.parametrize("position", [4, 11])
+def test_records_of_logs_that_were_deleted_before_they_were_read_are_an_error(position: int):
+    """And so is a topic that ends before what was read."""
+    with pytest.raises(TablesBroken, match=f"logs-0 was read up to offset {position}, and has those from 5 to 10 now"):
+        _check(LOGS, {"kafka:logs/0": TopicRead("id-1", position)})
+    for fine in (5, 10):
+        _check(LOGS, {"kafka:logs/0": TopicRead("id-1", fine)})
+    _check(LOGS, {})
+
+
+def test_a_topic_of_logs_has_to_exist():
+    """A run that reads nothing may not succeed."""
+    with pytest.raises(TablesBroken, match="the topic logs does not exist, or this client may not describe it"):
+        _check(TopicEnds("logs", {}), {})
+
+
+def test_a_topic_of_reports_may_lose_some_and_may_not_end_earlier():
+    """Its retention deletes reports."""
+    _check_not_replaced(LOGS, {"kafka:logs/0": TopicRead("id-1", 1)})
+    for uri, position in (("kafka:logs/0", 11), ("kafka:logs/7", 1)):
+        with pytest.raises(TablesBroken, match=f"was read up to offset {position}, and has no such offset"):
+            _check_not_replaced(LOGS, {uri: TopicRead("id-1", position)})
