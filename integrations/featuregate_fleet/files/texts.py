@@ -76,14 +76,18 @@ def has_time(head: bytes) -> bool:
 
 
 def begins_with(opened: IO[bytes], path: str, source: str) -> bool:
-    """Return whether an open file begins with the text of a name of `text_id`. It is then at its beginning."""
-    length, _, _ = source.partition(":")
-    if not length.isdecimal():
-        return True
+    """Return whether an open file begins with the text of a name of `text_id`. It is then at its beginning.
+
+    With any other name, which a text without a time has, it has to be one without a time. Empty: any text will do.
+    """
     found = format_of(opened, path)
-    head = (_up_to_damage(inflated(opened)) if found == GZIP else opened.read(int(length)))[: int(length)]
+    if not source or found not in {None, GZIP}:
+        return True
+    length, _, _ = source.partition(":")
+    wanted = int(length) if length.isdecimal() else BEGINNING
+    head = (_up_to_damage(inflated(opened)) if found == GZIP else opened.read(wanted))[:wanted]
     opened.seek(0)
-    return text_id(head) == source
+    return text_id(head) == source if length.isdecimal() else not has_time(head)
 
 
 def tail_hash(before: bytes) -> str:

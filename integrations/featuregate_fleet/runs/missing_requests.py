@@ -19,6 +19,7 @@ from featuregate_fleet.evidence.reasons import (
     VANISHED,
 )
 from featuregate_fleet.evidence.unread import BEING_WRITTEN, LINKED, SPECIAL, MissingRequests, some_of
+from featuregate_fleet.runs.known_sources import LOGS, WHOLE
 
 if TYPE_CHECKING:
     from featuregate_fleet.tables.evidence_table import EvidenceTable
@@ -88,7 +89,8 @@ class MissingEvidence:
         waiting = [
             row["path"]
             for row in sources
-            if not row["position"] and not row["read"] and row["reason"] is None and row["input"] == "logs"
+            if not (row["position"] or row["read"] or row["reason"] or row["stamp"].endswith(WHOLE))
+            and row["input"] == LOGS
         ]
         if new := sorted({path for path in waiting if not path.startswith("kafka:")} - self._waiting):
             self._waiting.update(new)

@@ -91,7 +91,7 @@ class Source:
 
     def goes_on(self) -> None:
         """Let the live log grow and rotate, as it does while a run reads it."""
-        step = self.rng.choice([self.live.write] * 8 + [self.live.rename, self.live.compress])
+        step = self.rng.choice([self.live.write] * 30 + [self.live.rename, self.live.compress])
         step()
 
     def end(self) -> None:

@@ -130,6 +130,21 @@ def test_a_log_that_is_rotated_while_its_pieces_are_read_counts_once(
     assert runs.missing == set()
 
 
+def test_an_empty_log_that_gives_its_name_to_another_one_before_it_is_read(runs: Runs, folder: Path) -> None:
+    """It has no time, and is known by its name. What has that name by then is known by its own text."""
+    (folder / "log.1.gz").write_bytes(gzip.compress(b""))
+
+    def rotate() -> None:
+        (folder / "log.1.gz").rename(folder / "log.2.gz")
+        (folder / "log.1.gz").write_bytes(gzip.compress(lines(*OLD)))
+
+    runs.run(rotate)
+    runs.run()
+    (folder / "log.1.gz").rename(folder / "log.3.gz")
+    runs.run()
+    assert runs.clients == once(OLD)
+
+
 def test_a_text_that_was_replaced_is_missing(runs: Runs, folder: Path) -> None:
     """Nothing has it any more. Those of the new one count once, and those of other files."""
     (folder / "log").write_bytes(lines(*OLD))
