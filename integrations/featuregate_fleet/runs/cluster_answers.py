@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import features
+from featuregate.errors import ViewJsonError
+from featuregate.view.cluster_view import View
 
 if TYPE_CHECKING:
     from featuregate.admin.loggers import BrokerLogLevel
-    from featuregate.view.cluster_view import View
 
 _EACH: Final = timedelta(minutes=10)
 """A run asks each minute. Six batches an hour are enough for answers that stay the same."""
@@ -49,9 +50,17 @@ def told_hours(levels: Iterable[BrokerLogLevel], at: datetime) -> list[dict[str,
     ]
 
 
-def is_due(last_asked: datetime | None, now: datetime, *, same_levels: bool) -> bool:
+def says_the_same(before: str | None, view: View) -> bool:
+    """Return whether brokers answered the same before, by the JSON of that view: levels, and what each one serves."""
+    try:
+        return before is not None and View.from_json(before).same_content(view)
+    except ViewJsonError:  # of a newer release
+        return False
+
+
+def is_due(last_asked: datetime | None, now: datetime, *, same: bool) -> bool:
     """Return whether a batch is committed for answers alone, where nothing else is new.
 
     ``last_asked`` is when the brokers gave the answers that the table has; None where it has none.
     """
-    return last_asked is None or not same_levels or now - last_asked >= _EACH
+    return last_asked is None or not same or now - last_asked >= _EACH

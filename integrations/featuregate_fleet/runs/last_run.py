@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from pyspark.sql import functions as f
 
 from featuregate.errors import ConfigError
-from featuregate_fleet.runs.cluster_answers import answers_of, is_due
+from featuregate_fleet.runs.cluster_answers import is_due, says_the_same
 from featuregate_fleet.tables.source_reader import newest_readings, readings_again
 from featuregate_fleet.tables.times import from_micros
 
@@ -34,8 +34,7 @@ class LastRun:
     names: str | None = None
     cluster_id: str | None = None
     asked_at: datetime | None = None
-    levels: list[dict[str, Any]] = field(default_factory=list)
-    listed: list[str] = field(default_factory=list)
+    view: str | None = None
 
     @classmethod
     def of(cls, table: EvidenceTable) -> Self:
@@ -43,7 +42,7 @@ class LastRun:
         if table.version() is None:
             return cls()
         state = f.struct("folders", "unread", "names")
-        asked = f.struct("cluster_id", f.unix_micros("asked_at").alias("asked_at"), "levels", "listed")
+        asked = f.struct("cluster_id", f.unix_micros("asked_at").alias("asked_at"), "view")
         when_asked = f.when(f.col("asked_at").isNotNull(), f.col("batch"))
         found = (
             table.rows("run")
@@ -64,15 +63,14 @@ class LastRun:
             **found["state"],
             cluster_id=answers.get("cluster_id"),
             asked_at=None if at is None else from_micros(at),
-            levels=answers.get("levels") or [],
-            listed=answers.get("listed") or [],
+            view=answers.get("view"),
         )
 
     def after(self, row: Mapping[str, Any], batch: int) -> Self:
         """Return this once a batch with a row of kind ``run`` is committed."""
         known = {name: row[name] for name in (*_STATE, "names")}
         if row.get("asked_at") is not None:
-            known |= {name: row[name] for name in ("cluster_id", "asked_at", "levels", "listed")}
+            known |= {name: row[name] for name in ("cluster_id", "asked_at", "view")}
         return replace(self, batch=batch, **known)
 
     def differs(self, row: Mapping[str, Any]) -> bool:
@@ -81,9 +79,7 @@ class LastRun:
 
     def is_due(self, view: View) -> bool:
         """Return whether what brokers answer is committed, where nothing else is new."""
-        answers = answers_of(view)
-        same = answers["levels"] == self.levels and sorted(str(one.node_id) for one in view.brokers) == self.listed
-        return is_due(self.asked_at, datetime.now(UTC), same_levels=same)
+        return is_due(self.asked_at, datetime.now(UTC), same=says_the_same(self.view, view))
 
     def check_names(self, cluster: str, names: Pseudonyms | None) -> None:
         """Refuse names that are written in another way than before: rows of one client would not add up.

@@ -14,7 +14,7 @@ from featuregate.admin.loggers import BrokerLogLevel
 from featuregate.errors import FeatureGateError
 from featuregate.view.cluster_view import View
 from featuregate_fleet.evidence.columns import rows_from
-from featuregate_fleet.runs.cluster_answers import answers_of, is_due, told_hours
+from featuregate_fleet.runs.cluster_answers import answers_of, is_due, says_the_same, told_hours
 
 MINUTE = timedelta(minutes=1)
 
@@ -51,7 +51,18 @@ def test_the_level_that_a_broker_reports_is_a_row_of_the_hour():
 
 
 def test_a_batch_for_answers_alone_is_due_each_ten_minutes():
-    """At once where there are none, or levels or brokers are others."""
-    assert is_due(None, NOW, same_levels=True)
-    assert is_due(NOW, NOW, same_levels=False)
-    assert [is_due(NOW - minutes * MINUTE, NOW, same_levels=True) for minutes in (0, 9, 10)] == [False, False, True]
+    """At once where there are none, or others."""
+    assert is_due(None, NOW, same=True)
+    assert is_due(NOW, NOW, same=False)
+    assert [is_due(NOW - minutes * MINUTE, NOW, same=True) for minutes in (0, 9, 10)] == [False, False, True]
+
+
+def test_brokers_of_another_release_say_something_else():
+    """The finalized levels stay where the brokers are rolled, and a verdict asks what brokers serve now."""
+    before = view("4.2")
+    assert says_the_same(before.to_json(), replace(before, seen_at=before.seen_at + 60))
+    others = [replace(view("3.9"), finalized=before.finalized), view("4.2", missing=True), view("4.2", group_version=0)]
+    for other in others:
+        assert not says_the_same(before.to_json(), other)
+    assert not says_the_same(None, before)
+    assert not says_the_same('{"schema": 99}', before)
