@@ -101,7 +101,7 @@ class Fleet:
         logs_topic: str | None = None,
         broker_header: str = "broker",
         usage_topic: str | None = None,
-        times: Mapping[str, LogTimes] = IN_UTC,
+        times: LogTimes = IN_UTC,
         again: Iterable[str] = (),
     ) -> Ingested:
         """Read what is there and was not read before, as ``fleet run --once`` does.

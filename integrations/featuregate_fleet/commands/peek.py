@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate.cli.plugin import FAILED, OK, CommandError, add_output, aligned, printable
 from featuregate.errors import ConfigError
 from featuregate.files import local_path
-from featuregate_fleet.commands.options.log_times import add_time_options_of_one
+from featuregate_fleet.commands.options.log_times import add_time_options, log_times
 from featuregate_fleet.commands.options.moves import add_moves_of_brokers
 from featuregate_fleet.commands.reports import NO_VERDICT
 from featuregate_fleet.evidence.lines.layouts import layouts_for
-from featuregate_fleet.evidence.paths import LogTimes
 from featuregate_fleet.evidence.reasons import ENCODED, NOTHING_MISSING, TEXT_LOG, UNKNOWN_LAYOUT, UNREADABLE
 from featuregate_fleet.readiness.checks.coverage_checks import say_too_little
 from featuregate_fleet.readiness.evidence import Evidence, Usage
@@ -52,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``peek``."""
     parser.add_argument("log", metavar="FILE", help="a request log, gzipped or not; '-' is standard input")
     add_moves_of_brokers(parser)
-    add_time_options_of_one(parser)
+    add_time_options(parser)
     add_output(parser, "a table, or one JSON object")
 
 
@@ -64,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError("peek needs pyarrow: pip install '.[peek]' in a checkout") from error
     try:
         with _file(args.log) as path:
-            look = look_at(path, LogTimes(args.time_zone, args.layout or ""))
+            look = look_at(path, log_times(args))
     except ConfigError as error:
         raise CommandError(error.problem) from error
     except OSError as error:

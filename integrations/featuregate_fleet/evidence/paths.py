@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from datetime import datetime
-from types import MappingProxyType
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
-
-OTHERS: Final = "others"
 
 _NODE_ID: Final = re.compile(r"(0|[1-9]\d{0,9})/.", re.ASCII)
 
 
 class LogTimes(NamedTuple):
-    """How a broker writes the times of its log."""
+    """How brokers write the times of their logs."""
 
     time_zone: str = "UTC"
     """The zone of times that do not name one."""
@@ -23,8 +19,7 @@ class LogTimes(NamedTuple):
     """As for `featuregate_fleet.evidence.lines.layouts`; empty where times need none."""
 
 
-IN_UTC: Final = MappingProxyType({OTHERS: LogTimes()})
-"""By node id, and for all others."""
+IN_UTC: Final = LogTimes()
 
 
 class LogFile(NamedTuple):
@@ -45,19 +40,10 @@ class LogFile(NamedTuple):
     """When it was last written: no line is later."""
 
 
-def log_file(root: str, uri: str, size: int, times: Mapping[str, LogTimes] = IN_UTC) -> LogFile:
-    """Return a file with its path below the root, or its whole path if it is elsewhere, and with its broker.
-
-    ``times`` are those of brokers, by node id, and of all others as `OTHERS`.
-    """
+def log_file(root: str, uri: str, size: int, times: LogTimes = IN_UTC) -> LogFile:
+    """Return a file with its path below the root, or its whole path if it is elsewhere, and with its broker."""
     path = unquote(urlsplit(uri).path).removeprefix(root.rstrip("/") + "/")
-    broker = broker_of(path)
-    return LogFile(uri, path, broker, size, times_of(broker, times))
-
-
-def times_of(broker: str | None, times: Mapping[str, LogTimes]) -> LogTimes:
-    """Return how a broker writes times."""
-    return times.get(broker or OTHERS, times[OTHERS])
+    return LogFile(uri, path, broker_of(path), size, times)
 
 
 def broker_of(path: str) -> str | None:

@@ -11,13 +11,13 @@ import pyarrow as pa
 from featuregate_fleet.evidence.batches import parse_in_turns
 from featuregate_fleet.evidence.columns import rows_from
 from featuregate_fleet.evidence.hidden_names import hidden
-from featuregate_fleet.evidence.paths import LogFile, LogTimes, times_of
+from featuregate_fleet.evidence.paths import LogFile, LogTimes
 from featuregate_fleet.evidence.sums import add_up
 from featuregate_fleet.evidence.text import LINES, LONGEST
 from featuregate_fleet.files.pieces import texts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
@@ -42,7 +42,7 @@ _SCHEME: Final = "kafka:"
 
 
 def parse_records(
-    batches: Iterable[pa.RecordBatch], *, topic_id: str, times: Mapping[str, LogTimes], names: Pseudonyms | None = None
+    batches: Iterable[pa.RecordBatch], *, topic_id: str, times: LogTimes, names: Pseudonyms | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Parse the values of `RECORDS`, which are lines or texts of some lines.
 
@@ -66,7 +66,7 @@ def _with_counts_of(topic_id: str, parsed: Iterable[pa.RecordBatch]) -> Iterator
         yield rows_from("source", rows)
 
 
-def _parts(batch: pa.RecordBatch, times: Mapping[str, LogTimes]) -> Iterator[tuple[LogFile, pa.RecordBatch]]:
+def _parts(batch: pa.RecordBatch, times: LogTimes) -> Iterator[tuple[LogFile, pa.RecordBatch]]:
     """Yield the lines of each partition and broker."""
     found: dict[tuple[str, bytes | None], list[tuple[int, bytes]]] = defaultdict(list)
     newest: dict[tuple[str, bytes | None], datetime] = {}
@@ -78,7 +78,7 @@ def _parts(batch: pa.RecordBatch, times: Mapping[str, LogTimes]) -> Iterator[tup
         newest[place] = max(at, newest.get(place, at))
     for (uri, said), lines in found.items():
         broker = said.decode() if said is not None and _NODE_ID.fullmatch(said) else None
-        file = LogFile(uri, uri, broker, 0, times_of(broker, times), not_after=newest[uri, said])
+        file = LogFile(uri, uri, broker, 0, times, not_after=newest[uri, said])
         yield file, _lines(lines)
 
 

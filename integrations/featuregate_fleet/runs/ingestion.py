@@ -77,8 +77,8 @@ class Inputs:
     """The header of its records that has the node id of the broker."""
     usage_topic: str | None = None
     """The topic of usage reports; by default ``featuregate-usage``, where it exists and may be read."""
-    times: Mapping[str, LogTimes] = field(default_factory=lambda: IN_UTC)
-    """How brokers write times, by node id, as for `featuregate_fleet.evidence.paths.log_file`."""
+    times: LogTimes = IN_UTC
+    """How brokers write times."""
     names: Pseudonyms | None = None
     """Hashes principals and addresses."""
     again: frozenset[str] = frozenset()

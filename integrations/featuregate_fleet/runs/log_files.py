@@ -25,7 +25,7 @@ from featuregate_fleet.runs.parts import Part
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -60,7 +60,7 @@ class LogFolder:
     """Reads what is new below a folder, batch by batch."""
 
     def __init__(
-        self, logs: Path, times: Mapping[str, LogTimes], names: Pseudonyms | None = None, again: Collection[str] = ()
+        self, logs: Path, times: LogTimes, names: Pseudonyms | None = None, again: Collection[str] = ()
     ) -> None:
         """``again`` has the URIs of files that are read from their beginnings once more."""
         self._logs = logs.resolve()

@@ -39,7 +39,7 @@ def log_topic_part(
     read: Mapping[str, TopicRead],
     *,
     header: str = "broker",
-    times: Mapping[str, LogTimes] = IN_UTC,
+    times: LogTimes = IN_UTC,
     names: Pseudonyms | None = None,
     most: int = _IN_A_BATCH,
 ) -> Part:
@@ -71,7 +71,7 @@ def log_topic_part(
     if not reads:
         return Part()
     records = records_of(spark, java, reads, includeHeaders="true", failOnDataLoss="true")
-    parse = ReusedWorkerTask(partial(parse_records, topic_id=found.topic_id, times=dict(times), names=names))
+    parse = ReusedWorkerTask(partial(parse_records, topic_id=found.topic_id, times=times, names=names))
     return Part(
         rows=_lines(records, header).mapInArrow(parse, from_arrow_schema(ROWS)),
         sources=source_rows(LOGS, reads),

@@ -78,12 +78,12 @@ def test_what_clients_did_is_counted_in_each_pattern(tmp_path: Path, capsys: pyt
     assert " stdout P " in (logs / "5" / "0.log").read_text()
 
     place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
-    layout = ["--layout", "4=%d/%m/%y %H:%M:%S"]
+    layout = ["--layout", "%d/%m/%y %H:%M:%S"]
     assert main(["fleet", "run", "--once", "--logs", str(logs), *layout, *place]) == 0, capsys.readouterr().err
     with local_session() as spark:
         table = EvidenceTable(spark, tmp_path / "tables", "c")
         rows = [row.asDict() for row in table.rows("usage").collect()]
-        hours = table.rows("hour").where("not told").select("broker", "hour", "level").distinct().collect()
+        hours = table.rows("hour").where("not asked").select("broker", "hour", "level").distinct().collect()
         missing = table.rows("quarantine").where("reason not in ('no-request', 'empty')").collect()
     assert missing == []
     counts = {broker: usage_of(broker, rows) for broker in (*PATTERNS, *IN_CRI)}

@@ -76,7 +76,7 @@ def test_hours_are_counted_by_the_level_of_the_log():
 def test_a_day_is_that_of_utc():
     """An hour before midnight in one zone is of the next day in another."""
     line = line_of(document(), head="[2026-11-22 23:30:00,000] DEBUG")
-    file = log_file("/logs", "file:/logs/1/a", 5, {**IN_UTC, "1": LogTimes("America/New_York")})
+    file = log_file("/logs", "file:/logs/1/a", 5, LogTimes("America/New_York"))
     tables = parsed(batches([line]), file)
     assert [str(row["day"]) for row in tables["usage"]] == ["2026-11-23"]
     assert [row["hour"].hour for row in tables["hour"]] == [4]
@@ -84,11 +84,11 @@ def test_a_day_is_that_of_utc():
 
 def test_times_are_in_utc_whatever_zone_a_broker_logs_in():
     """An hour that the zone has twice is the first one; a time that it skips is the last one before."""
-    zones = {**IN_UTC, "1": LogTimes("Europe/Berlin")}
+    zones = {"1": LogTimes("Europe/Berlin"), "2": IN_UTC}
     days = ["2026-11-22 21:59", "2026-10-25 02:30", "2026-03-29 02:30"]
     lines = [line_of(document(), head=f"[{day}:00,000] DEBUG") for day in days]
     for broker, expected in {"1": ["20:59", "00:30", "00:59"], "2": ["21:59", "02:30", "02:30"]}.items():
-        file = log_file("/logs", f"file:/logs/{broker}/a", 5, zones)
+        file = log_file("/logs", f"file:/logs/{broker}/a", 5, zones[broker])
         rows = parsed(batches(lines), file)["usage"]
         assert sorted(row["last_seen"].strftime("%H:%M") for row in rows) == sorted(expected)
 

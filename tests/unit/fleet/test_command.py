@@ -61,7 +61,7 @@ def parse(*argv: str) -> argparse.Namespace:
             ("readiness", "--since", "0001-01-01T00:00+01:00", "--tables", "t", "--cluster", "c", "--to", "4.2"),
             "is not a time",
         ),
-        (("run", "--time-zone", "broker-1=UTC", "--tables", "t", "--cluster", "c"), "'broker-1' is not a node id"),
+        (("run", "--time-zone", "1=UTC", "--tables", "t", "--cluster", "c"), "'1=UTC' is not a time zone"),
         (
             ("run", "--again", "unknown-layot", "--tables", "t", "--cluster", "c"),
             "'unknown-layot' is none of the reasons",
@@ -135,23 +135,11 @@ def test_a_move_that_does_not_exist_is_refused(own: tuple[str, ...], says: str, 
 def test_brokers_may_log_in_different_time_zones(capsys: pytest.CaptureFixture[str]):
     """One zone is for all brokers that have none of their own."""
     own = ("run", "--once", "--logs", "l", "--tables", "t", "--cluster", "c", "--time-zone")
-    args = parse(*own, "Europe/Berlin", "--time-zone", "3=UTC")
-    assert dict(args.time_zone) == {"others": "Europe/Berlin", "3": "UTC"}
+    assert log_times(parse(*own, "Europe/Berlin", "--layout", "at=%d-%m %H:%M")) == ("Europe/Berlin", "at=%d-%m %H:%M")
     for wrong in ("Mars/Olympus", "../etc/passwd", ""):
         with pytest.raises(SystemExit):
             parse(*own, wrong)
         assert f"{wrong!r} is not a time zone" in capsys.readouterr().err
-
-
-def test_a_broker_may_have_a_zone_and_the_layout_of_all():
-    """A layout may have a ``=`` of its own."""
-    own = ("run", "--once", "--logs", "l", "--tables", "t", "--cluster", "c", "--time-zone", "3=Europe/Berlin")
-    times = log_times(parse(*own, "--layout", "at=%d-%m %H:%M", "--layout", "4=%m-%d %H:%M"))
-    assert times == {
-        "others": ("UTC", "at=%d-%m %H:%M"),
-        "3": ("Europe/Berlin", "at=%d-%m %H:%M"),
-        "4": ("UTC", "%m-%d %H:%M"),
-    }
 
 
 @pytest.mark.parametrize(("name", "says"), [("no", "there is no such folder"), ("log", "not a folder, but a file")])

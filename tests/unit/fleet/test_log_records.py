@@ -1,6 +1,6 @@
 """Records of a topic to which a shipper writes request logs: each line of a broker that is known counts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,7 +27,7 @@ LINE = line_of(document()).encode()
 def parse(
     records: Sequence[tuple[tuple[str, int], int, bytes | None, bytes | None]],
     size: int = 10,
-    times: Mapping[str, LogTimes] = IN_UTC,
+    times: LogTimes = IN_UTC,
     names: Pseudonyms | None = None,
 ) -> dict[str, list[dict[str, Any]]]:
     """Parse records of partitions in batches of ``size``, and return the rows of each kind."""
@@ -115,16 +115,9 @@ def test_a_refused_request_may_be_one_record_or_two(values: Sequence[bytes]):
 
 
 def test_a_record_without_a_year_is_of_the_last_year_before_its_timestamp():
-    """The layout is that of the broker."""
+    """Its layout says so, in the zone of the brokers."""
     line = LINE.replace(b"[2026-11-22 21:08:39,958]", b"Dec 24 21:08:39")
-    times = {**IN_UTC, "2": LogTimes(layout="%b %d %H:%M:%S")}
-    tables = parse([(PLACE, 0, b"1", line), (PLACE, 1, b"2", line)], times=times)
-    assert [row["last_seen"].isoformat() for row in tables["usage"]] == ["2025-12-24T21:08:39+00:00"]
-    (row,) = tables["quarantine"]
+    tables = parse([(PLACE, 0, b"1", line)], times=LogTimes("Europe/Berlin", "%b %d %H:%M:%S"))
+    assert [row["last_seen"].isoformat() for row in tables["usage"]] == ["2025-12-24T20:08:39+00:00"]
+    (row,) = parse([(PLACE, 0, b"1", line)])["quarantine"]
     assert (row["broker"], row["reason"]) == ("1", "unknown-layout")
-
-
-def test_each_broker_has_its_time_zone():
-    """The time zones of records are chosen by broker, as those of files."""
-    tables = parse([(PLACE, 0, b"1", LINE), (PLACE, 1, b"2", LINE)], times={**IN_UTC, "2": LogTimes("Europe/Berlin")})
-    assert {row["broker"]: row["last_seen"].hour for row in tables["usage"]} == {"1": 21, "2": 20}

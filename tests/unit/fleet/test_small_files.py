@@ -56,7 +56,6 @@ LINES = [
     " ",
 ]
 TIMES = {
-    **IN_UTC,
     "2": LogTimes("Europe/Berlin"),
     "3": LogTimes("UTC", "%Y-%d-%m %H:%M:%S"),
     "4": LogTimes("Europe/Berlin", "%m-%d %H:%M:%S"),
@@ -81,7 +80,7 @@ class Made(NamedTuple):
         text = gzip.compress(text) if self.kind == "gzip" else text
         path.write_bytes(text[: max(0, len(text) - self.lost)])
         size = len(text) if self.kind == "cut" else path.stat().st_size
-        piece = Piece(log_file(str(logs), path.as_uri(), size, TIMES))
+        piece = Piece(log_file(str(logs), path.as_uri(), size, TIMES.get(self.folder, IN_UTC)))
         return piece if self.kind == "gzip" else piece._replace(end=size)
 
 
