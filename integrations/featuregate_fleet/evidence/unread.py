@@ -13,6 +13,9 @@ LINKED: Final = "linked"
 SPECIAL: Final = "special"
 """A pipe, a socket or a device: to read it would take its bytes from others, or never end."""
 
+UNLISTED: Final = "unlisted"
+"""A folder that may not be listed, such as one of another user, or an entry of one that may not be entered."""
+
 BEING_WRITTEN: Final = "being written"
 """A name that shippers give to files that are not whole yet."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from featuregate_fleet.evidence.unread import BEING_WRITTEN, LINKED, SPECIAL, is_being_written
+from featuregate_fleet.evidence.unread import BEING_WRITTEN, LINKED, SPECIAL, UNLISTED, is_being_written
 from featuregate_fleet.files.storage import is_local, stored_files, uri_of
 
 _STILL: Final = 3600.0
@@ -51,25 +51,42 @@ def _local(logs: Path, left: dict[str, str], now: float) -> Iterator[Listed]:
     root, uri_root = str(logs), uri_of(logs).rstrip("/")
     waiting = [root]
     while waiting:
-        try:
-            entries = os.scandir(waiting.pop())
-        except FileNotFoundError:  # deleted since it was listed
-            continue
-        with entries:
-            for entry in entries:
-                path = entry.path[len(root) + 1 :]
-                try:
-                    about = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue
-                if why := _why_left(path, about):
-                    left[os.fsencode(path).decode(errors="backslashreplace")] = why
-                elif stat.S_ISDIR(about.st_mode):
-                    waiting.append(entry.path)
-                elif about.st_size:  # no line is missing of an empty file
-                    stamp = f"{about.st_mtime_ns} {about.st_ctime_ns} {about.st_ino}"
-                    uri = f"{uri_root}/{quote(os.fsencode(path))}"
-                    yield Listed(uri, about.st_size, stamp, abs(now - about.st_mtime) > _STILL)
+        for entry in _entries(waiting.pop(), root, left):
+            path = entry.path[len(root) + 1 :]
+            try:
+                about = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                left[_text(path)] = UNLISTED
+                continue
+            if why := _why_left(path, about):
+                left[_text(path)] = why
+            elif stat.S_ISDIR(about.st_mode):
+                waiting.append(entry.path)
+            elif about.st_size:  # no line is missing of an empty file
+                stamp = f"{about.st_mtime_ns} {about.st_ctime_ns} {about.st_ino}"
+                uri = f"{uri_root}/{quote(os.fsencode(path))}"
+                yield Listed(uri, about.st_size, stamp, abs(now - about.st_mtime) > _STILL)
+
+
+def _entries(folder: str, root: str, left: dict[str, str]) -> Iterator[os.DirEntry[str]]:
+    """Yield what is in a folder; nothing of one that is gone, or may not be listed."""
+    try:
+        found = os.scandir(folder)
+    except FileNotFoundError:  # deleted since it was listed
+        return
+    except OSError:
+        if folder == root:
+            raise
+        left[_text(folder[len(root) + 1 :])] = UNLISTED
+        return
+    with found:
+        yield from found
+
+
+def _text(path: str) -> str:
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _why_left(path: str, about: os.stat_result) -> str | None:

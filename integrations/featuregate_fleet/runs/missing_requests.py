@@ -18,7 +18,7 @@ from featuregate_fleet.evidence.reasons import (
     UNKNOWN_LAYOUT,
     VANISHED,
 )
-from featuregate_fleet.evidence.unread import BEING_WRITTEN, LINKED, SPECIAL, MissingRequests, some_of
+from featuregate_fleet.evidence.unread import BEING_WRITTEN, LINKED, SPECIAL, UNLISTED, MissingRequests, some_of
 from featuregate_fleet.runs.known_sources import LOGS, WHOLE
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _HEAD: Final = 160
 """Characters of a line that a message shows: its layout, and not yet who sent the request."""
 _WHY: Final = {
     LINKED: "symbolic links are not followed: put the file itself there",
+    UNLISTED: "it cannot be listed: give this user the permission to list and to enter its folder",
     BEING_WRITTEN: "such names are those of files that are being written",
     SPECIAL: "pipes, sockets and devices are not read: take them out of the folder, and put files there",
 }

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 from fleet_runs import Runs, lines
 
 from featuregate.cli.plugin import print_message
-from featuregate_fleet.evidence.unread import LINKED, SPECIAL, UnreadFile, is_being_written
+from featuregate_fleet.evidence.unread import LINKED, SPECIAL, UNLISTED, UnreadFile, is_being_written
 from featuregate_fleet.runs.missing_requests import MissingEvidence
 
 if TYPE_CHECKING:
@@ -68,6 +68,31 @@ def test_links_are_named_and_not_followed(runs: Runs, logs: Path) -> None:
     runs.run()
     assert runs.folder.listing.left == dict.fromkeys(links, LINKED)
     assert runs.clients == {"c1": 1}
+
+
+def test_a_folder_that_may_not_be_listed_is_named_and_stops_no_other(
+    runs: Runs, logs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system has its lost+found for root alone, and a broker may have begun a folder for its own user."""
+    (logs / "2").mkdir()
+    (logs / "2" / "log").write_bytes(lines(2))
+    allowed = os.scandir
+
+    def denied(folder: str) -> object:
+        if folder == str(logs / "2"):
+            raise PermissionError(13, "Permission denied")
+        return allowed(folder)
+
+    monkeypatch.setattr(os, "scandir", denied)
+    runs.run()
+    MissingEvidence(print_message).left_out(runs.folder.listing.left)
+    assert runs.clients == {"c1": 1}
+    assert runs.folder.unread == [UnreadFile("2", None, UNLISTED)]
+    assert "2: not read, because it cannot be listed" in capsys.readouterr().err
+    monkeypatch.undo()
+    runs.run()
+    assert runs.clients == {"c1": 1, "c2": 1}
+    assert runs.folder.unread == []
 
 
 @pytest.mark.parametrize("name", ["_a", "_old/b", "a b%20é", "d\u2028e", os.fsdecode(b"caf\xe9")])

@@ -18,7 +18,7 @@ from featuregate_fleet.evidence.reasons import (
     UNKNOWN_BROKER,
     UNKNOWN_LAYOUT,
 )
-from featuregate_fleet.evidence.unread import LINKED, SPECIAL, some_of
+from featuregate_fleet.evidence.unread import LINKED, SPECIAL, UNLISTED, some_of
 from featuregate_fleet.readiness.hours import covers, hours_ahead, lost_hours
 from featuregate_fleet.readiness.rows import Row, Verdict
 
@@ -139,6 +139,10 @@ _UNREAD: Final = {
     SPECIAL: (
         "not been read: pipes, sockets and devices are not.",
         "Take them out of the folder, put files there, and run 'featuregate fleet run' again.",
+    ),
+    UNLISTED: (
+        "not been read: what is there cannot be listed.",
+        "Give the user of 'featuregate fleet run' the permission to list and to enter it, and run it again.",
     ),
 }
 
