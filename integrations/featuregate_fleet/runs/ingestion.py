@@ -258,7 +258,7 @@ class Ingestion:
 
     def _told(self) -> list[dict[str, Any]]:
         """Return the levels of the request logs that brokers report now."""
-        levels = LogLevels(self._inputs.config).read()
+        levels = [*LogLevels(self._inputs.config).read()]
         if silent := [str(one.broker) for one in levels if one.level is None]:
             self._say_once(f"brokers that do not report the level of their request log: {', '.join(silent)}")
         return told_hours(levels, datetime.now(UTC))

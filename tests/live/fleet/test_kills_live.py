@@ -159,7 +159,7 @@ def check_lines(table: EvidenceTable, source: Source) -> Said:
     hours = added(
         ((row.broker, row.hour_text[:13], row.level), Seen(row["count"], row.first_seen_text, row.last_seen_text))
         for row in table.rows("hour")
-        .where("not told")
+        .where("not asked")
         .selectExpr("*", *times, "date_format(hour, 'yyyy-MM-dd HH:mm:ss') as hour_text")
         .collect()
     )
@@ -281,7 +281,7 @@ def check_answers(table: EvidenceTable, kafka: LocalKafka) -> int:
         for broker in view.brokers:
             told = ((name, *map(str, (*of, finalized[name]))) for name, of in broker.supported.items())
             assert sorted(told) == known
-    hours = table.rows("hour").where("told").collect()
+    hours = table.rows("hour").where("asked").collect()
     assert len({(row.first_seen, row.broker) for row in hours}) == len(hours)
     assert {(row.broker, row.level) for row in hours} == set(log_levels(kafka, BROKERS).items())
     return len(runs)

@@ -1,10 +1,11 @@
 """What brokers answered, as columns and rows of a batch, and when a batch is committed for it alone."""
 
 from datetime import timedelta
+from typing import Any, cast
 
 import pytest
 
-pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
 
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from featuregate.admin.loggers import BrokerLogLevel
 from featuregate.errors import FeatureGateError
 from featuregate.view.cluster_view import View
 from featuregate_fleet.evidence.columns import rows_from
+from featuregate_fleet.runs import ingestion
 from featuregate_fleet.runs.cluster_answers import answers_of, is_due, says_the_same, told_hours
 
 MINUTE = timedelta(minutes=1)
@@ -48,6 +50,17 @@ def test_the_level_that_a_broker_reports_is_a_row_of_the_hour():
         ("2", None, "no", True),
     ]
     assert {(row["hour"], row["count"], row["first_seen"], row["last_seen"]) for row in rows} == {(NOW, 0, at, at)}
+
+
+def test_a_run_keeps_the_levels_that_brokers_report_and_names_those_that_report_none(monkeypatch: pytest.MonkeyPatch):
+    """The answers come one by one."""
+    levels = [BrokerLogLevel(broker=1, level="DEBUG"), BrokerLogLevel(broker=2, level=None)]
+    monkeypatch.setattr(ingestion.LogLevels, "read", lambda _: iter(levels))
+    said: list[str] = []
+    of_nothing = cast("Any", None)
+    run = ingestion.Ingestion(of_nothing, of_nothing, ingestion.Inputs(cluster="c", config={"a": "b"}), said.append)
+    assert [(row["broker"], row["level"]) for row in run._told()] == [("1", "DEBUG"), ("2", None)]
+    assert said == ["brokers that do not report the level of their request log: 2"]
 
 
 def test_a_batch_for_answers_alone_is_due_each_ten_minutes():
