@@ -58,7 +58,9 @@ def test_a_run_keeps_the_levels_that_brokers_report_and_names_those_that_report_
     monkeypatch.setattr(ingestion.LogLevels, "read", lambda _: iter(levels))
     said: list[str] = []
     of_nothing = cast("Any", None)
-    run = ingestion.Ingestion(of_nothing, of_nothing, ingestion.Inputs(cluster="c", config={"a": "b"}), said.append)
+    run = ingestion.Ingestion(
+        of_nothing, of_nothing, ingestion.Inputs(cluster="c", config={"bootstrap.servers": "a:1"}), said.append
+    )
     assert [(row["broker"], row["level"]) for row in run._told()] == [("1", "DEBUG"), ("2", None)]
     assert said == ["brokers that do not report the level of their request log: 2"]
 
