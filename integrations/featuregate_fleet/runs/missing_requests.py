@@ -20,6 +20,7 @@ from featuregate_fleet.evidence.reasons import (
 )
 from featuregate_fleet.evidence.unread import BEING_WRITTEN, LINKED, SPECIAL, UNLISTED, MissingRequests, some_of
 from featuregate_fleet.runs.known_sources import LOGS, WHOLE
+from featuregate_fleet.tables.source_reader import file_at
 
 if TYPE_CHECKING:
     from featuregate_fleet.tables.evidence_table import EvidenceTable
@@ -39,8 +40,8 @@ class MissingEvidence:
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
-        self._missing: dict[str, tuple[str, str]] = {}
-        """By path, which text, and why."""
+        self._missing: dict[str, tuple[str, tuple[str, str], str]] = {}
+        """By path, which text, which file, and why."""
         self._vanished: dict[str, MissingRequests] = {}
         """Those that a rotation may have renamed: they are named where the next batch does not find them, either."""
         self._left: set[str] = set()
@@ -53,14 +54,18 @@ class MissingEvidence:
 
     def of_batch(self, sources: Sequence[dict[str, Any]], table: EvidenceTable, batch: int) -> None:
         """Name the files of one batch, by its rows of kind ``source``."""
-        read = {row[name] for row in sources if row["reason"] is None for name in ("path", "source")}
-        for path, (text, reason) in [*self._missing.items()]:
-            if text in read or (path in read and reason != VANISHED):  # it has another name, or was restored
+        read = [row for row in sources if row["reason"] is None]
+        texts = {row["source"] for row in read}
+        restored = {row["path"] for row in read if row["read"]} | {
+            file_at(row["path"], row["stamp"] or "") for row in read
+        }
+        for path, (text, file, reason) in [*self._missing.items()]:
+            if text in texts or (reason != VANISHED and not restored.isdisjoint((path, file))):
                 del self._missing[path]
                 self._vanished.pop(path, None)
-        texts = {row["path"]: row["source"] for row in sources}
+        about = {row["path"]: (row["source"], file_at(row["path"], row["stamp"] or "")) for row in sources}
         for one in (*_damaged(sources), *_without_rows(sources, table, batch)):
-            self._missing[one.path] = texts[one.path], one.reason
+            self._missing[one.path] = *about[one.path], one.reason
             if one.reason == VANISHED:
                 self._vanished[one.path] = one
             else:

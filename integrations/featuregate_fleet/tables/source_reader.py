@@ -29,6 +29,8 @@ class SourceAt(NamedTuple):
     uri: str
     batch: int
     reason: str | None
+    stamp: str
+    read: int
 
 
 class Sources(NamedTuple):
@@ -78,6 +80,11 @@ def _added_up(rows: DataFrame) -> list[Row]:
     )
 
 
+def file_at(name: str, stamp: str) -> tuple[str, str]:
+    """Return which file has a name: the inode tells it from another one that gets this name. Storages have none."""
+    return name, "".join(stamp.split(" ")[2:3])
+
+
 def _around_failures(rows: DataFrame) -> list[SourceAt]:
     """Return what was said of the texts and of the names of which one ever failed."""
     said = rows.select(*SourceAt._fields)
@@ -90,23 +97,28 @@ def failures(said: Iterable[SourceAt]) -> Mapping[tuple[str | None, str], int]:
     """Count the texts that were not read to the end, by broker and reason. Pure.
 
     The newest batch of a text counts, in which it may be read under another name. One that could not be read is mended
-    by a later batch that reads its name, also where it is known as another text by then: most often it was damaged
-    from its beginning on, and is restored. One that has vanished is not: its name may be that of the next log.
+    by a later batch that reads its file, or lines under its name, also where it is known as another text by then: most
+    often it was damaged from its beginning on, and is restored. A rotation that gives its name to a log that was read
+    before restores nothing. One that has vanished is not mended so: its name may be that of the next log.
     """
-    states: dict[tuple[tuple[str | None, str | None], int, str], str | None] = {}
+    states: dict[tuple[tuple[str | None, str | None], int, tuple[str, str]], str | None] = {}
+    lines: Counter[tuple[int, tuple[str, str]]] = Counter()
     for one in said:
-        key = (one.source, one.broker), one.batch, one.uri
+        file = file_at(one.uri, one.stamp)
+        lines[one.batch, file] += one.read
+        key = (one.source, one.broker), one.batch, file
         states[key] = one.reason or states.get(key)  # a piece that failed is missing, whatever others of the file say
-    read: defaultdict[str, int] = defaultdict(lambda: -1)
+    read: defaultdict[tuple[str, ...], int] = defaultdict(lambda: -1)
     newest: defaultdict[tuple[str | None, str | None], int] = defaultdict(lambda: -1)
-    for (text, batch, uri), reason in states.items():
+    for (text, batch, file), reason in states.items():
         newest[text] = max(batch, newest[text])
         if reason is None:
-            read[uri] = max(batch, read[uri])
+            for name in (file, file[:1]) if lines[batch, file] else (file,):
+                read[name] = max(batch, read[name])
     last: defaultdict[tuple[str | None, str | None], list[str | None]] = defaultdict(list)
-    for (text, batch, uri), reason in states.items():
+    for (text, batch, file), reason in states.items():
         if batch == newest[text]:
-            mended = reason == UNREADABLE and read[uri] > batch
+            mended = reason == UNREADABLE and max(read[file], read[file[:1]]) > batch
             last[text].append(None if mended else reason)
     lost: Counter[tuple[str | None, str]] = Counter()
     for (_, broker), names in last.items():

@@ -8,9 +8,18 @@ from featuregate_fleet.evidence.reasons import UNREADABLE, VANISHED
 from featuregate_fleet.tables.source_reader import SourceAt, failures
 
 
-def said(source: str, batch: int, reason: str | None = None, *, uri: str = "log", broker: str | None = "1") -> SourceAt:
+def said(
+    source: str,
+    batch: int,
+    reason: str | None = None,
+    *,
+    uri: str = "log",
+    broker: str | None = "1",
+    inode: int = 7,
+    read: int = 1,
+) -> SourceAt:
     """Return what a batch says of a text."""
-    return SourceAt(source, broker, uri, batch, reason)
+    return SourceAt(source, broker, uri, batch, reason, f"{batch} {batch} {inode} whole", 0 if reason else read)
 
 
 CASES = {
@@ -27,6 +36,9 @@ CASES = {
     "another broker": ([said("a", 0, VANISHED), said("a", 1, uri="x", broker="2")], {("1", VANISHED): 1}),
     "an unknown broker": ([said("a", 0, VANISHED, broker=None)], {(None, VANISHED): 1}),
     "restored as another text": ([said("a", 0, UNREADABLE), said("b", 1)], {}),
+    "restored in another file": ([said("a", 0, UNREADABLE), said("b", 1, inode=8)], {}),
+    "allowed, and read before": ([said("a", 0, UNREADABLE), said("b", 1, read=0)], {}),
+    "lost by a rotation": ([said("a", 0, UNREADABLE), said("b", 1, inode=8, read=0)], {("1", UNREADABLE): 1}),
     "restored, and damaged": ([said("a", 0, UNREADABLE), said("b", 1, UNREADABLE)], {("1", UNREADABLE): 2}),
     "another file before": ([said("b", 0), said("a", 1, UNREADABLE)], {("1", UNREADABLE): 1}),
     "vanished under the next log": ([said("a", 0, VANISHED), said("b", 1)], {("1", VANISHED): 1}),

@@ -138,6 +138,21 @@ def test_a_file_that_cannot_be_read_is_missing_until_it_is_restored(
     assert missing.paths == ()
 
 
+def test_a_rotation_that_deletes_a_damaged_file_does_not_restore_it(runs: Runs, logs: Path) -> None:
+    """Its name is that of a log which was read under another one. The requests of the deleted one are missing."""
+    missing, no_table = MissingEvidence(print_message), cast("EvidenceTable", None)
+    (logs / "1" / "log.1.gz").write_bytes(gzip.compress(lines(2)))
+    (logs / "1" / "log.2.gz").write_bytes(b"\x1f\x8b\x08damaged")
+    runs.run()
+    missing.of_batch(runs.sources, no_table, 0)
+    known = len(runs.sources)
+    (logs / "1" / "log.1.gz").rename(logs / "1" / "log.2.gz")
+    runs.run()
+    missing.of_batch(runs.sources[known:], no_table, 1)
+    assert runs.clients == {"c1": 1, "c2": 1}
+    assert missing.paths == ("1/log.2.gz",)
+
+
 @pytest.mark.parametrize("renamed", [True, False])
 def test_a_file_that_was_rotated_before_it_was_read_is_not_missing(
     runs: Runs, logs: Path, capsys: pytest.CaptureFixture[str], *, renamed: bool
