@@ -10,6 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from featuregate.version import how_to_install
 from featuregate_fleet.errors import ClusterUnread, FleetError, NotReady, TablesBroken, WrongSpark
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def __getattr__(name: str) -> object:
         found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     except ModuleNotFoundError as error:
         if error.name in {"pyspark", "pyarrow", "py4j"}:
-            raise ImportError(f"featuregate_fleet needs {error.name}: pip install '.[fleet]' in a checkout") from error
+            raise ImportError(f"featuregate_fleet needs {error.name}: {how_to_install('fleet')}") from error
         raise
     globals()[name] = found
     return found

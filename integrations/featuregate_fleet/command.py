@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import CommandError, CommandHelp
+from featuregate.version import how_to_install
 from featuregate_fleet.commands import peek, readiness, request_logging, tables, tidy
 from featuregate_fleet.commands import run as reading
 
@@ -65,6 +66,6 @@ def run(args: argparse.Namespace) -> int:
         missing = (error.name or "").partition(".")[0]
         if missing in _NEEDED:
             extra = "peek" if args.action == "peek" else "fleet"
-            raise CommandError(f"{args.action} needs {missing}: pip install '.[{extra}]' in a checkout") from error
+            raise CommandError(f"{args.action} needs {missing}: {how_to_install(extra)}") from error
         raise
     return exit_code

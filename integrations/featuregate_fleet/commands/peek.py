@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate.cli.plugin import FAILED, OK, CommandError, add_output, aligned, printable
 from featuregate.errors import ConfigError
 from featuregate.files import local_path
+from featuregate.version import how_to_install
 from featuregate_fleet.commands.options.log_times import add_time_options, log_times
 from featuregate_fleet.commands.options.moves import add_moves_of_brokers
 from featuregate_fleet.commands.reports import NO_VERDICT
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         from featuregate_fleet.files.look import look_at  # noqa: PLC0415 - pyarrow
     except ImportError as error:
-        raise CommandError("peek needs pyarrow: pip install '.[peek]' in a checkout") from error
+        raise CommandError(f"peek needs pyarrow: {how_to_install('peek')}") from error
     try:
         with _file(args.log) as path:
             look = look_at(path, log_times(args))

@@ -95,8 +95,8 @@ def _turn_on(levels: LogLevels, level: str, seconds: int | None, failed: list[in
         print(f"broker {broker}: {before[broker]} already", flush=True)
     wanted = {broker: level for broker, at in before.items() if _more(level, at)}
     if seconds is None:
-        _change(levels, wanted, failed)
-        print_message(_COSTS[level])
+        if _change(levels, wanted, failed):
+            print_message(_COSTS[level])
         return
     changed: list[int] = []
     with stop_signals() as stop:
@@ -106,15 +106,20 @@ def _turn_on(levels: LogLevels, level: str, seconds: int | None, failed: list[in
                 print(f"broker {broker}: {at}", flush=True)
                 if stop.is_set():
                     return
-            print_message(f"{_COSTS[level]} It ends in {seconds} s, or at Ctrl-C.")
-            stop.wait(seconds)
+            if changed:
+                print_message(f"{_COSTS[level]} It ends in {seconds} s, or at Ctrl-C.")
+                stop.wait(seconds)
         finally:  # a broker whose answer was lost may have changed its level, too
             _change(levels, {broker: before[broker] for broker in wanted if broker in {*changed, *failed}}, failed)
 
 
-def _change(levels: LogLevels, wanted: dict[int, str], failed: list[int]) -> None:
+def _change(levels: LogLevels, wanted: dict[int, str], failed: list[int]) -> list[int]:
+    """Change the levels of some brokers; return those that have changed it."""
+    changed = []
     for broker, level in _answered(levels.change(wanted), failed) if wanted else ():
         print(f"broker {broker}: {level}", flush=True)
+        changed.append(broker)
+    return changed
 
 
 def _answered(results: Iterable[BrokerLogLevel], failed: list[int]) -> Iterator[tuple[int, str]]:

@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
 from featuregate.errors import ConfigError
 from featuregate.files import local_path, require_text
+from featuregate.version import how_to_install
 from featuregate_fleet.errors import StorageFailed
 from featuregate_librdkafka.calls import NotReturned, call_within
 
@@ -244,7 +245,7 @@ def _of_storage(key: str, scheme: str, authority: str, below: str) -> Path:
 
 def _missing(scheme: str, what: str) -> str:
     way = "; or take webhdfs://, which needs no libraries of Hadoop" if scheme == "hdfs" else ""
-    return f"needs the backend of {scheme}://, pip install '.[{STORES[scheme].extra}]' in a checkout ({what}){way}"
+    return f"needs the backend of {scheme}:// ({what}): {how_to_install(STORES[scheme].extra)}{way}"
 
 
 def _authority(scheme: str) -> str:

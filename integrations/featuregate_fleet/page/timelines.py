@@ -101,7 +101,7 @@ def software_over_time(rows: Sequence[_Row], start: datetime, end: datetime) -> 
         parts.append(_ROWS.cells(top, cells, columns, most, "late" if row.lost else "shade"))
     left_out = f", and {len(rows) - len(shown)} more" if len(rows) > len(shown) else ""
     said = ", ".join(
-        f"{row.name}{' (not served then)' if row.lost else ''} until {max(row.counts):%Y-%m-%d}" for row in shown
+        f"{row.name}{' (refused after the move)' if row.lost else ''} until {max(row.counts):%Y-%m-%d}" for row in shown
     )
     return _ROWS.chart(len(shown), f"Versions in use: {said}{left_out}.", start, end, parts)
 

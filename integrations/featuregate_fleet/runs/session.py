@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate.jars.progress import shown_on_a_terminal
 from featuregate.jars.spark import class_path
 from featuregate.jars.spark_lines import OLDEST, release_numbers
+from featuregate.version import how_to_install
 from featuregate_fleet.errors import WrongSpark
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ try:
     from featuregate_spark.session_kind import is_classic
     from featuregate_spark.stop_signals import handle_in_jvm
 except ImportError as error:
-    raise WrongSpark("the fleet pipeline needs PySpark: pip install '.[fleet]' in a checkout") from error
+    raise WrongSpark(f"the fleet pipeline needs PySpark: {how_to_install('fleet')}") from error
 
 
 _SESSION_SETTINGS: Final = {

@@ -79,8 +79,6 @@ def test_a_page_for_localhost_says_what_runs_there(page: Path) -> None:
 def test_the_python_of_pages_passes_pyflakes(tmp_path: Path) -> None:
     """All blocks of a page, one after another: a name that none of them defines fails whoever copies them."""
     for page in EVERY:
-        if name(page) == "docs/how-to/fleet-from-python.md":
-            continue  # written anew with the fleet, and until then a part of its example
         (tmp_path / name(page).replace("/", " ")).with_suffix(".py").write_text(python_of(page.read_text()))
     again = "F811"  # a how-to is copied block by block: each imports what it uses
     told = subprocess.run(

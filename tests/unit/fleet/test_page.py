@@ -237,7 +237,7 @@ def test_a_chart_over_time_says_what_it_draws():
     """In words, for those who do not see it, with what it leaves out."""
     ((_, rows),) = versions_over_time(ToRelease(TARGET), OVER_TIME.over_time[:3])
     chart = software_over_time(rows, DAY - timedelta(days=9), NOW)
-    assert "Fetch 0 (not served then) until 2026-11-22" in chart
+    assert "Fetch 0 (refused after the move) until 2026-11-22" in chart
     assert sum(path.count("M") for path in re.findall(r' d="([^"]*)"', chart)) == 3
     many = tuple(UsageAt("a", 1, version, DAY, version) for version in range(4, 17))
     ((_, rows),) = versions_over_time(ToRelease(TARGET), many)

@@ -123,7 +123,12 @@ def test_a_missing_right_is_named(cluster: Loggers, capsys: pytest.CaptureFixtur
     cluster.says = refuse
     with pytest.raises(CommandError, match="brokers that failed: 1, 2, 3"):
         logging(cluster, "on")
-    assert "changing ALTER_CONFIGS" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "changing ALTER_CONFIGS" in said
+    assert "GB a day" not in said, "nothing is logged that could cost anything"
+    with pytest.raises(CommandError, match="brokers that failed: 1, 2, 3"):
+        logging(cluster, "on", "--for", "1h")
+    assert "It ends" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

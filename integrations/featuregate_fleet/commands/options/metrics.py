@@ -13,6 +13,7 @@ from featuregate.cli.plugin import UNKNOWN, CommandError, discover_view, local_p
 from featuregate.errors import ConfigError
 from featuregate.files import local_path
 from featuregate.jars.progress import shown_on_a_terminal
+from featuregate.version import how_to_install
 from featuregate_fleet.metrics.listeners import BrokerListener, configs_of, listener_argument, listeners_of
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def read_evidence(args: argparse.Namespace, decides: Callable[[Meaning], bool]) 
         from featuregate_fleet.metrics.pages import evidence_of  # noqa: PLC0415 - --help is cheap
         from featuregate_fleet.metrics.samples import samples_of  # noqa: F401, PLC0415 - likewise
     except ModuleNotFoundError as error:
-        raise CommandError(f"this needs {error.name}: pip install '.[readiness]' in a checkout") from error
+        raise CommandError(f"this needs {error.name}: {how_to_install('readiness')}") from error
     until = datetime.now(UTC)
     if args.prometheus:
         return _from_prometheus(args, until, decides)
