@@ -22,6 +22,8 @@ BEGINNING: Final = 4096
 """Bytes of a text that tell it from others: some lines, of which each has its time."""
 TAIL: Final = 1024
 """Bytes before a position that a text must have, so that it was read up to there."""
+NAME: Final = r"^(?P<length>\d+):[0-9a-f]{64}$"
+"""What `text_id` returns. Names of texts without a time may have a number and a colon, too: the storage gives them."""
 _BLOCK: Final = 2**16
 _TIME: Final = re.compile(rb"\d\d:\d\d:\d\d|(?<!\d)1\d{9}(?:\d{3}){0,3}(?!\d)")
 """A time of a day, or seconds, milliseconds, microseconds or nanoseconds since 1970."""
@@ -83,11 +85,11 @@ def begins_with(opened: IO[bytes], path: str, source: str) -> bool:
     found = format_of(opened, path)
     if not source or found not in {None, GZIP}:
         return True
-    length, _, _ = source.partition(":")
-    wanted = int(length) if length.isdecimal() else BEGINNING
+    named = re.match(NAME, source)
+    wanted = int(named["length"]) if named else BEGINNING
     head = (_up_to_damage(inflated(opened)) if found == GZIP else opened.read(wanted))[:wanted]
     opened.seek(0)
-    return text_id(head) == source if length.isdecimal() else not has_time(head)
+    return text_id(head) == source if named else not has_time(head)
 
 
 def tail_hash(before: bytes) -> str:

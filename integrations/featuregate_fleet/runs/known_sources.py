@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 
 from featuregate_fleet.evidence.columns import SOURCE
 from featuregate_fleet.evidence.line_counts import LineCounts
+from featuregate_fleet.files.texts import NAME
 from featuregate_fleet.runs.parts import TopicRead
 from featuregate_spark.arrow_tables import to_arrow
 
@@ -98,8 +99,8 @@ class KnownSources:
 
     def lengths(self) -> list[int]:
         """Return how long the beginnings are by which texts are known."""
-        texts = pc.unique(pc.list_element(pc.split_pattern(self._rows["source"], ":"), 0))
-        return [int(text) for text in texts.to_pylist() if text and text.isdecimal()]
+        lengths = pc.struct_field(pc.extract_regex(self._rows["source"], NAME), "length")
+        return [int(length) for length in pc.unique(lengths).to_pylist() if length]
 
     def texts(self, sources: Collection[str]) -> Mapping[tuple[str | None, str], list[KnownText]]:
         """Return up to where texts with these names were read, by broker and name, the furthest first."""

@@ -178,6 +178,18 @@ def test_each_look_opens_a_file_of_a_storage_once(lake: Path, monkeypatch: pytes
     assert times == [2]  # for its beginning and for its lines
 
 
+@pytest.mark.parametrize("name", ["a.log", "a.log.gz"])
+def test_an_object_without_a_time_is_read(lake: Path, name: str) -> None:
+    """It is known by the time at which it was written, as the storage says it, and by its path."""
+    path = lake / name.replace(".", "-") / "1" / name
+    path.write_bytes(gzip.compress(b"starting\n") if name.endswith("gz") else b"starting\n")
+    (piece,) = LogFolder(path.parent.parent, IN_UTC).look(KnownSources.nothing())[0]
+    reader = PieceReader(piece)
+    (lines,) = reader.parts()
+    assert lines["value"].to_pylist() == ["starting"]
+    assert reader.about()["reason"] is None
+
+
 def test_an_object_that_was_replaced_before_it_was_read_is_named(lake: Path) -> None:
     """Nothing else is looked for: a storage renames no file."""
     path = lake / "1" / "a.log"
