@@ -9,7 +9,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from featuregate.catalog import api_key, captured
 from featuregate.catalog.api_names import API_NAMES
@@ -56,8 +56,7 @@ class RequestCount:
         return self.api in OF_NODES or (self.key is not None and is_internal(self.key))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeprecatedCount:
+class DeprecatedCount(NamedTuple):
     """Which software sent a version that the broker calls deprecated."""
 
     broker: str
@@ -97,11 +96,11 @@ class BrokerCoverage:
     broker: str
     hosts: tuple[str, ...] = ()
     """The names of its machine or container, by which a broker of the cluster may be found again."""
-    started: datetime | None
+    started: datetime | None = None
     """The newest start. None: no metric has it, so that a restart may hide requests."""
-    hours: int
+    hours: int = 0
     """The hours of the window of which its counters are known without a hole."""
-    of_hours: int
+    of_hours: int = 0
     holes: tuple[datetime, ...] = ()
     """The first hours that are not covered."""
     restarts: int = 0
@@ -119,7 +118,7 @@ class BrokerCoverage:
     interval: float | None = None
     """Seconds between two samples; None for a page."""
     problem: str = ""
-    """Why nothing of it could be read."""
+    """Why nothing of it could be read, or may be believed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,9 +165,13 @@ def without_nodes(counts: Mapping[Requests, int]) -> dict[Requests, int]:
 
 
 def is_of_broker(pairs: Iterable[Requests]) -> bool:
-    """Return whether these are all requests of a broker: it answers Metadata, and not only what rules often name."""
+    """Return whether these are all requests of a broker: it answers Metadata, and not only what rules often name.
+
+    A broker counts each Fetch once more as of a consumer or of a follower: one without the other was left out by rules.
+    """
     apis = {pair.api for pair in pairs}
-    return "Metadata" in apis and not apis <= _OFTEN_ALONE
+    has_parts = bool(apis & {_BY_CLIENTS, _BY_FOLLOWERS})
+    return "Metadata" in apis and not apis <= _OFTEN_ALONE and (_FETCH in apis) == has_parts
 
 
 def named_by(found: Iterable[Deprecated], broker: str) -> Iterator[DeprecatedCount]:
@@ -176,9 +179,7 @@ def named_by(found: Iterable[Deprecated], broker: str) -> Iterator[DeprecatedCou
     merged = {one._replace(api=_FETCH) if one.api == _BY_CLIENTS else one for one in found}
     for api, version, software, of_software in sorted(merged):
         if api not in OF_NODES:
-            yield DeprecatedCount(
-                broker=broker, api=api, version=version, software=software, software_version=of_software
-            )
+            yield DeprecatedCount(broker, api, version, software, of_software)
 
 
 @functools.cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,7 @@ MECHANISMS: Final = tuple(step.removeprefix("sasl-") for step in SASL)
 _DEFAULT_MAP: Final = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
 _MECHANISMS: Final = "sasl.enabled.mechanisms"
 _PROTOCOLS: Final = "listener.security.protocol.map"
+_LISTENERS: Final = "listeners"
 _OF_BROKERS: Final = ("inter.broker.listener.name", "controller.listener.names", "security.inter.broker.protocol")
 
 
@@ -23,7 +24,7 @@ class BrokerListener:
     mechanisms: frozenset[str] | None = None
     """Empty: clients do not log in by SASL. None: that is not known."""
     of_nodes: bool = False
-    """Whether brokers and controllers connect to it, which have no name on their own listener."""
+    """Whether brokers and controllers alone connect to it, which have no name on their own listener."""
 
 
 UNKNOWN_LISTENER: Final = BrokerListener()
@@ -48,7 +49,7 @@ def listener_argument(text: str) -> tuple[str, BrokerListener]:
 
 def configs_of(names: Iterable[str]) -> tuple[str, ...]:
     """Return the configs of a broker that say what these listeners are."""
-    return (_MECHANISMS, _PROTOCOLS, *_OF_BROKERS, *(_own_mechanisms(name) for name in names))
+    return (_MECHANISMS, _PROTOCOLS, _LISTENERS, *_OF_BROKERS, *(_own_mechanisms(name) for name in names))
 
 
 def listeners_of(names: Iterable[str], brokers: Iterable[Mapping[str, str] | None]) -> dict[str, BrokerListener]:
@@ -83,7 +84,15 @@ def _listener(name: str, configs: Mapping[str, str] | None) -> BrokerListener:
         mechanisms = (
             frozenset(each.strip().upper() for each in re.split("[,\\[\\]]", said) if each.strip()) if said else None
         )
-    return BrokerListener(mechanisms=mechanisms, of_nodes=_spelled(name) in {_spelled(each) for each in nodes})
+    return BrokerListener(
+        mechanisms=mechanisms, of_nodes=_is_of_nodes(name, {_spelled(each) for each in nodes}, configs)
+    )
+
+
+def _is_of_nodes(name: str, nodes: Collection[str], configs: Mapping[str, str]) -> bool:
+    """Return whether clients have another listener; where they have none, they use that of brokers."""
+    bound = {_spelled(each.strip().partition("://")[0]) for each in configs.get(_LISTENERS, "").split(",") if each}
+    return _spelled(name) in nodes and not bound <= set(nodes)
 
 
 def _spelled(name: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from featuregate.printable import some
 from featuregate_fleet.metrics.evidence import (
     HOUR,
     MOST_PAIRS,
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Meaning)
 _EXACT: Final = 2**53
 """Above this a float does not count exactly."""
+_YEAR_2018: Final = 1_514_764_800
+"""Kafka 2.0, the first release with these metrics, is of this year: an older start is not one, or of a wrong clock."""
 _YEAR_2100: Final = 4_102_444_800
 _SOURCES: Final = ("kafkaserverappinfostarttimems", "javalangruntimestarttime", "processstarttimeseconds")
 """The starts of a broker, the best first: the last one may be of an exporter with a process of its own."""
@@ -57,10 +60,23 @@ class NodeMetrics(NamedTuple):
         """Return the values of one kind."""
         return {meaning: int(value) for meaning, value in self.values.items() if isinstance(meaning, kind)}
 
+    def used(self, kind: type[M]) -> dict[M, int]:
+        """Return those that are not 0."""
+        return {meaning: count for meaning, count in self.of(kind).items() if count}
+
     @property
     def starts(self) -> dict[str, float]:
-        """The starts of the node by their source."""
-        return {one.source: value for one, value in self.values.items() if isinstance(one, Started)}
+        """The starts of the node by their source, each the last one that it has."""
+        found = sorted((value, one.source) for one, value in self.values.items() if isinstance(one, Started))
+        return {source: value for value, source in found}
+
+    @property
+    def problem(self) -> str:
+        """Why its metrics may be of another broker than they were named for; empty where nothing says so."""
+        ids = {one.broker for one in self.values if isinstance(one, Started) and one.broker}
+        return (
+            f"they say that it is broker {some(sorted(ids))}" if self.broker.isdecimal() and ids - {self.broker} else ""
+        )
 
 
 def evidence_of(
@@ -71,37 +87,35 @@ def evidence_of(
     ``problems`` has the brokers of which no page could be read, each with the reason.
     """
     nodes = _joined([_node(page) for page in pages])
+    unread = (BrokerCoverage(broker=one, is_broker=False, has_requests=False, problem=why) for one, why in problems)
     return MetricsEvidence(
         since=since,
         until=until,
-        brokers=(*(_coverage(node, since, until) for node in nodes), *(unread(*each) for each in problems)),
+        brokers=(*(_coverage(node, since, until) for node in nodes), *unread),
         requests=tuple(count for node in nodes for count in _requests(node)),
-        deprecated=tuple(
-            one
-            for node in nodes
-            for one in named_by([key for key, count in node.of(Deprecated).items() if count], node.broker)
-        ),
+        deprecated=tuple(one for node in nodes for one in named_by(node.used(Deprecated), node.broker)),
         software=tuple(seen for node in nodes for seen in _software(node)),
-        converted=tuple(
-            sorted({(one.call, one.topic) for node in nodes for one, count in node.of(Converted).items() if count})
-        ),
-    )
-
-
-def unread(broker: str, problem: str) -> BrokerCoverage:
-    """Return what is known of a broker whose metrics cannot be read."""
-    return BrokerCoverage(
-        broker=broker, started=None, hours=0, of_hours=0, is_broker=False, has_requests=False, problem=problem
+        converted=tuple(sorted({(one.call, one.topic) for node in nodes for one in node.used(Converted)})),
     )
 
 
 def started_at(starts: dict[str, float]) -> datetime | None:
     """Return the start of a broker by the best source that has it."""
-    for source in _SOURCES:
-        if source in starts:
-            seconds = starts[source] if source.endswith("seconds") else starts[source] / 1000
-            return datetime.fromtimestamp(seconds, UTC) if 0 < seconds < _YEAR_2100 else None
-    return None
+    best = next((source for source in _SOURCES if source in starts), None)
+    seconds = None if best is None else start_seconds(best, starts[best])
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+def start_seconds(source: str, value: float) -> float | None:
+    """Return a start in seconds since the epoch; None for what is none."""
+    seconds = value if source.endswith("seconds") else value / 1000
+    return seconds if _YEAR_2018 < seconds < _YEAR_2100 else None
+
+
+def life_of(source: str, value: float) -> tuple[bool, int] | None:
+    """Return what two exporters on one broker show alike: the start of its process, or of Kafka in it, in ms."""
+    seconds = start_seconds(source, value)
+    return None if seconds is None else (source == _SOURCES[0], round(seconds * 1000))
 
 
 def whole(value: float) -> int | None:
@@ -114,9 +128,11 @@ def _node(page: Page) -> NodeMetrics:
     unread_lines, broker = page.samples.unread, page.broker
     for meaning, value in page.samples.samples:
         if isinstance(meaning, Started) and math.isfinite(value):
-            values[meaning] = value
+            values[meaning] = max(value, values.get(meaning, value))
             broker = broker if page.is_named else meaning.broker or broker
-        elif not isinstance(meaning, Unusable) and whole(value) is None:
+        elif isinstance(meaning, Unusable):
+            values[meaning] = 0.0
+        elif whole(value) is None:
             unread_lines += 1
         else:
             values[meaning] = max(value, values.get(meaning, 0.0))
@@ -136,7 +152,8 @@ def _joined(nodes: Iterable[NodeMetrics]) -> list[NodeMetrics]:
 
 
 def _is_same(one: NodeMetrics, other: NodeMetrics) -> bool:
-    return one.broker == other.broker or bool(one.starts.items() & other.starts.items())
+    lives, others = ({life_of(*each) for each in node.starts.items()} - {None} for node in (one, other))
+    return one.broker == other.broker or bool(lives & others)
 
 
 def _both(one: NodeMetrics, other: NodeMetrics) -> NodeMetrics:
@@ -148,19 +165,20 @@ def _coverage(node: NodeMetrics, since: datetime, until: datetime) -> BrokerCove
     """Return what a page covers: the hours since the broker started, up to the page."""
     started, hours = started_at(node.starts), max(1, round((until - since) / HOUR))
     covered = max(0, round((node.at - max(started or node.at, since)) / HOUR))
-    is_whole = started is not None and started <= since and until - node.at <= HOUR
+    is_whole = started is not None and started <= since and abs(until - node.at) <= HOUR
     return BrokerCoverage(
         broker=node.broker,
         hosts=tuple(sorted(host_names(node.broker))),
         started=started,
         hours=hours if is_whole else min(covered, hours - 1),
         of_hours=hours,
-        is_broker=is_of_broker(_requests_of(node)),
-        has_requests=bool(_requests_of(node)),
+        is_broker=is_of_broker(node.used(Requests)),
+        has_requests=bool(node.used(Requests)),
         has_software=bool(node.of(Connected)),
         full_listeners=full_listeners(node.of(Connected)),
         unusable=tuple(sorted(one.lacks for one in node.of(Unusable))),
         unread=node.unread,
+        problem=node.problem,
     )
 
 
@@ -172,13 +190,9 @@ def full_listeners(pairs: Iterable[Connected]) -> tuple[str, ...]:
     return tuple(sorted({listener for (listener, _), count in found.items() if count >= MOST_PAIRS}))
 
 
-def _requests_of(node: NodeMetrics) -> dict[Requests, int]:
-    return {pair: count for pair, count in node.of(Requests).items() if count}
-
-
 def _requests(node: NodeMetrics) -> Iterator[RequestCount]:
     started = started_at(node.starts)
-    for (api, version), count in sorted(without_nodes(_requests_of(node)).items()):
+    for (api, version), count in sorted(without_nodes(node.used(Requests)).items()):
         yield RequestCount(
             broker=node.broker,
             api=api,

@@ -17,7 +17,7 @@ MOST_PAGE_BYTES: Final = 64 * 1024 * 1024
 MOST_SAMPLES: Final = 50_000
 """Samples of these metrics on one page. A broker has a few hundred: pairs of API and version, and of software."""
 _LONGEST_LINE: Final = 4_096
-_NAME: Final = re.compile(rb"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_NAME: Final = re.compile(rb"[ \t]*([a-zA-Z_:][a-zA-Z0-9_:]*)")
 
 
 class PageError(ValueError):
@@ -36,7 +36,7 @@ class Samples(NamedTuple):
 
     samples: tuple[Sample, ...]
     unread: int
-    """Lines of these metrics that are not in the text format."""
+    """Lines of these metrics that are not in the text format, and one more for a page that does not end with a line."""
 
 
 def samples_of(page: bytes) -> Samples:
@@ -54,12 +54,13 @@ def samples_of(page: bytes) -> Samples:
     if len(kept) > MOST_SAMPLES:
         raise PageError(f"the page has more than {MOST_SAMPLES} samples of metrics about clients")
     parsed, unread = _parsed(kept)
-    return Samples(tuple(parsed), unread)
+    is_cut = not page.endswith(b"\n")  # what is missing is not known, and the last value may lack digits
+    return Samples(tuple(parsed), unread + is_cut)
 
 
 def _is_of_interest(line: bytes) -> bool:
     name = _NAME.match(line)
-    return name is not None and spelled_as(name[0].decode()) is not None
+    return name is not None and spelled_as(name[1].decode()) is not None
 
 
 def _parsed(lines: Sequence[str]) -> tuple[list[Sample], int]:

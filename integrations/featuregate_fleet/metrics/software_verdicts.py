@@ -47,30 +47,35 @@ def software_rows(
         named = [seen[0].text for seen in found.values() if seen[0].is_named]
         yield from rows
         if listener.mechanisms is None and named:
-            yield _mechanisms_unknown(name)
+            why = (
+                "Whether its clients can log in depends on the SASL mechanisms that it allows, and these are not known."
+            )
+            do = f"Give --bootstrap-server, or --listener {name}=SCRAM-SHA-256; {name}=none for one without SASL."
+            yield _unknown(_LOGINS, f"listener {name}", why, do)
         elif named and not rows:
-            yield _ok(name, named, listener, apis)
+            logins = f", also log in by {some(sorted(listener.mechanisms))}" if listener.mechanisms else ""
+            why = f"All software that was seen works on {apis.brokers}{logins}: {some(sorted(named), 5)}."
+            yield Row(check=_SOFTWARE, verdict=Verdict.OK, subject=f"listener {name}", why=why)
     yield from _gaps(evidence)
 
 
 def _of_software(seen: Sequence[SoftwareSeen], listener: BrokerListener, apis: ReleaseApis) -> Iterator[Row]:
     """Yield what is wrong with one software on one listener; nothing where it works there."""
     one = seen[0]
-    known = client_of_software(one.name, one.version) if one.is_named else None
     if not one.is_named:
         yield _unnamed(seen, apis)
         return
-    if known is None:
+    if (known := client_of_software(one.name, one.version)) is None:
         why = f"{one.text} is connected to listener {one.listener}, and was not measured."
         yield _row(_SOFTWARE, Verdict.UNKNOWN, seen, why, f"Try {one.text} with {apis.brokers}.")
         return
     of, release = client(*known), apis.release.release
     fit, allowed = fit_of(of, release), listener.mechanisms
     by_move = [each for each in fit.findings if _concerns(each, allowed)]
-    core = [each for each in by_move if each.fate == "fails" and not each.optional]
-    logins = [each for each in by_move if each.fate == "fails" and _is_login(each)]
-    if core or (logins and allowed is not None and len(allowed) == 1):
-        yield _breaking(seen, of, [*core, *(logins if allowed is not None and len(allowed) == 1 else ())], apis, fit)
+    is_sure = allowed is not None and len(allowed) == 1
+    breaks = [each for each in by_move if each.fate == "fails" and (is_sure if _is_login(each) else not each.optional)]
+    if breaks:
+        yield _breaking(seen, of, sorted(breaks, key=_is_login), apis, fit)
     elif doubts := [*by_move, *_never_measured(of, release, allowed or frozenset(), fit.findings)]:
         yield _may_break(seen, of, doubts, listener, apis)
 
@@ -142,53 +147,35 @@ def _connected(seen: Sequence[SoftwareSeen]) -> str:
     return f"It was connected to listener {seen[0].listener} of broker {brokers} since that started, and at no sample."
 
 
-def _mechanisms_unknown(listener: str) -> Row:
-    return Row(
-        check=_LOGINS,
-        verdict=Verdict.UNKNOWN,
-        subject=f"listener {listener}",
-        why="Whether its clients can log in depends on the SASL mechanisms that it allows, and these are not known.",
-        do=f"Give --bootstrap-server, or --listener {listener}=SCRAM-SHA-256; {listener}=none for one without SASL.",
-    )
-
-
-def _ok(listener: str, named: Sequence[str], of: BrokerListener, apis: ReleaseApis) -> Row:
-    logins = f", also log in by {some(sorted(of.mechanisms))}" if of.mechanisms else ""
-    why = f"All software that was seen works on {apis.brokers}{logins}: {some(sorted(named), 5)}."
-    return Row(check=_SOFTWARE, verdict=Verdict.OK, subject=f"listener {listener}", why=why)
-
-
 def _gaps(evidence: MetricsEvidence) -> Iterator[Row]:
     """Say where software is hidden: without the metric, and where a network thread has all that it counts."""
     for one in evidence.brokers:
         if one.is_broker and not one.has_software:
             why = "It has no metric of connected software (brokers have it from 2.5 on): logins cannot be judged."
             do = "Let the exporter have kafka.server:type=socket-server-metrics,clientSoftwareName=*."
-            yield Row(
-                check=_SOFTWARE, verdict=Verdict.UNKNOWN, subject=f"software of broker {one.broker}", why=why, do=do
-            )
+            yield _unknown(_SOFTWARE, f"software of broker {one.broker}", why, do)
         for listener in one.full_listeners:
             why = f"A network thread of broker {one.broker} counts {MOST_PAIRS} softwares, and may hide others."
-            yield Row(
-                check=_SOFTWARE,
-                verdict=Verdict.UNKNOWN,
-                subject=f"software on listener {listener}",
-                why=why,
-                do="Look at the request log, by 'featuregate fleet logging on --for 30m'.",
-            )
+            do = "Look at the request log, by 'featuregate fleet logging on --for 30m'."
+            yield _unknown(_SOFTWARE, f"software on listener {listener}", why, do)
+
+
+def _unknown(check: str, subject: str, why: str, do: str) -> Row:
+    return Row(check=check, verdict=Verdict.UNKNOWN, subject=subject, why=why, do=do)
 
 
 def _row(check: str, verdict: Verdict, seen: Sequence[SoftwareSeen], why: str, do: str) -> Row:
+    one, hours = seen[0], [each.hour for each in seen]
     return Row(
         check=check,
         verdict=verdict,
-        subject=seen[0].text if seen[0].is_named else f"{seen[0].text} on listener {seen[0].listener}",
+        subject=one.text if one.is_named else f"{one.text} on listener {one.listener}",
         why=why,
         do=do,
-        software=seen[0].text if seen[0].is_named else None,
+        software=one.text if one.is_named else None,
         count=0,
-        first_seen=min(one.hour for one in seen),
-        last_seen=max(one.hour for one in seen),
+        first_seen=min(hours),
+        last_seen=max(hours),
     )
 
 

@@ -107,9 +107,10 @@ def _folded(labels: Labels) -> dict[str, str]:
 def _requests(_: re.Match[str], labels: Labels) -> Meaning | None:
     """Read ``request`` and ``version``; both may be in the value of the first: ``Fetch, version=3``."""
     fields = _fields(labels)
-    if "version" not in fields:
-        return Unusable("version") if "request" in fields else None
-    return _pair(fields["request"], fields["version"]) if "request" in fields else None
+    for label in ("request", "version"):
+        if label not in fields:
+            return Unusable(label)
+    return _pair(fields["request"], fields["version"])
 
 
 def _deprecated(match: re.Match[str], labels: Labels) -> Meaning | None:
@@ -163,12 +164,13 @@ def _without_dots(match: re.Match[str], labels: Labels) -> Meaning | None:
 
 def _connections(_: re.Match[str], labels: Labels) -> Meaning | None:
     fields = _folded(labels)
-    if "clientsoftwarename" not in fields:
+    if not fields.keys() & {"clientsoftwarename", "clientsoftwareversion"}:
         return None
-    version, listener = fields.get("clientsoftwareversion"), fields.get("listener")
-    if version is None or listener is None:
-        return Unusable("clientSoftwareVersion" if version is None else "listener")
-    return Connected(fields["clientsoftwarename"], version, listener, fields.get("networkprocessor", ""))
+    for label in ("clientSoftwareName", "clientSoftwareVersion", "listener"):
+        if label.lower() not in fields:
+            return Unusable(label)
+    name, version, listener = fields["clientsoftwarename"], fields["clientsoftwareversion"], fields["listener"]
+    return Connected(name, version, listener, fields.get("networkprocessor", ""))
 
 
 def _connections_in_name(match: re.Match[str], _: Labels) -> Meaning:

@@ -6,8 +6,8 @@ that can be judged. What no metric can show is listed, too.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -217,7 +217,7 @@ def _coverage(evidence: MetricsEvidence) -> Iterator[Row]:
     """Check each target: whether its counters are known for all hours, and whether it has all of the metrics."""
     for one in evidence.brokers:
         if one.problem:
-            yield _lacking(one, f"Its metrics cannot be read: {one.problem}.", "Let them be read, or leave them out.")
+            yield _lacking(one, f"Its metrics cannot be used: {one.problem}.", "Let them be read, or leave them out.")
             continue
         if not one.has_requests:
             yield _lacking(one, _why_none(one), _ADD)
@@ -256,25 +256,33 @@ def _all_brokers(evidence: MetricsEvidence, brokers: Mapping[str, str] | int | N
     elif isinstance(brokers, int) and len(found) != brokers:
         why = f"{len(found)} of the targets answered what only brokers do, and the cluster has {brokers} brokers."
         do = "Name the metrics of each broker, and of no other cluster."
-    elif not isinstance(brokers, int) and (missing := brokers.keys() - _ids(found, brokers)):
-        why = f"No metrics are known to be of broker {some(sorted(missing))}; the targets are "
-        why += f"{some(one.broker for one in found) or 'none'}."
-        do = (
-            "Name the page of each broker by its id, as in --metrics 1=http://broker-1:9404/metrics; or give --brokers."
-        )
+    elif not isinstance(brokers, int) and (why := _mismatch([_ids(one, brokers) for one in found], found, brokers)):
+        do = "Name the page of each broker by its id, as in --metrics 1=http://broker-1:9404/metrics, or choose the "
+        do += "cluster by --match; or give --brokers."
     else:
         return
     yield Row(check="coverage", verdict=Verdict.UNKNOWN, subject="the cluster", why=why, do=do)
 
 
-def _ids(found: Iterable[BrokerCoverage], brokers: Mapping[str, str]) -> set[str]:
-    """Return the ids of the brokers that were found: by their names, or by hosts that one broker alone has."""
-    by_host: defaultdict[str, set[str]] = defaultdict(set)
-    for node_id, host in brokers.items():
-        for name in host_names(host):
-            by_host[name].add(node_id)
-    known = [{one.broker}.union(*(by_host[name] for name in one.hosts if len(by_host[name]) == 1)) for one in found]
-    return set[str]().union(*(ids for ids in known))
+def _ids(one: BrokerCoverage, brokers: Mapping[str, str]) -> set[str]:
+    """Return the ids that a target may have: its own, or those of hosts that one broker alone has."""
+    if one.broker in brokers:
+        return {one.broker}
+    hosts = {node_id: host_names(host) for node_id, host in brokers.items()}
+    of_host = ([node_id for node_id, names in hosts.items() if name in names] for name in one.hosts)
+    return {ids[0] for ids in of_host if len(ids) == 1}
+
+
+def _mismatch(ids: Sequence[set[str]], found: Sequence[BrokerCoverage], brokers: Mapping[str, str]) -> str:
+    """Return what the ids of targets lack to be those of the cluster, each once; empty where nothing."""
+    count = Counter(each for one in ids for each in one)
+    if missing := brokers.keys() - count.keys():
+        targets = some(one.broker for one in found) or "none"
+        return f"No metrics are known to be of broker {some(sorted(missing))}; the targets are {targets}."
+    if others := [one.broker for one, known in zip(found, ids, strict=True) if not known]:
+        return f"{some(others)} answers what only brokers do, and is not known to be of this cluster."
+    twice = sorted(each for each, times in count.items() if times > 1)
+    return f"Several targets may be broker {some(twice)}: one of them may be of another cluster." if twice else ""
 
 
 def _restarts(evidence: MetricsEvidence) -> Iterator[str]:

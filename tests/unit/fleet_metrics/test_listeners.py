@@ -12,6 +12,7 @@ CONFIGS = {
     MECHANISMS: "SCRAM-SHA-256",
     "inter.broker.listener.name": "INTERNAL",
     "controller.listener.names": "CONTROLLER",
+    "listeners": "CLIENT://:9092,INTERNAL://:9093,CONTROLLER://:9094",
 }
 SCRAM = frozenset({"SCRAM-SHA-256"})
 
@@ -58,11 +59,19 @@ def test_a_name_that_an_exporter_has_changed_is_found() -> None:
 
 def test_a_broker_without_a_map_names_listeners_by_their_protocols() -> None:
     """And brokers connect by the protocol that is set for them, PLAINTEXT by default."""
-    found = listeners_of(["PLAINTEXT", "SASL_SSL"], [{MECHANISMS: "PLAIN"}])
+    found = listeners_of(
+        ["PLAINTEXT", "SASL_SSL"], [{MECHANISMS: "PLAIN", "listeners": "PLAINTEXT://:1,SASL_SSL://:2"}]
+    )
     assert found == {
         "PLAINTEXT": BrokerListener(mechanisms=frozenset(), of_nodes=True),
         "SASL_SSL": BrokerListener(mechanisms=frozenset({"PLAIN"})),
     }
+
+
+@pytest.mark.parametrize("listeners", ["INTERNAL://:9093,CONTROLLER://:9094", ""])
+def test_a_listener_of_brokers_is_of_clients_too_where_they_have_no_other(listeners: str) -> None:
+    """A client without a name on it is not a broker."""
+    assert not listeners_of(["INTERNAL"], [CONFIGS | {"listeners": listeners}])["INTERNAL"].of_nodes
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from metrics_pages import NOW, PAGES, STARTED, USUAL, page, read
+from metrics_pages import NOW, PAGES, REQUESTS, SOFTWARE, STARTED, USUAL, page, read
 
 from featuregate.catalog import captured
 from featuregate_fleet.metrics.evidence import MetricsEvidence
@@ -18,6 +18,8 @@ from featuregate_fleet.readiness.rows import Row, Verdict
 WEEK_AGO = NOW - timedelta(days=7)
 NEW = ("confluent-kafka-python", "2.16.1-rdkafka-2.16.0")
 LISTENERS = {"CLIENT": BrokerListener(mechanisms=frozenset({"SCRAM-SHA-256"}))}
+OTHER = STARTED - timedelta(days=1)
+JAVA = f"java_lang_runtime_starttime {STARTED.timestamp() * 1000}"
 DEPRECATED = "kafka_network_requestmetrics_deprecatedrequestspersec_count"
 
 
@@ -75,10 +77,28 @@ def test_invariant_11_nothing_is_ok_unless_all_is_known() -> None:
         ([read(whole()), read(page(USUAL, {}, started=WEEK_AGO), "2")], 1),
         ([read(whole())], {"1": "b1", "2": "b2"}),
         ([read(whole(), "broker-1:9404")], {"1": "localhost"}),
+        ([read(whole(), at=NOW + timedelta(days=300))], 1),
+        ([read(whole(more=f'{REQUESTS}{{request="Fetch"}} NaN'))], 1),
+        ([read(whole(more=f'{REQUESTS}{{version="3"}} 1'))], 1),
+        ([read(whole(more=f'{SOFTWARE}{{clientSoftwareVersion="1",listener="CLIENT",networkProcessor="0"}} 1'))], 1),
+        ([read(whole({("Metadata", 12): 4, ("FindCoordinator", 4): 2, ("Fetch", 16): 9}))], 1),
+        ([read(whole(more=f"process_start_time_seconds {NOW.timestamp()}"))], 1),
+        ([read(f"process_start_time_seconds {NOW.timestamp()}\n".encode() + whole())], 1),
+        ([read(whole() + b'kafka_other{a="b')], 1),
+        ([read(page(USUAL, {("CLIENT", *NEW): 2}, started=None) + b"process_start_time_seconds 1.79")], 1),
+        ([read(page(USUAL, {("CLIENT", *NEW): 2}, started=None, more="process_start_time_seconds 100"))], 1),
+        ([read(whole()), read(page(USUAL, {("CLIENT", *NEW): 2}, started=None, more=JAVA), "2")], 2),
+        ([read(whole(more='kafka_server_app_info_StartTimeMs{id="7"} 1.79e12'))], {"1": "b1"}),
+        ([read(whole()), read(page(USUAL, {("CLIENT", *NEW): 2}, started=OTHER), "b9:9404")], {"1": "b1"}),
+        ([read(whole()), read(page(USUAL, {("CLIENT", *NEW): 2}, started=OTHER), "b1:9404")], {"1": "b1"}),
     ],
 )
 def test_invariant_11_what_is_missing_is_unknown(pages: list[Page], brokers: Mapping[str, str] | int | None) -> None:
-    """Old pages, short ones, without a start, software, version or most APIs; an API or a broker that is not known."""
+    """Old pages, short ones, without a start, software, version or most APIs; an API or a broker that is not known.
+
+    Pages from the future, cut ones, with labels that are missing, with two starts or one of 1970; one broker by two
+    exporters of which each has another start of it, one that was named for another, and brokers of another cluster.
+    """
     assert judged(evidence(*pages), brokers=brokers).verdict is Verdict.UNKNOWN
 
 
@@ -87,7 +107,7 @@ def test_a_broker_whose_page_cannot_be_read_is_named() -> None:
     found = evidence_of([read(whole({**USUAL, ("Fetch", 3): 1}))], WEEK_AGO, NOW, [("2", "refused")])
     report = judged(found, brokers=2)
     assert report.verdict is Verdict.BLOCK
-    assert "Its metrics cannot be read: refused." in {row.why for row in report.rows}
+    assert "Its metrics cannot be used: refused." in {row.why for row in report.rows}
 
 
 def test_a_page_without_these_metrics_says_what_to_add() -> None:

@@ -66,11 +66,12 @@ def test_a_page_covers_the_time_since_the_start() -> None:
 
 def test_the_best_source_of_a_start_is_the_broker_itself() -> None:
     """An exporter may run beside the broker, and have started at another time."""
-    starts = {"processstarttimeseconds": 3.0, "javalangruntimestarttime": 2000.0}
-    assert str(started_at(starts)) == "1970-01-01 00:00:02+00:00"
-    assert str(started_at(starts | {"kafkaserverappinfostarttimems": 1000.0})) == "1970-01-01 00:00:01+00:00"
+    starts = {"processstarttimeseconds": 1.7e9 + 3, "javalangruntimestarttime": 1.7e12 + 2000}
+    assert str(started_at(starts)) == "2023-11-14 22:13:22+00:00"
+    assert str(started_at(starts | {"kafkaserverappinfostarttimems": 1.7e12 + 1000})) == "2023-11-14 22:13:21+00:00"
     assert started_at({"processstarttimeseconds": 1e300}) is None
     assert started_at({"processstarttimeseconds": 0.0}) is None
+    assert started_at({"processstarttimeseconds": 1.79}) is None
 
 
 def test_what_no_counter_is_counts_as_unread() -> None:

@@ -1,6 +1,7 @@
 """``featuregate readiness``: its options, exit codes and output."""
 
 import json
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -54,6 +55,15 @@ def test_what_is_not_known_ends_with_3(good: str) -> None:
     assert run("--metrics", good, "--listener", "CLIENT=none") == 3
     assert run("--metrics", good, *KNOWN, "--since", "90d") == 3
     assert run("--metrics", good, *KNOWN, "--metrics", "2=nowhere.txt") == 3
+
+
+def test_the_time_that_is_judged_ends_with_the_oldest_page(good: str) -> None:
+    """What came after it is on no page: of an hour, this one of 50 minutes ago would show ten minutes."""
+    Path(good).write_bytes(page(USUAL, {NEW: 2}, started=NOW - timedelta(minutes=80)))
+    os.utime(good, times=(0, (NOW - timedelta(minutes=50)).timestamp()))
+    assert run("--metrics", good, *KNOWN, "--since", "1h") == 3
+    Path(good).touch()
+    assert run("--metrics", good, *KNOWN, "--since", "1h") == 0
 
 
 def test_json_has_rows_coverage_and_blind_spots(capsys: pytest.CaptureFixture[str]) -> None:

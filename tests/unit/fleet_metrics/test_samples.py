@@ -28,7 +28,7 @@ def found(text: str) -> dict[object, float]:
 def test_a_damaged_line_stops_nothing_but_itself() -> None:
     """It is counted, and the lines around it are read; the parser raises an IndexError for the last one."""
     damaged = [f"{REQUESTS}{{request=", f"{REQUESTS} x", f'{REQUESTS}{{a="b",\r="Fetch",version="3"}} 7.0']
-    read = samples_of("\n".join([line("Fetch"), *damaged, line("Produce")]).encode())
+    read = samples_of("\n".join([line("Fetch"), *damaged, line("Produce"), ""]).encode())
     assert [one.meaning for one in read.samples] == [Requests("Fetch", 3), Requests("Produce", 3)]
     assert read.unread == 3
 
@@ -46,8 +46,19 @@ def test_other_metrics_are_not_parsed() -> None:
 
 def test_a_long_line_is_not_parsed() -> None:
     """A label of a megabyte is no name of an API."""
-    read = samples_of(f"{line('x' * 1_000_000)}\n{line('Fetch')}".encode())
+    read = samples_of(f"{line('x' * 1_000_000)}\n{line('Fetch')}\n".encode())
     assert ([one.meaning for one in read.samples], read.unread) == ([Requests("Fetch", 3)], 1)
+
+
+def test_a_page_that_ends_within_a_line_is_cut() -> None:
+    """Whatever that line is about: what came after it is not known."""
+    assert samples_of(f"{line('Fetch')}\njvm_x".encode()).unread == 1
+    assert samples_of(f"{line('Fetch')}\r\n".encode()).unread == 0
+
+
+def test_blanks_before_a_name_hide_nothing() -> None:
+    """The text format ignores them; a page may be pasted from somewhere."""
+    assert found(f" \t{line('Fetch')}\n") == {Requests("Fetch", 3): 1.0}
 
 
 def test_a_page_with_more_samples_than_a_broker_has_is_refused() -> None:

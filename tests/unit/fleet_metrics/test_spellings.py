@@ -107,10 +107,11 @@ def test_what_rules_dropped_is_said() -> None:
     requests = "kafka_network_requestmetrics_requestspersec"
     assert meaning_of(requests, {"request": "Fetch"}) == Unusable("version")
     assert meaning_of(requests, {"request": "Fetch", "version": "x"}) == Unusable("a version that is a number")
-    assert meaning_of(requests, {"version": "3"}) is None
+    assert meaning_of(requests, {"version": "3"}) == Unusable("request")
     software = "kafka_server_socket_server_metrics_connections"
     assert meaning_of(software, {"clientSoftwareName": "a", "listener": "B"}) == Unusable("clientSoftwareVersion")
     assert meaning_of(software, {"clientSoftwareName": "a", "clientSoftwareVersion": "1"}) == Unusable("listener")
+    assert meaning_of(software, {"clientSoftwareVersion": "1", "listener": "B"}) == Unusable("clientSoftwareName")
     assert meaning_of(software, {"listener": "B"}) is None
 
 

@@ -156,7 +156,8 @@ def read_evidence(args: argparse.Namespace, decides: Callable[[Meaning], bool]) 
     if bool(args.metrics) is bool(args.prometheus):
         raise CommandError("name the metrics: --metrics http://broker-1:9404/metrics for each broker, or --prometheus")
     try:
-        from featuregate_fleet.metrics.pages import evidence_of  # noqa: PLC0415 - --help is cheap
+        from featuregate_fleet.metrics.evidence import HOUR  # noqa: PLC0415 - --help is cheap
+        from featuregate_fleet.metrics.pages import evidence_of  # noqa: PLC0415 - likewise
         from featuregate_fleet.metrics.samples import samples_of  # noqa: F401, PLC0415 - likewise
     except ModuleNotFoundError as error:
         raise CommandError(f"this needs {error.name}: {how_to_install('readiness')}") from error
@@ -167,6 +168,9 @@ def read_evidence(args: argparse.Namespace, decides: Callable[[Meaning], bool]) 
     pages, problems = [page for page, _ in read if page], [problem for _, problem in read if problem]
     if not pages:
         raise CommandError(f"{problems[0][0]}: {problems[0][1]}", UNKNOWN)
+    # What came after the oldest page is on none of them, so that it is no part of the time that is judged.
+    oldest = min(page.at for page in pages)
+    until = oldest if until - HOUR <= oldest <= until else until
     return evidence_of(pages, until - args.since, until, problems)
 
 
