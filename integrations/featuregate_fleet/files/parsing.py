@@ -39,5 +39,5 @@ def _text_of(piece: Piece) -> FileText:
     reader = PieceReader(piece)
     parts = reader.parts()
     first = list(islice(parts, 1))  # where a compressed text begins is known once it is opened
-    file = piece.file._replace(not_after=written_at(piece.file))
+    file = piece.file._replace(not_after=written_at(piece.file), source=reader.source)
     return FileText(file, chain(first, parts), reader.start, reader.rest, reader.about)

@@ -14,7 +14,16 @@ from featuregate_fleet.evidence.reasons import UNREADABLE, VANISHED
 from featuregate_fleet.evidence.text import LINES, LONGEST, lines_before
 from featuregate_fleet.files.formats import format_of, text_in
 from featuregate_fleet.files.opening import open_log
-from featuregate_fleet.files.texts import EndOfText, begins_with, end_of_lines, read_up_to, tail_at, tail_of
+from featuregate_fleet.files.texts import (
+    EndOfText,
+    KnownText,
+    begins_with,
+    end_of_lines,
+    name_of,
+    read_up_to,
+    tail_at,
+    tail_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,8 +60,10 @@ class Piece(NamedTuple):
     """Whether nobody writes the file any more: its last line is read, also without an end."""
     stamp: str = ""
     """The stamp of the file when it was listed."""
-    known: frozenset[tuple[int, str]] = frozenset()
-    """Up to where a compressed text may be read, each with the hash of what is before that."""
+    known: frozenset[KnownText] = frozenset()
+    """Up to where a compressed text may be read."""
+    name: str | None = None
+    """The name of a plain text in the table, which may be that of a shorter beginning than the one of its file."""
     again: bool = False
     """Whether the file is read from its beginning once more."""
     tail: str | None = None
@@ -76,8 +87,12 @@ class PieceReader:
         self._piece = piece
         self._at = self._start = piece.start
         self._position, self._tail = piece.start, piece.tail
+        self._source = piece.name or piece.file.source
         if piece.known:
-            self._position, self._tail = max(piece.known)
+            known = max(piece.known)
+            self._source = name_of(known, piece.file.source)
+            if not piece.again:
+                self._position, self._tail = known.position, known.tail
         self._ending: EndOfText | None = None
         self._failed: tuple[str, str] | None = None
 
@@ -85,6 +100,11 @@ class PieceReader:
     def start(self) -> int:
         """Where the lines of this piece begin, once `parts` has begun. Lines before it may go on in them."""
         return self._start
+
+    @property
+    def source(self) -> str | None:
+        """The name of the text in the table, likewise."""
+        return self._source
 
     @property
     def rest(self) -> Rest:
@@ -103,7 +123,7 @@ class PieceReader:
         if begun is not None and begun < self._position:
             self._position, self._tail = begun, tail_of(self._piece.file, begun)
         return {
-            "source": self._piece.file.source,
+            "source": self._source,
             "stamp": self._piece.stamp,
             "position": self._position,
             "tail": self._tail,
@@ -157,7 +177,9 @@ class PieceReader:
 
     def _packed(self, opened: IO[bytes], found: str) -> Iterator[pa.RecordBatch]:
         if self._piece.known:
-            self._start = read_up_to(opened, self._piece.known)
+            known = read_up_to(opened, self._piece.known)
+            self._start = known.position if known and not self._piece.again else 0
+            self._source = name_of(known, self._piece.file.source)
         self._ending = EndOfText()
         yield from self._within(_Cutter(0), self._ending.follow(text_in(opened, found)), None)
         self._position, self._tail = self._ending.position, self._ending.tail

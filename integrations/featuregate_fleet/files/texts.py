@@ -29,6 +29,24 @@ _TIME: Final = re.compile(rb"\d\d:\d\d:\d\d|(?<!\d)1\d{9}(?:\d{3}){0,3}(?!\d)")
 """A time of a day, or seconds, milliseconds, microseconds or nanoseconds since 1970."""
 
 
+class KnownText(NamedTuple):
+    """Up to where a text was read."""
+
+    position: int
+    tail: str
+    """The hash of what is before that."""
+    source: str
+    """Its name in the table."""
+
+
+def name_of(known: KnownText | None, otherwise: str | None) -> str | None:
+    """Return the name of a text that may be known: it keeps the one that it had when less of its beginning was there.
+
+    What was said of it under that name is mended, and read again, under the same.
+    """
+    return known.source if known and known.position and re.match(NAME, known.source) else otherwise
+
+
 class Beginning(NamedTuple):
     """What a file begins with."""
 
@@ -115,15 +133,15 @@ def tail_of(file: LogFile, position: int) -> str | None:
         return None
 
 
-def read_up_to(opened: IO[bytes], known: Collection[tuple[int, str]]) -> int:
-    """Return the highest of some positions, each with the hash of a tail, that a compressed text has; otherwise 0."""
-    at, last, found = 0, b"", 0
-    wanted = sorted({position for position, _ in known}, reverse=True)
+def read_up_to(opened: IO[bytes], known: Collection[KnownText]) -> KnownText | None:
+    """Return which of some texts a compressed one is: the one of the highest position whose tail it has before that."""
+    at, last, found = 0, b"", None
+    places = {(text.position, text.tail): text for text in sorted(known)}
+    wanted = sorted({position for position, _ in places}, reverse=True)
     for block in inflated(opened):
         while wanted and at + len(block) >= wanted[-1]:
             position = wanted.pop()
-            if (position, tail_hash(last + block[: position - at])) in known:
-                found = position
+            found = places.get((position, tail_hash(last + block[: position - at])), found)
         if not wanted:
             break
         at += len(block)

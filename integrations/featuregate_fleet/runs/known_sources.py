@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 
 from featuregate_fleet.evidence.columns import SOURCE
 from featuregate_fleet.evidence.line_counts import LineCounts
-from featuregate_fleet.files.texts import NAME
+from featuregate_fleet.files.texts import NAME, KnownText
 from featuregate_fleet.runs.parts import TopicRead
 from featuregate_spark.arrow_tables import to_arrow
 
@@ -34,14 +34,6 @@ _KEPT: Final = pa.schema(
         ("batch", pa.int64()),
     ]
 )
-
-
-class KnownText(NamedTuple):
-    """Up to where a text was read."""
-
-    position: int
-    tail: str
-    """The hash of what is before that."""
 
 
 class KnownSources:
@@ -107,7 +99,7 @@ class KnownSources:
         found: dict[tuple[str | None, str], list[KnownText]] = defaultdict(list)
         wanted = self._rows.filter(pc.is_in(self._rows["source"], pa.array(sorted(sources), pa.string())))
         for row in wanted.to_pylist():
-            found[row["broker"], row["source"]].append(KnownText(row["position"], row["tail"] or ""))
+            found[row["broker"], row["source"]].append(KnownText(row["position"], row["tail"] or "", row["source"]))
         for each in found.values():
             each.sort(reverse=True)
         return found

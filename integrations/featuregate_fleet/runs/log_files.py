@@ -18,8 +18,8 @@ from featuregate_fleet.files.opening import look_at_each, open_log
 from featuregate_fleet.files.parsing import parse_groups
 from featuregate_fleet.files.pieces import Piece, pieces_of
 from featuregate_fleet.files.storage import is_local, path_in_uri
-from featuregate_fleet.files.texts import Beginning, beginning_of, has_time, ids_of, tail_at
-from featuregate_fleet.runs.known_sources import WHOLE, KnownSources, KnownText
+from featuregate_fleet.files.texts import Beginning, KnownText, beginning_of, has_time, ids_of, name_of, tail_at
+from featuregate_fleet.runs.known_sources import WHOLE, KnownSources
 from featuregate_fleet.runs.listing import Listed, Listing, list_logs
 from featuregate_fleet.runs.parts import Part
 from featuregate_spark.reused_worker import ReusedWorkerTask
@@ -142,9 +142,10 @@ class LogFolder:
         final = listed.still or packed or each.beginning is None
         piece = Piece(file, final=final, stamp=listed.stamp + WHOLE * final, again=again)
         if not packed:
-            start, tail = (0, None) if again else read_before(file, texts)
-            return piece._replace(start=start, tail=tail, end=listed.size)
-        return piece._replace(known=frozenset(() if again else texts))
+            before = read_before(file, texts)
+            start, tail = (before.position, before.tail) if before and not again else (0, None)
+            return piece._replace(start=start, tail=tail, end=listed.size, name=name_of(before, source))
+        return piece._replace(known=frozenset(texts))
 
     def _is_output_at_work(self, each: Looked) -> bool:
         """Return whether gzip may be writing a file: its input is there, which is read in its place."""
@@ -183,14 +184,14 @@ def names_of(each: Looked, lengths: Collection[int]) -> list[str]:
     return [*ids_of(head, lengths), by_path] if has_time(head) else [by_path]
 
 
-def read_before(file: LogFile, texts: Sequence[KnownText]) -> KnownText | tuple[int, None]:
+def read_before(file: LogFile, texts: Sequence[KnownText]) -> KnownText | None:
     """Return up to which byte a file of plain text was read, under any name: where it has what was before that."""
     try:
         with open_log(file) as opened:
             found = [text for text in texts if text.position <= file.size and has_tail(opened, text)]
-            return max(found, default=(0, None))
+            return max(found, default=None)
     except OSError:  # its reader says so
-        return 0, None
+        return None
 
 
 def has_tail(opened: IO[bytes], text: KnownText) -> bool:

@@ -162,6 +162,46 @@ def test_files_are_read_again_where_that_is_asked(logs: Path) -> None:
     assert runs.run() == []
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_text_keeps_its_name_while_it_grows(logs: Path, packed: bool) -> None:  # noqa: FBT001 - both
+    """What its first lines have in quarantine does not count any more once all of it is read again."""
+    runs, log = Runs(logs), logs / "1" / "a.log"
+    log.write_bytes(lines(0) + b'[2026-11-01 10:00:01,000] DEBUG Completed request:{"requestHeader":}\n')
+    runs.run()
+    whole = log.read_bytes() + lines(*range(1, 20))
+    log.unlink()
+    (logs / "1" / "a.log.1").write_bytes(gzip.compress(whole) if packed else whole)
+    runs.run()
+    (name,) = {row["source"] for row in runs.quarantine}
+    runs.folder = LogFolder(logs, IN_UTC, again=runs.known.named({str(name)}))
+    runs.run()
+    assert [(row["source"], row["read"], row["again"]) for row in runs.sources] == [
+        (name, 2, False),
+        (name, 19, False),
+        (name, 21, True),
+    ]
+    assert {row["source"] for row in runs.quarantine} == {name}
+
+
+def test_a_text_that_was_rotated_while_it_grew_is_not_missing(logs: Path) -> None:
+    """It was short when it was read first, and has more than its first name says when it vanishes."""
+    runs, log = Runs(logs), logs / "1" / "a.log"
+    log.write_bytes(lines(0))
+    runs.run()
+    with log.open("ab") as opened:
+        opened.write(lines(*range(1, 20)))
+
+    def rotate() -> None:
+        log.rename(logs / "1" / "a.log.1")
+        log.write_bytes(lines(30))
+
+    runs.run(rotate)
+    assert runs.missing == {"vanished"}
+    runs.run()
+    assert runs.clients == Counter(f"c{number}" for number in (*range(20), 30))
+    assert runs.missing == set()
+
+
 def parts(number: int) -> tuple[bytes, bytes]:
     """Return a line as a container runtime writes it that has split it."""
     text = line(number).rstrip(b"\n")

@@ -25,7 +25,7 @@ from featuregate_fleet.files import formats  # noqa: E402 - likewise
 from featuregate_fleet.files import pieces as module  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.files.pieces import Piece, PieceReader, pieces_of  # noqa: E402 - likewise
-from featuregate_fleet.files.texts import beginning_of, tail_hash  # noqa: E402 - likewise
+from featuregate_fleet.files.texts import KnownText, beginning_of, tail_hash  # noqa: E402 - likewise
 
 LINE = line_of(document())
 
@@ -161,8 +161,8 @@ def test_a_damaged_gzip_is_read_up_to_the_damage(log: Path, damage: str):
     assert failure.reason == "unreadable"
     if damage == "cut":
         log.write_bytes(packed)
-        read_before = (failure.at, tail_hash(text[: failure.at].encode()))
-        rest, failures = read(Piece(file_of(log), known=frozenset({read_before, (7, "another text")})))
+        read_before = KnownText(failure.at, tail_hash(text[: failure.at].encode()), "it")
+        rest, failures = read(Piece(file_of(log), known=frozenset({read_before, KnownText(7, "another text", "it")})))
         assert failures == []
         assert [value for _, value, _ in lines + rest] == all_lines
 

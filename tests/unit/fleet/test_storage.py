@@ -214,7 +214,7 @@ def test_a_storage_is_asked_for_several_files_at_once(
         return Beginning(file.path.encode(), packed=False)
 
     monkeypatch.setattr(log_files, "beginning_of", beginning)
-    monkeypatch.setattr(log_files, "read_before", lambda *_: (0, None))
+    monkeypatch.setattr(log_files, "read_before", lambda *_: None)
     for folder, of_this_process in ((lake, False), (tmp_path, True)):
         threads.clear()
         (folder / "1").mkdir(parents=True, exist_ok=True)
