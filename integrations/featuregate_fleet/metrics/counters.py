@@ -52,7 +52,7 @@ def growth(points: Iterable[Point], since: float, absent_at: float | None) -> It
             found = Growth(
                 life if absent_at is None else absent_at, at, value, _is_new(absent_at, since) or is_of_window
             )
-        elif life == before.life and value >= before.value:
+        elif (life == before.life or life is None or before.life is None) and value >= before.value:
             found = Growth(before.at, at, value - before.value, _is_new(before.at, since))
         else:
             found = Growth(before.at, at, value, _is_new(before.at, since) or is_of_window)

@@ -28,16 +28,14 @@ _OFTEN_ALONE: Final = frozenset({"Metadata", "Produce", _FETCH, _BY_CLIENTS, _BY
 """What rules let through that name a few APIs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RequestCount:
-    """The requests of an API and version that a broker answered in an hour, at least."""
+    """The requests of an API and version that a broker answered in a time, at least."""
 
     broker: str
     api: str
     """As in the metric: also FetchConsumer, and what is not in the catalog."""
     version: int
-    hour: datetime
-    """The hour of the sample that showed them."""
     count: int
     after: datetime | None
     """They were answered after this: the sample before, or the start of the broker. None: that is not known."""
@@ -66,7 +64,7 @@ class DeprecatedCount(NamedTuple):
     software_version: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SoftwareSeen:
     """A software that was connected to a listener of a broker in an hour."""
 

@@ -10,6 +10,8 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
+from operator import add
 from typing import Final
 
 from featuregate_fleet.metrics.counters import Growth, Point, growth
@@ -21,7 +23,7 @@ from featuregate_fleet.metrics.evidence import (
     hour_of,
     named_by,
 )
-from featuregate_fleet.metrics.pages import whole
+from featuregate_fleet.metrics.pages import life_of, whole
 from featuregate_fleet.metrics.prometheus import Prometheus, selector
 from featuregate_fleet.metrics.spellings import (
     KINDS,
@@ -55,6 +57,13 @@ _REFERENCE: Final = "Metadata"
 """Each broker with clients answers it, so that its series is on each page."""
 _FETCHES: Final = ("Fetch", "FetchConsumer")
 _MINUTE: Final = 60
+_FUNCTIONS: Final[Mapping[str, tuple[str, str, Callable[[float, float], float]]]] = {
+    "count": ("count", "max", add),
+    "sum": ("max", "sum", add),
+    "min": ("min", "min", min),
+    "max": ("max", "max", max),
+}
+"""How a value is found: over the time, of the series of a target, and of two addresses of a pod."""
 
 
 class History:
@@ -79,6 +88,8 @@ class History:
         self._server = server
         self._conditions = conditions
         self._decides = decides
+        self._unread: set[Place] = set()
+        """The targets of which a value is not a number."""
         self._until = until.timestamp()
         self._last = math.floor(self._until / HOUR_SECONDS) * HOUR_SECONDS
         self._since = math.floor(since.timestamp() / HOUR_SECONDS) * HOUR_SECONDS
@@ -99,13 +110,17 @@ class History:
         groups = joined(targets)
         names = {target.place: group[0].name for group in groups for target in group}
         requests = [count for target in targets for count in self._requests(target, grown, names[target.place])]
+        software = tuple(self._software(of_place, names))
         return MetricsEvidence(
             since=time_of(self._since),
             until=time_of(self._until),
-            brokers=tuple(coverage(group, self._since, self._last) for group in groups),
+            brokers=tuple(
+                coverage(group, self._since, self._last, len({each.place for each in group} & self._unread))
+                for group in groups
+            ),
             requests=tuple(_of_best_target(requests)),
             deprecated=tuple(_deprecated(grown, names)),
-            software=tuple(self._software(of_place, names)),
+            software=software,
             converted=tuple(
                 sorted({(one.call, one.topic) for each in targets for one in each.series if isinstance(one, Converted)})
             ),
@@ -121,7 +136,9 @@ class History:
             meaning = meaning_of(labels.get("__name__", ""), labels)
             if meaning is not None:
                 target = Target(labels)
-                found.setdefault(target.place, target).series[meaning] = own_labels(labels)
+                series, own = found.setdefault(target.place, target).series, own_labels(labels)
+                # Rules that were changed in this time give two names to one metric: one of them is read.
+                series[meaning] = max(own, series.get(meaning, own), key=lambda each: sorted(each.items()))
         return [each for each in found.values() if any(not isinstance(one, Started) for one in each.series)]
 
     def _read_lives(self, of_place: Mapping[Place, Target]) -> None:
@@ -139,8 +156,25 @@ class History:
                 if place in without:
                     without[place].counts = hours
         for target in targets:
+            target.interval = self._interval(target)
             for end in unsteady(target):
                 target.lives[end] = self._raw(target, target.series[target.start] if target.start else {}, end)
+
+    def _interval(self, target: Target) -> float | None:
+        """Return the seconds between two samples: of the fullest hour the median, which a hole in each hour leaves."""
+        own = next(
+            (own for one, own in target.series.items() if isinstance(one, Requests) and one.api == _REFERENCE), {}
+        )
+        own = own or (target.series[target.start] if target.start else {})
+        if not own or not target.counts:
+            return None
+        end = max(target.counts, key=lambda one: target.counts[one])
+        chosen = selector({**own, **own_place(target.labels)}, *self._conditions)
+        gaps = [
+            sorted(after[0] - before[0] for before, after in pairwise(one.values))
+            for one in self._server.raw(chosen, end, HOUR_SECONDS)
+        ]
+        return min((each[len(each) // 2] for each in gaps if each and each[len(each) // 2] > 0), default=None)
 
     def _read_starts(self, own: Labels, of_place: Mapping[Place, Target]) -> None:
         """Read one metric of a start."""
@@ -148,7 +182,7 @@ class History:
         lowest, highest = (self._hours(own, function, len(of_place)) for function in ("min", "max"))
         for place, hours in highest.items():
             if (target := of_place.get(place)) and isinstance(meaning, Started):
-                target.known_starts |= {(meaning.source, start) for start in hours.values()}
+                target.known_starts |= {life_of(meaning.source, start) for start in hours.values()} - {None}
                 if target.start and target.series[target.start] == own:
                     target.starts = {end: (lowest[place].get(end, high), high) for end, high in hours.items()}
 
@@ -157,7 +191,7 @@ class History:
 
         ``sum`` adds the highest samples of network threads up.
         """
-        over, together = {"count": ("count", "max"), "sum": ("max", "sum")}.get(function, (function, function))
+        over, together, merged = _FUNCTIONS[function]
         chosen = f"{over}_over_time({selector(own, *self._conditions)}[{{window}}])"
         expression = f"{together} by ({', '.join(PLACE)}) ({chosen})"
         found: defaultdict[Place, Hours] = defaultdict(dict)
@@ -169,15 +203,19 @@ class History:
             for end, value in values:
                 if self._since <= end <= self._until + 1:  # a server may say any time
                     # A pod that started again has two addresses in this hour.
-                    hours[end] = _merged(function, hours[end], value) if end in hours else value
-        return found
+                    hours[end] = merged(hours[end], value) if end in hours else value
+        for place, hours in found.items():
+            if not all(map(math.isfinite, hours.values())):
+                self._unread.add(place)
+                found[place] = {end: value for end, value in hours.items() if math.isfinite(value)}
+        return {place: hours for place, hours in found.items() if hours}
 
     def _raw(self, target: Target, own: Labels, end: float) -> list[tuple[float, float]]:
         """Return all samples of a series in the hour, and a little before."""
         seconds = HOUR_SECONDS + int(3 * (target.interval or 0))
         chosen = selector({**own, **own_place(target.labels)}, *self._conditions)
         found = (one for series in self._server.raw(chosen, end, seconds) for one in series.values)
-        return sorted(one for one in found if end - seconds <= one[0] <= end)
+        return sorted(one for one in found if end - seconds <= one[0] <= end and math.isfinite(one[1]))
 
     # ------------------------------------------------------------ counters, and software
 
@@ -190,7 +228,9 @@ class History:
             lowest, highest = (self._hours(own, function, len(of_place)) for function in ("min", "max"))
             for place, hours in highest.items():
                 target = of_place.get(place)
-                if target and isinstance(meaning, counters):
+                if target and target.is_mixed and isinstance(meaning, counters):
+                    found[place, meaning] = [Growth(None, max(hours), 1, is_new=False)]
+                elif target and isinstance(meaning, counters):
                     points = list(self._points(target, own, lowest[place], hours))
                     absent = max(
                         (end for end, count in target.counts.items() if count and end < min(hours)), default=None
@@ -219,22 +259,12 @@ class History:
             if pair.api == "Fetch" and target.series.keys() & parts:
                 continue  # FetchConsumer has the same requests, without those of followers
             api = "Fetch" if pair.api in _FETCHES else pair.api
-            if not self._decides(pair):
-                yield target.place, self._count(broker, api, pair.version, Growth(None, self._until, 1, is_new=True))
-            for one in grown.get((target.place, pair), ()):
-                yield target.place, self._count(broker, api, pair.version, one)
-
-    def _count(self, broker: str, api: str, version: int, one: Growth) -> RequestCount:
-        return RequestCount(
-            broker=broker,
-            api=api,
-            version=version,
-            hour=hour_of(time_of(one.at - 1)),
-            count=one.events,
-            after=time_of(one.after) if one.after is not None and 0 < one.after < one.at else None,
-            until=time_of(one.at),
-            in_window=one.is_new,
-        )
+            found = grown.get((target.place, pair), [])
+            for after, at, events, is_new in (
+                found if self._decides(pair) else [Growth(None, self._until, 1, is_new=True)]
+            ):
+                began = time_of(after) if after is not None and 0 < after < at else None
+                yield target.place, RequestCount(broker, api, pair.version, events, began, time_of(at), is_new)
 
     def _software(self, of_place: Mapping[Place, Target], names: Mapping[Place, str]) -> Iterator[SoftwareSeen]:
         """Yield software: by hour, where it may decide. One that left before the time is left out."""
@@ -251,20 +281,10 @@ class History:
                 if not connected and found and (was_absent or not self._decides(meaning)):
                     connected = {max(found): 0.0}
                 for end, count in sorted(connected.items()):
+                    of, version, listener, _ = meaning
                     yield SoftwareSeen(
-                        broker=names[target.place],
-                        listener=meaning.listener,
-                        name=meaning.software,
-                        version=meaning.software_version,
-                        hour=hour_of(time_of(end - 1)),
-                        connections=int(count),
+                        names[target.place], listener, of, version, hour_of(time_of(end - 1)), int(count)
                     )
-
-
-def _merged(function: str, one: float, other: float) -> float:
-    if function == "min":
-        return min(one, other)
-    return max(one, other) if function == "max" else one + other
 
 
 def _distinct(targets: Iterable[Target], wanted: Callable[[Meaning], bool]) -> list[Labels]:

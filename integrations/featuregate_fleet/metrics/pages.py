@@ -193,15 +193,7 @@ def full_listeners(pairs: Iterable[Connected]) -> tuple[str, ...]:
 def _requests(node: NodeMetrics) -> Iterator[RequestCount]:
     started = started_at(node.starts)
     for (api, version), count in sorted(without_nodes(node.used(Requests)).items()):
-        yield RequestCount(
-            broker=node.broker,
-            api=api,
-            version=version,
-            hour=hour_of(node.at),
-            count=count,
-            after=started,
-            until=node.at,
-        )
+        yield RequestCount(node.broker, api, version, count, started, node.at)
 
 
 def _software(node: NodeMetrics) -> Iterator[SoftwareSeen]:
@@ -209,11 +201,4 @@ def _software(node: NodeMetrics) -> Iterator[SoftwareSeen]:
     for pair, connections in node.of(Connected).items():
         found[pair.listener, pair.software, pair.software_version] += connections
     for (listener, name, version), connections in sorted(found.items()):
-        yield SoftwareSeen(
-            broker=node.broker,
-            listener=listener,
-            name=name,
-            version=version,
-            hour=hour_of(node.at),
-            connections=connections,
-        )
+        yield SoftwareSeen(node.broker, listener, name, version, hour_of(node.at), connections)

@@ -6,7 +6,6 @@ Functions that extrapolate, such as ``increase()``, are never asked: a counter t
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -85,7 +84,7 @@ class Prometheus:
                 found = each.field(field)
                 pairs = found.items() if field == "values" else [found]
                 values = [(pair.items()[0].seconds(), _number(pair.items()[1])) for pair in pairs]
-                yield Series(_labels(each.field("metric")), tuple(one for one in values if math.isfinite(one[1])))
+                yield Series(_labels(each.field("metric")), tuple(values))
 
     def _ask(self, path: str, query: dict[str, str]) -> JsonValue:
         """Return ``data`` of an answer. Without ``nocache`` VictoriaMetrics moves the times that are asked for."""

@@ -51,7 +51,7 @@ def software_rows(
                 "Whether its clients can log in depends on the SASL mechanisms that it allows, and these are not known."
             )
             do = f"Give --bootstrap-server, or --listener {name}=SCRAM-SHA-256; {name}=none for one without SASL."
-            yield _unknown(_LOGINS, f"listener {name}", why, do)
+            yield unknown(_LOGINS, f"listener {name}", why, do)
         elif named and not rows:
             logins = f", also log in by {some(sorted(listener.mechanisms))}" if listener.mechanisms else ""
             why = f"All software that was seen works on {apis.brokers}{logins}: {some(sorted(named), 5)}."
@@ -153,14 +153,15 @@ def _gaps(evidence: MetricsEvidence) -> Iterator[Row]:
         if one.is_broker and not one.has_software:
             why = "It has no metric of connected software (brokers have it from 2.5 on): logins cannot be judged."
             do = "Let the exporter have kafka.server:type=socket-server-metrics,clientSoftwareName=*."
-            yield _unknown(_SOFTWARE, f"software of broker {one.broker}", why, do)
+            yield unknown(_SOFTWARE, f"software of broker {one.broker}", why, do)
         for listener in one.full_listeners:
             why = f"A network thread of broker {one.broker} counts {MOST_PAIRS} softwares, and may hide others."
             do = "Look at the request log, by 'featuregate fleet logging on --for 30m'."
-            yield _unknown(_SOFTWARE, f"software on listener {listener}", why, do)
+            yield unknown(_SOFTWARE, f"software on listener {listener}", why, do)
 
 
-def _unknown(check: str, subject: str, why: str, do: str) -> Row:
+def unknown(check: str, subject: str, why: str, do: str) -> Row:
+    """Return a row about what is not known."""
     return Row(check=check, verdict=Verdict.UNKNOWN, subject=subject, why=why, do=do)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Final
 
 from featuregate_fleet.metrics.evidence import BrokerCoverage, host_names, is_of_broker
@@ -23,6 +25,7 @@ _MOST_HOLES: Final = 5
 _FEW_MISSING: Final = 0.9
 """The share of samples from which on an hour may be covered."""
 _JITTER: Final = 1.1
+_MIXED: Final = f"its start goes back, so that several brokers may share {', '.join(PLACE)}: choose one by --match"
 
 Place = tuple[str, ...]
 Hours = dict[float, float]
@@ -39,10 +42,12 @@ class Target:
     """The samples in each hour."""
     starts: dict[float, tuple[float, float]] = field(default_factory=dict)
     """The lowest and the highest start in each hour."""
-    known_starts: set[tuple[str, float]] = field(default_factory=set)
-    """Each start with its source: two exporters on one broker have one."""
+    known_starts: set[tuple[bool, int] | None] = field(default_factory=set)
+    """Each start as two exporters on one broker have it."""
     lives: dict[float, list[tuple[float, float]]] = field(default_factory=dict)
     """Each sample with its start, for hours with a restart and those that lack samples."""
+    interval: float | None = None
+    """Seconds between two samples."""
 
     @property
     def place(self) -> Place:
@@ -62,9 +67,15 @@ class Target:
         return min(found, key=lambda one: (_SOURCES.index(one.source[:4]), one.broker), default=None)
 
     @property
-    def interval(self) -> float | None:
-        """Seconds between two samples."""
-        return HOUR_SECONDS / most if (most := max(self.counts.values(), default=0)) else None
+    def expected(self) -> float:
+        """The samples that an hour has if none is missing."""
+        return HOUR_SECONDS / self.interval if self.interval else math.inf
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether a start goes back, so that these labels are of several brokers."""
+        starts = [start for _, start in sorted(self.starts.items())]
+        return any(after[0] < before[1] for before, after in pairwise(starts))
 
 
 def own_place(labels: Labels) -> dict[str, str]:
@@ -81,9 +92,8 @@ def place_of(labels: Labels) -> Place:
 def unsteady(target: Target) -> Iterator[float]:
     """Yield the hours of a target in which it started, or lacks a few samples, by their ends."""
     before: float | None = None
-    expected = max(target.counts.values(), default=0)
     for end, (low, high) in sorted(target.starts.items()):
-        lacks = _FEW_MISSING * expected <= target.counts.get(end, 0) < expected - 1
+        lacks = _FEW_MISSING * target.expected <= target.counts.get(end, 0) < target.expected - 1
         if low != high or lacks or (before is not None and high != before):
             yield end
         before = high
@@ -99,7 +109,7 @@ def life_at(target: Target, end: float, at: float) -> float | None:
 
 def joined(targets: Sequence[Target]) -> list[list[Target]]:
     """Group the targets that are one broker: two exporters show one start, to the millisecond."""
-    groups: list[tuple[set[tuple[str, float]], list[Target]]] = []
+    groups: list[tuple[set[tuple[bool, int] | None], list[Target]]] = []
     for target in targets:
         lives = target.known_starts
         same = next((group for group in groups if group[0] & lives), None)
@@ -111,7 +121,7 @@ def joined(targets: Sequence[Target]) -> list[list[Target]]:
     return [group for _, group in groups]
 
 
-def coverage(group: Sequence[Target], since: float, last: float) -> BrokerCoverage:
+def coverage(group: Sequence[Target], since: float, last: float, unread: int) -> BrokerCoverage:
     """Return what is known of the targets of one broker in the hours from ``since`` to ``last``.
 
     An hour that one of them covers is covered.
@@ -138,21 +148,30 @@ def coverage(group: Sequence[Target], since: float, last: float) -> BrokerCovera
         full_listeners=full_listeners(one for each in group for one in each.series if isinstance(one, Connected)),
         unusable=tuple(sorted({one.lacks for each in group for one in each.series if isinstance(one, Unusable)})),
         interval=next((each.interval for each in group if each.interval), None),
+        unread=unread,
+        problem=_MIXED if any(each.is_mixed for each in group) else "",
     )
 
 
 def _is_covered(target: Target, end: float) -> bool:
     """Return whether no gap of the hour is longer than two intervals, but for the time in which the broker was off."""
-    expected, interval = max(target.counts.values(), default=0), target.interval or 0
     samples = target.lives.get(end)
     if samples is None:
-        return target.counts.get(end, 0) >= max(1, expected - 1)
-    longest, before = 2 * interval * _JITTER, None
+        return target.counts.get(end, 0) >= target.expected - 1 and _ran(target, end)
+    longest, before = 2 * (target.interval or 0) * _JITTER, None
     for at, start in [*samples, (end, samples[-1][1] if samples else 0)]:
         if before and (_seconds(target, start) - before[0] if start != before[1] else at - before[0]) > longest:
             return False
         before = (at, start)
     return bool(samples) and samples[0][0] <= end - HOUR_SECONDS + longest
+
+
+def _ran(target: Target, end: float) -> bool:
+    """Return whether no restart of the hour may be hidden: its start was kept, or a later one is of before."""
+    later = min((each for each in target.starts if each >= end), default=None)
+    if later is None:
+        return target.start is None
+    return later == end or _seconds(target, target.starts[later][0]) <= end - HOUR_SECONDS
 
 
 def _seconds(target: Target, start: float) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import API_NAMES, captured
@@ -22,7 +22,7 @@ from featuregate_fleet.metrics.evidence import (
     host_names,
     oldest_release,
 )
-from featuregate_fleet.metrics.software_verdicts import software_rows, works
+from featuregate_fleet.metrics.software_verdicts import software_rows, unknown, works
 from featuregate_fleet.metrics.spellings import Connected, Deprecated, Meaning, Requests
 from featuregate_fleet.readiness.api_ranges import API_VERSIONS, ReleaseApis
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
@@ -94,18 +94,11 @@ def _requests(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
     """Check each API and version that was used. A version below the lowest that is served has no newer one."""
     by_api: defaultdict[int, list[RequestCount]] = defaultdict(list)
     for one in evidence.requests:
-        if one.of_nodes or one.key == API_VERSIONS:
-            continue
-        if one.key is not None:
+        if one.key is not None and not one.of_nodes and one.key != API_VERSIONS:
             by_api[one.key].append(one)
-    if unknown := sorted({one.api for one in evidence.requests if one.key is None and not one.of_nodes}):
-        yield Row(
-            check="api-versions",
-            verdict=Verdict.UNKNOWN,
-            subject=some(unknown, 5),
-            why="Requests have a name that is not of an API that featuregate knows.",
-            do="Upgrade featuregate.",
-        )
+    if others := sorted({one.api for one in evidence.requests if one.key is None and not one.of_nodes}):
+        why = "Requests have a name that is not of an API that featuregate knows."
+        yield unknown("api-versions", some(others, 5), why, "Upgrade featuregate.")
     blocked = False
     for key, used in sorted(by_api.items()):
         has = apis.served(key)
@@ -116,13 +109,8 @@ def _requests(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
                 yield _low_row(evidence, apis, key, some_low)
     if not blocked and by_api:
         total = sum(one.count for of_api in by_api.values() for one in of_api)
-        yield Row(
-            check="api-versions",
-            verdict=Verdict.OK,
-            subject="requests",
-            why=f"No request of a version that {apis.brokers} does not serve was counted.",
-            count=total,
-        )
+        why = f"No request of a version that {apis.brokers} does not serve was counted."
+        yield Row(check="api-versions", verdict=Verdict.OK, subject="requests", why=why, count=total)
 
 
 def _low_row(evidence: MetricsEvidence, apis: ReleaseApis, key: int, low: list[RequestCount]) -> Row:
@@ -136,18 +124,15 @@ def _low_row(evidence: MetricsEvidence, apis: ReleaseApis, key: int, low: list[R
     who = " and ".join([*sorted(named), *(["clients without a name"] if unnamed or not named else [])])
     count = sum(one.count for one in low)
     count = -(-count // 2) if key in _FORWARDED else count
-    verdict, doubt = Verdict.BLOCK, ""
+    doubt = ""
     if not low[0].in_window:
-        verdict, doubt = Verdict.UNKNOWN, " That may have been before the time that was asked about."
+        doubt = " That may have been before the time that was asked about."
     elif not _serve_newer(evidence, apis, key, low):
-        verdict, doubt = (
-            Verdict.UNKNOWN,
-            " The brokers may serve nothing newer, so that it may have newer versions, too.",
-        )
+        doubt = " The brokers may serve nothing newer, so that it may have newer versions, too."
     where = some(sorted({one.broker for one in low}))
     return Row(
         check="api-versions",
-        verdict=verdict,
+        verdict=Verdict.UNKNOWN if doubt else Verdict.BLOCK,
         subject=who,
         why=f"{apis.describe(key, versions)} At least {count} {'request' if count == 1 else 'requests'} on broker "
         f"{where}{_when(low)}.{doubt}",
@@ -200,16 +185,10 @@ def _newer(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
         if one.key is None or one.key == API_VERSIONS or (has is None and one.of_nodes):
             continue
         if has is None or one.version > has.highest:
-            yield Row(
-                check="newer-brokers",
-                verdict=Verdict.UNKNOWN,
-                subject="the cluster",
-                why=f"Broker {one.broker} answers {one.api} {one.version}, which {apis.brokers} does not: is it newer?",
-                do="For a downgrade, levels and records decide, too: ask 'featuregate fleet readiness --downgrade-to'.",
-                api=one.api,
-                versions=(one.version,),
-                count=one.count,
-            )
+            why = f"Broker {one.broker} answers {one.api} {one.version}, which {apis.brokers} does not: is it newer?"
+            do = "For a downgrade, levels and records decide, too: ask 'featuregate fleet readiness --downgrade-to'."
+            row = unknown("newer-brokers", "the cluster", why, do)
+            yield replace(row, api=one.api, versions=(one.version,), count=one.count)
             return
 
 
@@ -245,7 +224,7 @@ def _why_none(one: BrokerCoverage) -> str:
 
 
 def _lacking(one: BrokerCoverage, why: str, do: str) -> Row:
-    return Row(check="coverage", verdict=Verdict.UNKNOWN, subject=f"broker {one.broker}", why=why, do=do)
+    return unknown("coverage", f"broker {one.broker}", why, do)
 
 
 def _all_brokers(evidence: MetricsEvidence, brokers: Mapping[str, str] | int | None) -> Iterator[Row]:
@@ -261,7 +240,7 @@ def _all_brokers(evidence: MetricsEvidence, brokers: Mapping[str, str] | int | N
         do += "cluster by --match; or give --brokers."
     else:
         return
-    yield Row(check="coverage", verdict=Verdict.UNKNOWN, subject="the cluster", why=why, do=do)
+    yield unknown("coverage", "the cluster", why, do)
 
 
 def _ids(one: BrokerCoverage, brokers: Mapping[str, str]) -> set[str]:

