@@ -173,6 +173,8 @@ class PieceReader:
             if (cut := end_of_lines(opened, piece.start, self._at)) > piece.start:
                 self._position, self._tail = cut, tail_at(opened, cut)
             raise
+        if not piece.final and tail_at(opened, lines_end) != read_to[1]:
+            raise FileNotFoundError(_REPLACED)  # it was emptied, and has grown beyond what was to be read
         self._position, self._tail = read_to
 
     def _packed(self, opened: IO[bytes], found: str) -> Iterator[pa.RecordBatch]:

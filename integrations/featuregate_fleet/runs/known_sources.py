@@ -82,11 +82,12 @@ class KnownSources:
             return list(listed)
         at = pc.index_in(pa.array([each.uri for each in listed], pa.string()), self._newest["uri"].combine_chunks())
         known = self._newest.take(at) if len(listed) else self._newest.slice(0, 0)
-        stamps, positions = known["stamp"].to_pylist(), known["position"].to_pylist()
+        columns = (known[name].to_pylist() for name in ("size", "stamp", "position"))
         return [
             each
-            for each, stamp, position in zip(listed, stamps, positions, strict=True)
-            if not (stamp == each.stamp + WHOLE or (stamp == each.stamp and (position == each.size or not each.still)))
+            for each, size, stamp, position in zip(listed, *columns, strict=True)
+            if size != each.size  # a file system may have times of two seconds, within which a file grows
+            or not (stamp == each.stamp + WHOLE or (stamp == each.stamp and (position == each.size or not each.still)))
         ]
 
     def lengths(self) -> list[int]:

@@ -3,14 +3,20 @@
 import gzip
 import os
 import random
+import shutil
 from collections import Counter
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import IO
 
 import pytest
 from fleet_runs import AN_HOUR_AGO, Broker, Runs, line, lines
 
 from featuregate_fleet.evidence.paths import IN_UTC
+from featuregate_fleet.files import pieces as pieces_module
+from featuregate_fleet.runs import listing
+from featuregate_fleet.runs.listing import Listed
 from featuregate_fleet.runs.log_files import LogFolder
 
 SEED = int(os.environ.get("LOGS_SEED", random.SystemRandom().randrange(10**6)))
@@ -149,6 +155,43 @@ def test_a_file_that_gets_another_text_while_it_is_read_is_no_other_file(logs: P
     assert runs.clients == Counter(f"c{number}" for number in range(40))
     newest = {row["source"]: row["reason"] for row in runs.sources}
     assert set(newest.values()) == {None}
+
+
+def test_a_log_that_is_emptied_and_grows_again_while_it_is_read(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine may stop for a while after it has opened a log. The copy has what was not read."""
+    runs, log, read = Runs(logs), logs / "1" / "a.log", pieces_module.text_in
+    log.write_bytes(lines(*range(20)))
+
+    def late(opened: IO[bytes], found: str | None) -> Iterator[bytes | memoryview]:
+        if not (logs / "1" / "a.log.1").exists():
+            shutil.copy2(log, logs / "1" / "a.log.1")
+            log.write_bytes(lines(*range(30, 60)))
+        return read(opened, found)
+
+    monkeypatch.setattr(pieces_module, "text_in", late)
+    runs.run()
+    runs.run()
+    assert set(runs.clients) == {f"c{number}" for number in (*range(20), *range(30, 60))}
+    assert runs.missing == set()
+
+
+@pytest.mark.parametrize("name", ["a.log", "a.log.gz"])
+def test_a_file_that_grows_within_one_tick_of_its_clock_is_read(
+    logs: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Times of some file systems are those of seconds: a file may have the same ones before and after."""
+    monkeypatch.setattr(listing, "Listed", lambda uri, size, _, still: Listed(uri, size, "1 1 7", still))
+    runs, log = Runs(logs), logs / "1" / name
+    whole = lines(*range(40))
+    begun = lines(*range(20))
+    if name.endswith("gz"):
+        whole, begun = gzip.compress(whole), gzip.compress(whole)[:500]
+    log.write_bytes(begun)
+    runs.run()
+    log.write_bytes(whole)
+    runs.run()
+    assert runs.clients == Counter(f"c{number}" for number in range(40))
+    assert (runs.missing, runs.run()) == (set(), [])
 
 
 def test_files_are_read_again_where_that_is_asked(logs: Path) -> None:
