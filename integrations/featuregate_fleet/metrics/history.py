@@ -6,6 +6,7 @@ decides is asked for hour by hour: versions that the target does not serve, and 
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from featuregate_fleet.metrics.evidence import (
     hour_of,
     named_by,
 )
-from featuregate_fleet.metrics.pages import life_of, whole
+from featuregate_fleet.metrics.pages import M, life_of, whole
 from featuregate_fleet.metrics.prometheus import Prometheus, selector
 from featuregate_fleet.metrics.spellings import (
     KINDS,
@@ -53,8 +54,6 @@ from featuregate_fleet.metrics.targets import (
     unsteady,
 )
 
-_REFERENCE: Final = "Metadata"
-"""Each broker with clients answers it, so that its series is on each page."""
 _FETCHES: Final = ("Fetch", "FetchConsumer")
 _MINUTE: Final = 60
 _FUNCTIONS: Final[Mapping[str, tuple[str, str, Callable[[float, float], float]]]] = {
@@ -121,16 +120,14 @@ class History:
             requests=tuple(_of_best_target(requests)),
             deprecated=tuple(_deprecated(grown, names)),
             software=software,
-            converted=tuple(
-                sorted({(one.call, one.topic) for each in targets for one in each.series if isinstance(one, Converted)})
-            ),
+            converted=tuple(sorted({(one.call, one.topic) for each in targets for one in each.of(Converted)})),
         )
 
     # ------------------------------------------------------------ targets, their lives and hours
 
     def _targets(self) -> list[Target]:
         """Return the targets that had any of these metrics; those that only have a start are not brokers."""
-        chosen = selector({}, f'__name__=~"{_escaped(NAMES)}"', f'name=~"{KINDS}"', *self._conditions)
+        chosen = selector({}, f"__name__=~{json.dumps(NAMES)}", f'name=~"{KINDS}"', *self._conditions)
         found: dict[Place, Target] = {}
         for labels in self._server.series(chosen, self._since, self._until):
             meaning = meaning_of(labels.get("__name__", ""), labels)
@@ -144,47 +141,40 @@ class History:
     def _read_lives(self, of_place: Mapping[Place, Target]) -> None:
         """Read how many samples each hour has, and when the broker started."""
         targets = list(of_place.values())
-        for own in _distinct(targets, lambda one: isinstance(one, Requests) and one.api == _REFERENCE):
+        for _, own in _distinct(targets, Requests, _is_reference):
             for place, hours in self._hours(own, "count", len(targets)).items():
                 if target := of_place.get(place):
                     target.counts |= {end: max(count, target.counts.get(end, 0)) for end, count in hours.items()}
         without = {place: target for place, target in of_place.items() if not target.counts}
-        for own in _distinct(targets, lambda one: isinstance(one, Started)):
-            self._read_starts(own, of_place)
+        for meaning, own in _distinct(targets, Started):
+            self._read_starts(meaning, own, of_place)
             # A controller does not answer what brokers do: the samples of its start are counted.
             for place, hours in self._hours(own, "count", len(targets)).items() if without else ():
                 if place in without:
                     without[place].counts = hours
         for target in targets:
-            target.interval = self._interval(target)
+            target.interval = next(self._intervals(target), None)
             for end in unsteady(target):
                 target.lives[end] = self._raw(target, target.series[target.start] if target.start else {}, end)
 
-    def _interval(self, target: Target) -> float | None:
-        """Return the seconds between two samples: of the fullest hour the median, which a hole in each hour leaves."""
-        own = next(
-            (own for one, own in target.series.items() if isinstance(one, Requests) and one.api == _REFERENCE), {}
-        )
-        own = own or (target.series[target.start] if target.start else {})
-        if not own or not target.counts:
-            return None
-        end = max(target.counts, key=lambda one: target.counts[one])
-        chosen = selector({**own, **own_place(target.labels)}, *self._conditions)
-        gaps = [
-            sorted(after[0] - before[0] for before, after in pairwise(one.values))
-            for one in self._server.raw(chosen, end, HOUR_SECONDS)
-        ]
-        return min((each[len(each) // 2] for each in gaps if each and each[len(each) // 2] > 0), default=None)
-
-    def _read_starts(self, own: Labels, of_place: Mapping[Place, Target]) -> None:
-        """Read one metric of a start."""
-        meaning = meaning_of(own["__name__"], own)
+    def _read_starts(self, meaning: Started, own: Labels, of_place: Mapping[Place, Target]) -> None:
         lowest, highest = (self._hours(own, function, len(of_place)) for function in ("min", "max"))
         for place, hours in highest.items():
-            if (target := of_place.get(place)) and isinstance(meaning, Started):
+            if target := of_place.get(place):
                 target.known_starts |= {life_of(meaning.source, start) for start in hours.values()} - {None}
-                if target.start and target.series[target.start] == own:
-                    target.starts = {end: (lowest[place].get(end, high), high) for end, high in hours.items()}
+                if target.start == meaning and target.series[meaning] == own:
+                    low = lowest.get(place, {})
+                    target.starts = {end: (low.get(end, high), high) for end, high in hours.items()}
+
+    def _intervals(self, target: Target) -> Iterator[float]:
+        """Yield the seconds between two samples of the fullest hour: the median, which a hole in each hour leaves."""
+        end = max(target.counts, key=lambda one: target.counts[one], default=0.0)
+        for _, own in [*_distinct([target], Requests, _is_reference), *_distinct([target], Started)] if end else ():
+            chosen = selector({**own, **own_place(target.labels)}, *self._conditions)
+            for series in self._server.raw(chosen, end, HOUR_SECONDS):
+                gaps = sorted(after[0] - before[0] for before, after in pairwise(series.values))
+                if gaps and (median := gaps[len(gaps) // 2]) > 0:
+                    yield median
 
     def _hours(self, own: Labels, function: str, series: int) -> dict[Place, Hours]:
         """Return a function of the samples of each hour, from the one before the time on, and of the hour that runs.
@@ -221,21 +211,18 @@ class History:
 
     def _grown(self, of_place: Mapping[Place, Target]) -> dict[tuple[Place, Requests | Deprecated], list[Growth]]:
         """Return what the counters prove that may decide."""
-        found = {}
-        counters = (Requests, Deprecated)
-        for own in _distinct(of_place.values(), lambda one: isinstance(one, counters) and self._decides(one)):
-            meaning = meaning_of(own["__name__"], own)
+        found: dict[tuple[Place, Requests | Deprecated], list[Growth]] = {}
+        targets = of_place.values()
+        decide: list[tuple[Requests | Deprecated, Labels]]
+        decide = [*_distinct(targets, Requests, self._decides), *_distinct(targets, Deprecated, self._decides)]
+        for meaning, own in decide:
             lowest, highest = (self._hours(own, function, len(of_place)) for function in ("min", "max"))
             for place, hours in highest.items():
-                target = of_place.get(place)
-                if target and target.is_mixed and isinstance(meaning, counters):
+                if (target := of_place.get(place)) and target.is_mixed:
                     found[place, meaning] = [Growth(None, max(hours), 1, is_new=False)]
-                elif target and isinstance(meaning, counters):
-                    points = list(self._points(target, own, lowest[place], hours))
-                    absent = max(
-                        (end for end, count in target.counts.items() if count and end < min(hours)), default=None
-                    )
-                    found[place, meaning] = list(growth(points, self._since, absent))
+                elif target:
+                    points = self._points(target, own, lowest.get(place, {}), hours)
+                    found[place, meaning] = list(growth(points, self._since, target.last_before(min(hours))))
         return found
 
     def _points(self, target: Target, own: Labels, lowest: Hours, highest: Hours) -> Iterator[Point]:
@@ -254,7 +241,7 @@ class History:
         self, target: Target, grown: Mapping[tuple[Place, Requests | Deprecated], list[Growth]], broker: str
     ) -> Iterator[tuple[Place, RequestCount]]:
         """Yield the requests of a target; of those that decide nothing, that there were some."""
-        for pair in (one for one in target.series if isinstance(one, Requests)):
+        for pair in target.of(Requests):
             parts = {Requests(part, pair.version) for part in ("FetchConsumer", "FetchFollower")}
             if pair.api == "Fetch" and target.series.keys() & parts:
                 continue  # FetchConsumer has the same requests, without those of followers
@@ -268,29 +255,32 @@ class History:
 
     def _software(self, of_place: Mapping[Place, Target], names: Mapping[Place, str]) -> Iterator[SoftwareSeen]:
         """Yield software: by hour, where it may decide. One that left before the time is left out."""
-        for own in _distinct(of_place.values(), lambda one: isinstance(one, Connected)):
-            meaning = meaning_of(own["__name__"], own)
-            if not isinstance(meaning, Connected):
-                continue
-            with_it = [each for each in of_place.values() if own in each.series.values()]
-            hours = self._hours(own, "sum", len(of_place)) if self._decides(meaning) else {}
-            for target in with_it:
-                found = hours.get(target.place, {}) if self._decides(meaning) else {self._until: 0.0}
+        for meaning, own in _distinct(of_place.values(), Connected):
+            decides = self._decides(meaning)
+            hours = self._hours(own, "sum", len(of_place)) if decides else {}
+            for target in (each for each in of_place.values() if own in each.series.values()):
+                found = hours.get(target.place, {}) if decides else {self._until: 0.0}
                 connected = {end: count for end, count in found.items() if count > 0 and end > self._since}
-                was_absent = any(count and end < min(found, default=0) for end, count in target.counts.items())
-                if not connected and found and (was_absent or not self._decides(meaning)):
+                if not connected and found and (not decides or target.last_before(min(found)) is not None):
                     connected = {max(found): 0.0}
+                _, version, listener, _ = meaning
                 for end, count in sorted(connected.items()):
-                    of, version, listener, _ = meaning
-                    yield SoftwareSeen(
-                        names[target.place], listener, of, version, hour_of(time_of(end - 1)), int(count)
-                    )
+                    hour = hour_of(time_of(end - 1))
+                    yield SoftwareSeen(names[target.place], listener, meaning.software, version, hour, int(count))
 
 
-def _distinct(targets: Iterable[Target], wanted: Callable[[Meaning], bool]) -> list[Labels]:
-    """Return the labels of the series that are wanted, each once for all targets."""
-    found = (own for target in targets for meaning, own in target.series.items() if wanted(meaning))
-    return list({tuple(sorted(own.items())): own for own in found}.values())
+def _is_reference(one: Meaning) -> bool:
+    """Return whether it is of a request that each broker with clients answers, so that it is on each page."""
+    return isinstance(one, Requests) and one.api == "Metadata"
+
+
+def _distinct(
+    targets: Iterable[Target], kind: type[M], wanted: Callable[[Meaning], bool] = bool
+) -> list[tuple[M, Labels]]:
+    """Return the series of a kind that are wanted, each once for all targets."""
+    found = (each for target in targets for each in target.series.items())
+    of_kind = ((meaning, own) for meaning, own in found if isinstance(meaning, kind) and wanted(meaning))
+    return list({tuple(sorted(own.items())): (meaning, own) for meaning, own in of_kind}.values())
 
 
 def _of_best_target(requests: Iterable[tuple[Place, RequestCount]]) -> Iterator[RequestCount]:
@@ -309,8 +299,3 @@ def _deprecated(
     for (place, meaning), found in grown.items():
         if isinstance(meaning, Deprecated) and any(one.is_new for one in found):
             yield from named_by([meaning], names[place])
-
-
-def _escaped(pattern: str) -> str:
-    """Write a regular expression in quotes of PromQL."""
-    return pattern.replace("\\", "\\\\")

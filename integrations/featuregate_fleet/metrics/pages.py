@@ -143,11 +143,10 @@ def _joined(nodes: Iterable[NodeMetrics]) -> list[NodeMetrics]:
     """Join the pages of one node: of one name, or of one start to the millisecond, as two exporters show it."""
     joined: list[NodeMetrics] = []
     for node in nodes:
-        same = next((at for at, one in enumerate(joined) if _is_same(one, node)), None)
-        if same is None:
-            joined.append(node)
-        else:
-            joined[same] = _both(joined[same], node)
+        for same in [one for one in reversed(joined) if _is_same(one, node)]:
+            joined.remove(same)
+            node = _both(same, node)  # noqa: PLW2901 - it may join several
+        joined.append(node)
     return joined
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from featuregate_fleet.metrics.evidence import BrokerCoverage, host_names, is_of_broker
-from featuregate_fleet.metrics.pages import full_listeners, started_at
+from featuregate_fleet.metrics.pages import M, full_listeners, started_at
 from featuregate_fleet.metrics.spellings import Connected, Labels, Meaning, Requests, Started, Unusable
 
 HOUR_SECONDS: Final = 3600
@@ -49,6 +49,14 @@ class Target:
     interval: float | None = None
     """Seconds between two samples."""
 
+    def of(self, kind: type[M]) -> list[M]:
+        """Return what its series of one kind are about."""
+        return [one for one in self.series if isinstance(one, kind)]
+
+    def last_before(self, end: float) -> float | None:
+        """Return the end of the last hour before one that has samples."""
+        return max((each for each, count in self.counts.items() if count and each < end), default=None)
+
     @property
     def place(self) -> Place:
         """What tells it apart."""
@@ -57,14 +65,13 @@ class Target:
     @property
     def name(self) -> str:
         """How people call it: by the id of the broker if a metric has it."""
-        ids = {one.broker for one in self.series if isinstance(one, Started) and one.broker}
+        ids = {one.broker for one in self.of(Started) if one.broker}
         return ids.pop() if len(ids) == 1 else self.labels.get("instance", "")
 
     @property
     def start(self) -> Started | None:
         """The best metric of the start of the broker."""
-        found = [one for one in self.series if isinstance(one, Started)]
-        return min(found, key=lambda one: (_SOURCES.index(one.source[:4]), one.broker), default=None)
+        return min(self.of(Started), key=lambda one: (_SOURCES.index(one.source[:4]), one.broker), default=None)
 
     @property
     def expected(self) -> float:
@@ -111,13 +118,10 @@ def joined(targets: Sequence[Target]) -> list[list[Target]]:
     """Group the targets that are one broker: two exporters show one start, to the millisecond."""
     groups: list[tuple[set[tuple[bool, int] | None], list[Target]]] = []
     for target in targets:
-        lives = target.known_starts
-        same = next((group for group in groups if group[0] & lives), None)
-        if same is None:
-            groups.append((set(lives), [target]))
-        else:
-            same[0].update(lives)
-            same[1].append(target)
+        same = [group for group in groups if group[0] & target.known_starts]
+        lives = target.known_starts.union(*(group[0] for group in same))
+        groups = [each for each in groups if each not in same]
+        groups.append((lives, [*(each for group in same for each in group[1]), target]))
     return [group for _, group in groups]
 
 
@@ -127,7 +131,8 @@ def coverage(group: Sequence[Target], since: float, last: float, unread: int) ->
     An hour that one of them covers is covered.
     """
     ends = [since + HOUR_SECONDS * n for n in range(1, round((last - since) / HOUR_SECONDS) + 1)]
-    of_broker = [each for each in group if is_of_broker(one for one in each.series if isinstance(one, Requests))]
+    of_broker = [each for each in group if is_of_broker(each.of(Requests))]
+    software = [one for each in group for one in each.of(Connected)]
     holes = [end for end in ends if not any(_is_covered(target, end) for target in of_broker or group)]
     lives = {life for each in group for end, lives in each.starts.items() if end > since for life in lives}
     best = next((each for each in group if each.starts), None)
@@ -143,10 +148,10 @@ def coverage(group: Sequence[Target], since: float, last: float, unread: int) ->
         holes=tuple(time_of(end - HOUR_SECONDS) for end in holes[:_MOST_HOLES]),
         restarts=max(0, len(lives) // max(1, len({each.start and each.start.source for each in group})) - 1),
         is_broker=bool(of_broker),
-        has_requests=any(isinstance(one, Requests) for each in group for one in each.series),
-        has_software=any(isinstance(one, Connected) for each in group for one in each.series),
-        full_listeners=full_listeners(one for each in group for one in each.series if isinstance(one, Connected)),
-        unusable=tuple(sorted({one.lacks for each in group for one in each.series if isinstance(one, Unusable)})),
+        has_requests=any(each.of(Requests) for each in group),
+        has_software=bool(software),
+        full_listeners=full_listeners(software),
+        unusable=tuple(sorted({one.lacks for each in group for one in each.of(Unusable)})),
         interval=next((each.interval for each in group if each.interval), None),
         unread=unread,
         problem=_MIXED if any(each.is_mixed for each in group) else "",

@@ -189,6 +189,27 @@ def test_a_hole_in_each_hour_is_seen(kept: Kept) -> None:
     assert (broker.hours, broker.interval) == (0, pytest.approx(60))
 
 
+def test_a_reference_that_began_of_late_hides_no_hour(kept: Kept) -> None:
+    """Clients were upgraded two hours ago: the fullest hour has an older version of Metadata alone."""
+    kept.broker()
+    older, kept.series = kept.series, {}
+    kept.add(REQUESTS, from_on(kept, 2, 5), request="Metadata", version="13")
+    kept.series |= older
+    assert evidence(kept).brokers[0].hours == 24
+
+
+def test_three_exporters_on_one_broker_are_one_broker(kept: Kept) -> None:
+    """Two show other starts of it, and the third one both."""
+    java, app, started = "java_lang_runtime_starttime", "kafka_server_app_info_starttimems", kept.ago(2160) * 1000
+    for instance in ("b1:1", "b1:2", "b1:3"):
+        kept.broker(instance)
+    kept.series = {key: of for key, of in kept.series.items() if dict(key)["__name__"] != START}
+    for instance, names in (("b1:1", [java]), ("b1:2", [app]), ("b1:3", [java, app])):
+        for name in names:
+            kept.add(name, dict.fromkeys(kept.times, started + 4000 * (name == app)), instance)
+    assert len(evidence(kept).brokers) == 1
+
+
 def test_two_clusters_under_one_name_are_unknown(kept: Kept) -> None:
     """Where only a label of the server tells them apart, one covers the holes of the other, and hides its counters."""
     kept.broker(cluster="a", missing=[(kept.ago(20), kept.ago(10))])

@@ -34,6 +34,9 @@ def test_two_exporters_on_one_broker_are_one_broker() -> None:
     assert counts(page(OLD), page(OLD | {("Produce", 1): 2})) == {("0", "Fetch", 3): 7, ("0", "Produce", 1): 2}
     java = f"java_lang_runtime_starttime {STARTED.timestamp() * 1000}"
     assert counts(page(OLD), page(OLD, started=None, more=java)) == {("0", "Fetch", 3): 7}
+    app = f"kafka_server_app_info_starttimems {STARTED.timestamp() * 1000 + 4000}"
+    exporters = [page(OLD, started=None, more=more) for more in (java, app, f"{java}\n{app}")]
+    assert counts(*exporters) == {("0", "Fetch", 3): 7}
     other = page(OLD, started=STARTED + timedelta(milliseconds=1))
     assert len(evidence_of([read(page(OLD)), read(other, "2")], WEEK_AGO, NOW).brokers) == 2
 
