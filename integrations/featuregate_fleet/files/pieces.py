@@ -74,7 +74,8 @@ def pieces_of(piece: Piece) -> list[Piece]:
     """Cut what is to be read of a file of plain text into pieces. A compressed one has one."""
     if piece.end is None:
         return [piece]
-    cuts = [*range(piece.start - piece.start % _PIECE + _PIECE, piece.end, _PIECE), piece.end]
+    last = piece.end - (0 if piece.final else _PIECE // 8)  # no piece begins in a last line that waits for its end
+    cuts = [*range(piece.start - piece.start % _PIECE + _PIECE, last, _PIECE), piece.end]
     starts = [piece.start, *cuts[:-1]]
     parts = [piece._replace(start=start, end=end, tail=None) for start, end in zip(starts, cuts, strict=True)]
     return [parts[0]._replace(tail=piece.tail), *parts[1:]]

@@ -115,6 +115,20 @@ def test_a_line_that_stands_still_in_its_middle_waits_for_its_end(logs: Path) ->
     assert runs.clients == {"c0": 1, "c1": 1, "c2": 1}
 
 
+def test_a_line_that_has_no_end_yet_is_in_one_piece(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The piece that begins with it does not know whether its other half is all that the next one has."""
+    runs, log, text = Runs(logs), logs / "1" / "a.log", lines(*range(10))
+    monkeypatch.setattr(pieces_module, "_PIECE", len(text) + 100)
+    log.write_bytes(text + line(10)[:300])
+    runs.run()
+    assert sum(int(str(row["read"])) for row in runs.sources) == 10
+    with log.open("ab") as opened:
+        opened.write(line(10)[300:])
+    runs.run()
+    assert runs.clients == Counter(f"c{number}" for number in range(11))
+    assert not runs.quarantine
+
+
 def test_a_log_that_is_compressed_when_half_of_it_is_read(logs: Path) -> None:
     """Only the other half is read of what gzip has made of it."""
     runs, log = Runs(logs), logs / "1" / "a.log"
