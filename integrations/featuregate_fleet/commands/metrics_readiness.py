@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.plugin import (
@@ -84,10 +85,10 @@ def run(args: argparse.Namespace) -> int:
 
     apis = ReleaseApis(args.move.release)
     evidence = read_evidence(args, decides(apis))
-    cluster = cluster_of(args, evidence.listeners)
-    report = judge(evidence, apis, cluster.listeners, cluster.brokers)
+    brokers, listeners = cluster_of(args, evidence.listeners)
+    report = judge(evidence, apis, listeners, brokers)
     print(
-        json.dumps(_to_json(args, evidence, report), indent=2)
+        json.dumps(_to_json(args, evidence, report), indent=2, default=datetime.isoformat)
         if args.output == "json"
         else _to_text(args, evidence, report)
     )
@@ -107,20 +108,9 @@ def _to_json(args: argparse.Namespace, evidence: MetricsEvidence, report: Metric
     return {
         "verdict": report.verdict,
         "move": {"kind": args.move.KIND, "target": args.move.target},
-        "rows": [_with_times(asdict(row)) for row in report.rows],
-        "coverage": [_with_times(asdict(broker)) for broker in evidence.brokers],
-        "since": evidence.since.isoformat(),
-        "until": evidence.until.isoformat(),
+        "rows": [asdict(row) for row in report.rows],
+        "coverage": [asdict(broker) for broker in evidence.brokers],
+        "since": evidence.since,
+        "until": evidence.until,
         "no_metric_shows": list(report.blind_spots),
     }
-
-
-def _with_times(fields: dict[str, Any]) -> dict[str, Any]:
-    """Write times as ISO 8601 in UTC."""
-    return {name: _written(value) for name, value in fields.items()}
-
-
-def _written(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_written(each) for each in value]
-    return value.isoformat() if hasattr(value, "isoformat") else value

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from featuregate.catalog import api_key, captured
+from featuregate.catalog import captured
 from featuregate.catalog.api_names import API_NAMES
-from featuregate.errors import UnknownApi
 from featuregate_fleet.metrics.spellings import UNKNOWN, Deprecated, Requests
 from featuregate_fleet.readiness.api_ranges import is_internal
 
@@ -189,14 +188,8 @@ def oldest_release(answered: frozenset[tuple[str, int]]) -> str:
     releases = list(captured().values())
     oldest = next(at for at, release in enumerate(releases) if release.release == "2.0")
     for api, version in answered:
-        key = None if api == "ApiVersions" else _key_of(api)
+        name = _FETCH if api in {_BY_CLIENTS, _BY_FOLLOWERS} else api
+        key = None if api == "ApiVersions" else KEYS.get(name)
         serving = [at for at, one in enumerate(releases) if key is not None and one.serves(key, version)]
         oldest = max(oldest, serving[0] if serving else 0)
     return releases[oldest].release
-
-
-def _key_of(api: str) -> int | None:
-    try:
-        return api_key(_FETCH if api in {_BY_CLIENTS, _BY_FOLLOWERS} else api)
-    except UnknownApi:
-        return None

@@ -114,7 +114,9 @@ class History:
             since=time_of(self._since),
             until=time_of(self._until),
             brokers=tuple(
-                coverage(group, self._since, self._last, len({each.place for each in group} & self._unread))
+                coverage(
+                    group, self._since, self._last, self._until, len({each.place for each in group} & self._unread)
+                )
                 for group in groups
             ),
             requests=tuple(_of_best_target(requests)),

@@ -25,6 +25,8 @@ _MOST_HOLES: Final = 5
 _FEW_MISSING: Final = 0.9
 """The share of samples from which on an hour may be covered."""
 _JITTER: Final = 1.1
+_RUNNING: Final = 300
+"""Seconds after which the hour that runs has samples, also of a server that takes some time to show them."""
 _MIXED: Final = f"its start goes back, so that several brokers may share {', '.join(PLACE)}: choose one by --match"
 
 Place = tuple[str, ...]
@@ -56,6 +58,12 @@ class Target:
     def last_before(self, end: float) -> float | None:
         """Return the end of the last hour before one that has samples."""
         return max((each for each, count in self.counts.items() if count and each < end), default=None)
+
+    def runs(self, last: float, until: float) -> bool:
+        """Return whether there are samples of the hour that runs."""
+        return sum(count for end, count in self.counts.items() if end > last) * 2 * HOUR_SECONDS >= self.expected * (
+            until - last
+        )
 
     @property
     def place(self) -> Place:
@@ -125,15 +133,17 @@ def joined(targets: Sequence[Target]) -> list[list[Target]]:
     return [group for _, group in groups]
 
 
-def coverage(group: Sequence[Target], since: float, last: float, unread: int) -> BrokerCoverage:
+def coverage(group: Sequence[Target], since: float, last: float, until: float, unread: int) -> BrokerCoverage:
     """Return what is known of the targets of one broker in the hours from ``since`` to ``last``.
 
-    An hour that one of them covers is covered.
+    An hour that one of them covers is covered. The hour that runs must have half of its samples.
     """
     ends = [since + HOUR_SECONDS * n for n in range(1, round((last - since) / HOUR_SECONDS) + 1)]
     of_broker = [each for each in group if is_of_broker(each.of(Requests))]
     software = [one for each in group for one in each.of(Connected)]
     holes = [end for end in ends if not any(_is_covered(target, end) for target in of_broker or group)]
+    if until - last > _RUNNING and not any(each.runs(last, until) for each in of_broker or group):
+        holes.append(last + HOUR_SECONDS)
     lives = {life for each in group for end, lives in each.starts.items() if end > since for life in lives}
     best = next((each for each in group if each.starts), None)
     newest = best.starts[max(best.starts)][1] if best else None
@@ -143,7 +153,7 @@ def coverage(group: Sequence[Target], since: float, last: float, unread: int) ->
             sorted({host for each in group for name in _NAMING for host in host_names(each.labels.get(name, ""))})
         ),
         started=started_at({best.start.source: newest}) if best and best.start and newest is not None else None,
-        hours=len(ends) - len(holes),
+        hours=max(0, len(ends) - len(holes)),
         of_hours=len(ends),
         holes=tuple(time_of(end - HOUR_SECONDS) for end in holes[:_MOST_HOLES]),
         restarts=max(0, len(lives) // max(1, len({each.start and each.start.source for each in group})) - 1),

@@ -127,6 +127,14 @@ def test_a_broker_that_was_away_for_longer_than_two_intervals_leaves_a_hole(kept
         assert evidence(one).brokers[0].hours == hours
 
 
+def test_a_target_that_is_gone_since_the_last_hour_is_no_ok(kept: Kept) -> None:
+    """What its broker answered after that is not known."""
+    kept.broker(missing=[(kept.ago(0.3), kept.until)])
+    (broker,) = evidence(kept).brokers
+    assert (broker.hours, broker.holes) == (23, (datetime(2026, 11, 29, 12, tzinfo=UTC),))
+    assert judged(kept).verdict is Verdict.UNKNOWN
+
+
 def test_a_time_that_was_not_kept_is_not_covered(kept: Kept) -> None:
     """A week was asked for, and two days are there."""
     kept.broker()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import UNKNOWN, CommandError, discover_view, local_path_argument
 from featuregate.errors import ConfigError
@@ -28,20 +29,8 @@ _SECONDS: Final = {"h": 3600, "d": 86_400}
 _AT_ONCE: Final = 8
 _TEXT: Final = "text/plain; version=0.0.4"
 """OpenMetrics, which exporters answer if asked, has values of counters that its own parser refuses."""
-
-
-class PagePlace(NamedTuple):
-    """The page of one broker: its id if it is known, and a URL or the path of a file."""
-
-    broker: str
-    place: str
-
-
-class Cluster(NamedTuple):
-    """What is known of the cluster apart from its metrics."""
-
-    brokers: dict[str, str] | int | None
-    listeners: dict[str, BrokerListener]
+Brokers = dict[str, str] | int | None
+"""The hosts of all brokers by their ids, or how many there are."""
 
 
 def add_metrics_options(parser: argparse.ArgumentParser) -> None:
@@ -88,7 +77,7 @@ def add_listener_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--listener",
         metavar="NAME=MECHANISMS",
-        type=_argument(listener_argument),
+        type=_listener,
         dest="listeners",
         action="append",
         default=[],
@@ -100,15 +89,16 @@ def add_listener_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _target(text: str) -> PagePlace:
-    match = re.fullmatch(r"([0-9]{1,10})=(.+)", text)
-    found = PagePlace(match[1], match[2]) if match else PagePlace("", text)
-    if not _is_url(found.place):
-        try:
-            local_path("", found.place)
-        except ConfigError as error:
-            raise argparse.ArgumentTypeError(error.problem) from None
-    return found
+def _target(text: str) -> tuple[str, str]:
+    """Return the id of a broker, empty where it is not known, and the URL or the path of its page."""
+    match = re.fullmatch(r"(?:([0-9]{1,10})=)?(.+)", text, re.DOTALL)
+    broker, place = match.groups("") if match else ("", text)
+    try:
+        if not _is_url(place):
+            local_path("", place)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(error.problem) from None
+    return broker, place
 
 
 def _condition(text: str) -> str:
@@ -135,14 +125,11 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _argument(read: Callable[[str], tuple[str, BrokerListener]]) -> Callable[[str], tuple[str, BrokerListener]]:
-    def argument(text: str) -> tuple[str, BrokerListener]:
-        try:
-            return read(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return argument
+def _listener(text: str) -> tuple[str, BrokerListener]:
+    try:
+        return listener_argument(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def read_evidence(args: argparse.Namespace, decides: Callable[[Meaning], bool]) -> MetricsEvidence:
@@ -164,7 +151,8 @@ def read_evidence(args: argparse.Namespace, decides: Callable[[Meaning], bool]) 
     until = datetime.now(UTC)
     if args.prometheus:
         return _from_prometheus(args, until, decides)
-    read = _pages(args, args.metrics)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        read = list(pool.map(lambda target: _page(args, target), args.metrics))
     pages, problems = [page for page, _ in read if page], [problem for _, problem in read if problem]
     if not pages:
         raise CommandError(f"{problems[0][0]}: {problems[0][1]}", UNKNOWN)
@@ -179,58 +167,36 @@ def _from_prometheus(args: argparse.Namespace, until: datetime, decides: Callabl
     from featuregate_fleet.metrics.prometheus import Prometheus  # noqa: PLC0415 - likewise
     from featuregate_fleet.metrics.web import MetricsUnread  # noqa: PLC0415 - likewise
 
-    web = web_of(args)
-    server = Prometheus(web, args.prometheus)
     try:
-        with shown_on_a_terminal("asking Prometheus", lambda: f"{server.asked} questions"):
-            return History(server, args.match, until - args.since, until, decides).read()
+        with closing(web_of(args)) as web:
+            server = Prometheus(web, args.prometheus)
+            with shown_on_a_terminal("asking Prometheus", lambda: f"{server.asked} questions"):
+                return History(server, args.match, until - args.since, until, decides).read()
     except MetricsUnread as error:
         raise CommandError(f"--prometheus: {error}", UNKNOWN) from error
-    finally:
-        web.close()
 
 
-def _pages(args: argparse.Namespace, targets: Sequence[PagePlace]) -> list[tuple[Page | None, tuple[str, str] | None]]:
-    """Read pages, some at a time. One that cannot be read is named with the reason."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(lambda target: _page(args, target), targets))
-
-
-def _page(args: argparse.Namespace, target: PagePlace) -> tuple[Page | None, tuple[str, str] | None]:
+def _page(args: argparse.Namespace, target: tuple[str, str]) -> tuple[Page | None, tuple[str, str] | None]:
+    """Read one page, or say why it cannot be read. A file is as old as its last change says."""
     from featuregate_fleet.metrics.pages import Page  # noqa: PLC0415 - likewise
-    from featuregate_fleet.metrics.samples import PageError, samples_of  # noqa: PLC0415 - likewise
+    from featuregate_fleet.metrics.samples import MOST_PAGE_BYTES, samples_of  # noqa: PLC0415 - likewise
 
-    name = target.broker or _name_of(target.place)
+    broker, place = target
+    name = broker or re.sub(r"^https?://([^/?#]*).*$", r"\1", place)
     try:
-        body, at = _from_url(args, target.place) if _is_url(target.place) else _from_file(target.place)
-        return Page(name, at, samples_of(body), is_named=bool(target.broker)), None
+        if _is_url(place):
+            with closing(web_of(args)) as web:
+                body, at = web.get(place, _TEXT, MOST_PAGE_BYTES), datetime.now(UTC)
+        else:
+            path = local_path("", place)
+            with path.open("rb") as file:
+                body = file.read(MOST_PAGE_BYTES + 1)
+            at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        return Page(name, at, samples_of(body), is_named=bool(broker)), None
     except OSError as error:
-        return None, (name, f"{target.place}: {error.strerror or error}")
-    except (PageError, ValueError) as error:
-        return None, (name, f"{target.place}: {error}")
-
-
-def _name_of(place: str) -> str:
-    return re.sub(r"^https?://([^/?#]*).*$", r"\1", place)
-
-
-def _from_url(args: argparse.Namespace, url: str) -> tuple[bytes, datetime]:
-    from featuregate_fleet.metrics.samples import MOST_PAGE_BYTES  # noqa: PLC0415 - likewise
-
-    web = web_of(args)
-    try:
-        return web.get(url, _TEXT, MOST_PAGE_BYTES), datetime.now(UTC)
-    finally:
-        web.close()
-
-
-def _from_file(path: str) -> tuple[bytes, datetime]:
-    """Read a file, which is as old as its last change says."""
-    from featuregate_fleet.metrics.samples import MOST_PAGE_BYTES  # noqa: PLC0415 - likewise
-
-    with local_path("", path).open("rb") as file:
-        body = file.read(MOST_PAGE_BYTES + 1)
-    return body, datetime.fromtimestamp(local_path("", path).stat().st_mtime, UTC)
+        return None, (name, f"{place}: {error.strerror or error}")
+    except ValueError as error:
+        return None, (name, f"{place}: {error}")
 
 
 def web_of(args: argparse.Namespace) -> Web:
@@ -246,11 +212,11 @@ def web_of(args: argparse.Namespace) -> Web:
     return Web(token=token, verify=verify, cert=str(args.cert_file) if args.cert_file else None)
 
 
-def cluster_of(args: argparse.Namespace, names: Iterable[str]) -> Cluster:
+def cluster_of(args: argparse.Namespace, names: Iterable[str]) -> tuple[Brokers, dict[str, BrokerListener]]:
     """Return which brokers there are and what their listeners allow; by the options, and by the brokers if named."""
     given = dict(args.listeners)
     if not args.bootstrap_server and not args.command_config:
-        return Cluster(args.brokers, given)
+        return args.brokers, given
     wanted = [name for name in names if name not in given]
     configs = configs_of(wanted)
     view = discover_view(args, configs)
@@ -261,4 +227,4 @@ def cluster_of(args: argparse.Namespace, names: Iterable[str]) -> Cluster:
         for broker in view.brokers
     ]
     ids = {str(broker.node_id): broker.host for broker in view.brokers if broker.node_id is not None}
-    return Cluster(args.brokers or ids, listeners_of(wanted, told) | given)
+    return args.brokers or ids, listeners_of(wanted, told) | given
