@@ -48,7 +48,7 @@ def test_a_notebook_reads_logs_and_asks(
         assert report.verdict == "block"
         findings = report.to_df().where("verdict = 'block'").select("client_id", "api").collect()
         assert [tuple(row) for row in findings] == [("ancient", "ListOffsets")]
-        assert fleet.table("source").count() == 1
+        assert fleet.table("source").where("input = 'logs'").count() == 1
         with pytest.raises(ConfigError, match=r"the tables .* have no cluster order: they have orders"):
             Fleet(spark, tables=tmp_path / "tables", cluster="order").readiness(to="4.2")
 
