@@ -58,6 +58,12 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         measured.start()
 
 
+def pytest_sessionfinish() -> None:
+    """Write down what this process has measured: xdist kills one that takes ten seconds to end, with a JVM of Spark."""
+    if (measured := Coverage.current()) is not None:
+        measured.save()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Iterator[pytest.TestReport]:
     """Escape half a pair of surrogates in what was captured: xdist cannot send it, and would end the run."""
