@@ -6,10 +6,10 @@ A count is never more than what happened: what the metrics do not show, or may s
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final
 
 from featuregate.catalog import captured
 from featuregate.catalog.api_names import API_NAMES
@@ -51,16 +51,6 @@ class RequestCount:
     def of_nodes(self) -> bool:
         """Whether only brokers and controllers send it."""
         return self.api in OF_NODES or (self.key is not None and is_internal(self.key))
-
-
-class DeprecatedCount(NamedTuple):
-    """Which software sent a version that the broker calls deprecated."""
-
-    broker: str
-    api: str
-    version: int
-    software: str
-    software_version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +116,7 @@ class MetricsEvidence:
     until: datetime
     brokers: tuple[BrokerCoverage, ...]
     requests: tuple[RequestCount, ...] = ()
-    deprecated: tuple[DeprecatedCount, ...] = ()
+    deprecated: tuple[Deprecated, ...] = ()
     software: tuple[SoftwareSeen, ...] = ()
     converted: tuple[tuple[str, str], ...] = ()
     """Call, ``fetch`` or ``produce``, and topic of which messages were converted."""
@@ -171,12 +161,10 @@ def is_of_broker(pairs: Iterable[Requests]) -> bool:
     return "Metadata" in apis and not apis <= _OFTEN_ALONE and (_FETCH in apis) == has_parts
 
 
-def named_by(found: Iterable[Deprecated], broker: str) -> Iterator[DeprecatedCount]:
-    """Yield the software of deprecated requests, once for Fetch and its part."""
+def named_by(found: Iterable[Deprecated]) -> tuple[Deprecated, ...]:
+    """Return the software of deprecated requests, once for Fetch and its part."""
     merged = {one._replace(api=_FETCH) if one.api == _BY_CLIENTS else one for one in found}
-    for api, version, software, of_software in sorted(merged):
-        if api not in OF_NODES:
-            yield DeprecatedCount(broker, api, version, software, of_software)
+    return tuple(sorted(one for one in merged if one.api not in OF_NODES))
 
 
 @functools.cache

@@ -17,7 +17,6 @@ from typing import Final
 
 from featuregate_fleet.metrics.counters import Growth, Point, growth
 from featuregate_fleet.metrics.evidence import (
-    DeprecatedCount,
     MetricsEvidence,
     RequestCount,
     SoftwareSeen,
@@ -110,6 +109,11 @@ class History:
         names = {target.place: group[0].name for group in groups for target in group}
         requests = [count for target in targets for count in self._requests(target, grown, names[target.place])]
         software = tuple(self._software(of_place, names))
+        new = [
+            one
+            for (_, one), found in grown.items()
+            if isinstance(one, Deprecated) and any(each.is_new for each in found)
+        ]
         return MetricsEvidence(
             since=time_of(self._since),
             until=time_of(self._until),
@@ -120,7 +124,7 @@ class History:
                 for group in groups
             ),
             requests=tuple(_of_best_target(requests)),
-            deprecated=tuple(_deprecated(grown, names)),
+            deprecated=named_by(new),
             software=software,
             converted=tuple(sorted({(one.call, one.topic) for each in targets for one in each.of(Converted)})),
         )
@@ -293,11 +297,3 @@ def _of_best_target(requests: Iterable[tuple[Place, RequestCount]]) -> Iterator[
         found[one.broker, one.api, one.version][place].append(one)
     for of_places in found.values():
         yield from max(of_places.values(), key=lambda counts: sum(one.count for one in counts))
-
-
-def _deprecated(
-    grown: Mapping[tuple[Place, Requests | Deprecated], Sequence[Growth]], names: Mapping[Place, str]
-) -> Iterator[DeprecatedCount]:
-    for (place, meaning), found in grown.items():
-        if isinstance(meaning, Deprecated) and any(one.is_new for one in found):
-            yield from named_by([meaning], names[place])

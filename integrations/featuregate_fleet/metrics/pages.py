@@ -93,7 +93,7 @@ def evidence_of(
         until=until,
         brokers=(*(_coverage(node, since, until) for node in nodes), *unread),
         requests=tuple(count for node in nodes for count in _requests(node)),
-        deprecated=tuple(one for node in nodes for one in named_by(node.used(Deprecated), node.broker)),
+        deprecated=named_by(one for node in nodes for one in node.used(Deprecated)),
         software=tuple(seen for node in nodes for seen in _software(node)),
         converted=tuple(sorted({(one.call, one.topic) for node in nodes for one in node.used(Converted)})),
     )

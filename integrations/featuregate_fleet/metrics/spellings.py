@@ -131,8 +131,7 @@ def _fields(labels: Labels) -> dict[str, str]:
 
 def _by_name(match: re.Match[str], labels: Labels) -> Meaning | None:
     """Read the metric that has the requests of all kinds: its label ``name`` says which."""
-    kinds = {"RequestsPerSec": _requests, "DeprecatedRequestsPerSec": _deprecated}
-    read = kinds.get(labels.get("name", ""))
+    read = {"RequestsPerSec": _requests, "DeprecatedRequestsPerSec": _deprecated}.get(labels.get("name", ""))
     return read(match, labels) if read else None
 
 
@@ -158,8 +157,7 @@ def _without_dots(match: re.Match[str], labels: Labels) -> Meaning | None:
     found = _deprecated(match, labels)
     if not isinstance(found, Deprecated):
         return found
-    names = found.software.replace("_", "."), found.software_version.replace("_", ".")
-    return found._replace(software=names[0], software_version=names[1])
+    return Deprecated(found.api, found.version, *(each.replace("_", ".") for each in found[2:]))
 
 
 def _connections(_: re.Match[str], labels: Labels) -> Meaning | None:
@@ -213,10 +211,9 @@ _VERSION: Final = re.compile(r"\d{1,5}", re.ASCII)
 
 
 def _pair(api: str, version: str) -> Requests | Unusable:
-    return Requests(_api_names().get(api.lower(), api), int(version)) if _VERSION.fullmatch(version) else _NO_NUMBER
-
-
-_NO_NUMBER: Final = Unusable("a version that is a number")
+    if not _VERSION.fullmatch(version):
+        return Unusable("a version that is a number")
+    return Requests(_api_names().get(api.lower(), api), int(version))
 
 
 @functools.cache

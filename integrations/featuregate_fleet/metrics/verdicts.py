@@ -147,12 +147,10 @@ def _low_row(evidence: MetricsEvidence, apis: ReleaseApis, key: int, low: list[R
     )
 
 
-def _when(low: Iterable[RequestCount]) -> str:
-    known = list(low)
-    last = max(one.until for one in known)
-    if any(one.after is None for one in known):
+def _when(low: Sequence[RequestCount]) -> str:
+    last, first = max(one.until for one in low), min((one.after for one in low if one.after), default=None)
+    if first is None or any(one.after is None for one in low):
         return f" since it was started, until {last:%Y-%m-%d %H:%M} UTC"
-    first = min(one.after for one in known if one.after)
     return f" between {first:%Y-%m-%d %H:%M} and {last:%Y-%m-%d %H:%M} UTC"
 
 
@@ -199,7 +197,10 @@ def _coverage(evidence: MetricsEvidence) -> Iterator[Row]:
             yield _lacking(one, f"Its metrics cannot be used: {one.problem}.", "Let them be read, or leave them out.")
             continue
         if not one.has_requests:
-            yield _lacking(one, _why_none(one), _ADD)
+            why = "It has no metric of requests by API and version, or nobody has asked this broker anything."
+            if one.unusable:
+                why = f"The rules of its exporter dropped the label {', '.join(one.unusable)}: nothing can be known."
+            yield _lacking(one, why, _ADD)
             continue
         if one.unread or one.unusable:
             lost = [*(f"the rules of the exporter dropped {each}" for each in one.unusable)]
@@ -208,19 +209,13 @@ def _coverage(evidence: MetricsEvidence) -> Iterator[Row]:
         if one.started is None:
             why = "No metric says when it started, so that a restart may hide requests."
             yield _lacking(one, why, "Let the exporter have kafka.server:type=app-info, or run it in the broker.")
-        elif one.hours < one.of_hours:
-            first = f", not from {one.holes[0]:%Y-%m-%d %H:%M} UTC on" if one.holes else ""
-            why = f"Its counters are known for {one.hours} of {one.of_hours} hours{first}."
+            continue
+        first = f", not from {one.holes[0]:%Y-%m-%d %H:%M} UTC on" if one.holes else ""
+        why = f"Its counters are known for {one.hours} of {one.of_hours} hours{first}."
+        if one.hours < one.of_hours:
             yield _lacking(one, why, "Ask again when there are more, or for a shorter time by --since.")
         else:
-            why = f"Its counters are known for {one.hours} of {one.of_hours} hours."
             yield Row(check="coverage", verdict=Verdict.OK, subject=f"broker {one.broker}", why=why)
-
-
-def _why_none(one: BrokerCoverage) -> str:
-    if one.unusable:
-        return f"The rules of its exporter dropped the label {', '.join(one.unusable)}: nothing can be known."
-    return "It has no metric of requests by API and version, or nobody has asked this broker anything."
 
 
 def _lacking(one: BrokerCoverage, why: str, do: str) -> Row:
