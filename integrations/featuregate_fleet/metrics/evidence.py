@@ -17,6 +17,7 @@ from featuregate_fleet.metrics.spellings import UNKNOWN, Deprecated, Requests
 from featuregate_fleet.readiness.api_ranges import is_internal
 
 HOUR: Final = timedelta(hours=1)
+HOUR_SECONDS: Final = 3600
 MOST_PAIRS: Final = 100
 """The pairs of software and version that one network thread of a broker counts; it forgets or hides all others."""
 KEYS: Final = {name: key for key, name in API_NAMES.items()}

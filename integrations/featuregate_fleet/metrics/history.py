@@ -17,6 +17,7 @@ from typing import Final
 
 from featuregate_fleet.metrics.counters import Growth, Point, growth
 from featuregate_fleet.metrics.evidence import (
+    HOUR_SECONDS,
     MetricsEvidence,
     RequestCount,
     SoftwareSeen,
@@ -39,7 +40,6 @@ from featuregate_fleet.metrics.spellings import (
     own_labels,
 )
 from featuregate_fleet.metrics.targets import (
-    HOUR_SECONDS,
     PLACE,
     Hours,
     Place,

@@ -33,7 +33,7 @@ _EXACT: Final = 2**53
 _YEAR_2018: Final = 1_514_764_800
 """Kafka 2.0, the first release with these metrics, is of this year: an older start is not one, or of a wrong clock."""
 _YEAR_2100: Final = 4_102_444_800
-_SOURCES: Final = ("kafkaserverappinfostarttimems", "javalangruntimestarttime", "processstarttimeseconds")
+SOURCES: Final = ("kafkaserverappinfostarttimems", "javalangruntimestarttime", "processstarttimeseconds")
 """The starts of a broker, the best first: the last one may be of an exporter with a process of its own."""
 
 
@@ -101,7 +101,7 @@ def evidence_of(
 
 def started_at(starts: dict[str, float]) -> datetime | None:
     """Return the start of a broker by the best source that has it."""
-    best = next((source for source in _SOURCES if source in starts), None)
+    best = next((source for source in SOURCES if source in starts), None)
     seconds = None if best is None else start_seconds(best, starts[best])
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
@@ -115,7 +115,7 @@ def start_seconds(source: str, value: float) -> float | None:
 def life_of(source: str, value: float) -> tuple[bool, int] | None:
     """Return what two exporters on one broker show alike: the start of its process, or of Kafka in it, in ms."""
     seconds = start_seconds(source, value)
-    return None if seconds is None else (source == _SOURCES[0], round(seconds * 1000))
+    return None if seconds is None else (source == SOURCES[0], round(seconds * 1000))
 
 
 def whole(value: float) -> int | None:

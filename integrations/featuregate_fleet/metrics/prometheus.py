@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from featuregate.json_values import JsonError, JsonValue, parse_json
+from featuregate_fleet.metrics.evidence import HOUR_SECONDS
 from featuregate_fleet.metrics.web import MetricsUnread, Web
 
 MOST_SERIES: Final = 100_000
@@ -19,7 +20,6 @@ MOST_SERIES: Final = 100_000
 MOST_ANSWER_BYTES: Final = 64 * 1024 * 1024
 _MOST_VALUES: Final = 100_000
 """Values that one question asks for; longer times are asked about in slices."""
-HOUR_SECONDS: Final = 3600
 MOST_SECONDS: Final = 1800.0
 _LONGEST_SLICE: Final = 7 * 24
 _OK: Final = "success"

@@ -10,17 +10,14 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Final
 
-from featuregate_fleet.metrics.evidence import BrokerCoverage, host_names, is_of_broker
-from featuregate_fleet.metrics.pages import M, full_listeners, started_at
+from featuregate_fleet.metrics.evidence import HOUR_SECONDS, BrokerCoverage, host_names, is_of_broker
+from featuregate_fleet.metrics.pages import SOURCES, M, full_listeners, started_at
 from featuregate_fleet.metrics.spellings import Connected, Labels, Meaning, Requests, Started, Unusable
 
-HOUR_SECONDS: Final = 3600
 PLACE: Final = ("job", "instance", "namespace", "pod")
 """The labels that tell targets apart. A pod keeps its name, and has another address after each restart."""
 _NAMING: Final = ("instance", "pod", "kubernetes_pod_name", "host", "hostname")
 """The labels that name the machine or the container of a target."""
-_SOURCES: Final = ("kafk", "java", "proc")
-"""How the sources of a start begin, the best first."""
 _MOST_HOLES: Final = 5
 _FEW_MISSING: Final = 0.9
 """The share of samples from which on an hour may be covered."""
@@ -79,7 +76,7 @@ class Target:
     @property
     def start(self) -> Started | None:
         """The best metric of the start of the broker."""
-        return min(self.of(Started), key=lambda one: (_SOURCES.index(one.source[:4]), one.broker), default=None)
+        return min(self.of(Started), key=lambda one: (SOURCES.index(one.source), one.broker), default=None)
 
     @property
     def expected(self) -> float:
