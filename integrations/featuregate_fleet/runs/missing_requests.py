@@ -56,14 +56,12 @@ class MissingEvidence:
         """Name the files of one batch, by its rows of kind ``source``."""
         read = [row for row in sources if row["reason"] is None]
         texts = {row["source"] for row in read}
-        restored = {row["path"] for row in read if row["read"]} | {
-            file_at(row["path"], row["stamp"] or "") for row in read
-        }
+        restored = {row["path"] for row in read if row["read"]} | {file_at(row["path"], row["stamp"]) for row in read}
         for path, (text, file, reason) in [*self._missing.items()]:
             if text in texts or (reason != VANISHED and not restored.isdisjoint((path, file))):
                 del self._missing[path]
                 self._vanished.pop(path, None)
-        about = {row["path"]: (row["source"], file_at(row["path"], row["stamp"] or "")) for row in sources}
+        about = {row["path"]: (row["source"], file_at(row["path"], row["stamp"])) for row in sources}
         for one in (*_damaged(sources), *_without_rows(sources, table, batch)):
             self._missing[one.path] = *about[one.path], one.reason
             if one.reason == VANISHED:

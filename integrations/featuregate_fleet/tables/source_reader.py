@@ -29,7 +29,7 @@ class SourceAt(NamedTuple):
     uri: str
     batch: int
     reason: str | None
-    stamp: str
+    stamp: str | None
     read: int
 
 
@@ -80,9 +80,9 @@ def _added_up(rows: DataFrame) -> list[Row]:
     )
 
 
-def file_at(name: str, stamp: str) -> tuple[str, str]:
+def file_at(name: str, stamp: str | None) -> tuple[str, str]:
     """Return which file has a name: the inode tells it from another one that gets this name. Storages have none."""
-    return name, "".join(stamp.split(" ")[2:3])
+    return name, "".join((stamp or "").split(" ")[2:3])
 
 
 def _around_failures(rows: DataFrame) -> list[SourceAt]:
