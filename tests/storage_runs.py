@@ -26,7 +26,7 @@ def write_logs(logs: Path, number: int) -> None:
     for broker in ("1", "2"):
         lines = [line_of(document(clientId=f"client-{number}", requestApiVersion=each % 17)) for each in range(200)]
         lines.insert(7, "garbage \xff")
-        texts[f"{broker}/{number} é%20.log"] = "\n".join(lines).encode("latin-1")
+        texts[f"{broker}/{number} é%20.log"] = "".join(f"{line}\n" for line in lines).encode("latin-1")
     texts[f"2/{number}.log.gz"] = gzip.compress(texts[f"2/{number} é%20.log"].replace(b"client-", b"packed-"))
     texts[f"1/damaged-{number}.log.gz"] = texts[f"2/{number}.log.gz"][:-9]
     for name, text in texts.items():
