@@ -20,6 +20,7 @@ from featuregate_fleet.evidence.columns import KINDS, USAGE_KEYS
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, log_file
 from featuregate_fleet.evidence.pseudonyms import HASHED, Pseudonyms
 from featuregate_fleet.evidence.reasons import known_reasons
+from featuregate_fleet.evidence.unread import UNLISTED, some_of
 from featuregate_fleet.files.storage import is_below, path_in_uri, reached, storage_path, why_no_folder
 from featuregate_fleet.readiness import move_texts
 from featuregate_fleet.readiness.evidence import confirmed
@@ -285,7 +286,10 @@ def _place(given: str | os.PathLike[str]) -> Path | str:
 def _paths_below(logs: Path) -> frozenset[str]:
     """Return the paths of log files below a folder, as rows of sources have them."""
     root = path_in_uri(logs)
-    return frozenset(log_file(root, each.uri, each.size).path for each in list_logs(logs, datetime.now(UTC)).files)
+    found = list_logs(logs, datetime.now(UTC))
+    if closed := sorted(path for path, why in found.left.items() if why == UNLISTED):
+        raise ConfigError("logs", f"{some_of(closed)} cannot be listed, and what is there would be taken for gone")
+    return frozenset(log_file(root, each.uri, each.size).path for each in found.files)
 
 
 def _logs(given: str | os.PathLike[str], tables: Path | str) -> Path:

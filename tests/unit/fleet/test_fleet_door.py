@@ -1,5 +1,6 @@
 """The pipeline from Python: what it refuses before it reads anything, and what a report does."""
 
+import os
 import subprocess
 import sys
 from datetime import timedelta
@@ -101,6 +102,24 @@ def test_a_cluster_without_a_table_is_not_tidied(fleet: Fleet, monkeypatch: pyte
     monkeypatch.setattr("featuregate_fleet.tables.clusters.EvidenceTable", Empty)
     with pytest.raises(ConfigError, match="have no cluster orders: read logs first"):
         fleet.tidy(older_than=9)
+
+
+def test_files_of_a_folder_that_may_not_be_listed_are_not_taken_for_gone(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would be forgotten, and read once more when it may be listed again."""
+    monkeypatch.setattr("featuregate_fleet.api.fleet.existing_table", lambda *_: None)
+    (tmp_path / "logs" / "1").mkdir(parents=True)
+    allowed = os.scandir
+
+    def denied(folder: str) -> object:
+        if folder.endswith("/1"):
+            raise PermissionError(13, "Permission denied")
+        return allowed(folder)
+
+    monkeypatch.setattr(os, "scandir", denied)
+    with pytest.raises(ConfigError, match="1 cannot be listed"):
+        fleet.tidy(older_than=9, logs=tmp_path / "logs")
 
 
 def test_inputs_that_cannot_be_read_are_refused(fleet: Fleet, tmp_path: Path) -> None:
