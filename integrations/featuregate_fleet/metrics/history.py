@@ -54,7 +54,6 @@ from featuregate_fleet.metrics.targets import (
 )
 
 _FETCHES: Final = ("Fetch", "FetchConsumer")
-_MINUTE: Final = 60
 _FUNCTIONS: Final[Mapping[str, tuple[str, str, Callable[[float, float], float]]]] = {
     "count": ("count", "max", add),
     "sum": ("max", "sum", add),
@@ -192,7 +191,7 @@ class History:
         expression = f"{together} by ({', '.join(PLACE)}) ({chosen})"
         found: defaultdict[Place, Hours] = defaultdict(dict)
         answers = list(self._server.hourly(expression, self._since, self._last, series))
-        if (seconds := int(self._until - self._last)) >= _MINUTE:
+        if (seconds := int(self._until - self._last)) >= 60:  # noqa: PLR2004 - less shows nothing
             answers += self._server.at(expression, self._until, seconds)
         for labels, values in answers:
             hours = found[place_of(labels)]
@@ -218,12 +217,14 @@ class History:
     def _grown(self, of_place: Mapping[Place, Target]) -> dict[tuple[Place, Requests | Deprecated], list[Growth]]:
         """Return what the counters prove that may decide."""
         found: dict[tuple[Place, Requests | Deprecated], list[Growth]] = {}
-        targets = of_place.values()
         decide: list[tuple[Requests | Deprecated, Labels]]
+        targets = of_place.values()
         decide = [*_distinct(targets, Requests, self._decides), *_distinct(targets, Deprecated, self._decides)]
         for meaning, own in decide:
             lowest, highest = (self._hours(own, function, len(of_place)) for function in ("min", "max"))
             for place, hours in highest.items():
+                if any(whole(value) is None for value in hours.values()):
+                    self._unread.add(place)
                 if (target := of_place.get(place)) and target.is_mixed:
                     found[place, meaning] = [Growth(None, max(hours), 1, is_new=False)]
                 elif target:

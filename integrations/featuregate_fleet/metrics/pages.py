@@ -119,8 +119,8 @@ def life_of(source: str, value: float) -> tuple[bool, int] | None:
 
 
 def whole(value: float) -> int | None:
-    """Return the value of a counter; None for what no counter is, such as NaN."""
-    return int(value) if math.isfinite(value) and 0 <= value < _EXACT else None
+    """Return the value of a counter; None for what no counter is, such as NaN, or one that rules scale below 1."""
+    return int(value) if 0 <= value < _EXACT and value % 1 == 0 else None
 
 
 def _node(page: Page) -> NodeMetrics:

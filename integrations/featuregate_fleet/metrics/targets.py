@@ -58,9 +58,8 @@ class Target:
 
     def runs(self, last: float, until: float) -> bool:
         """Return whether there are samples of the hour that runs."""
-        return sum(count for end, count in self.counts.items() if end > last) * 2 * HOUR_SECONDS >= self.expected * (
-            until - last
-        )
+        found = sum(count for end, count in self.counts.items() if end > last)
+        return found * 2 * HOUR_SECONDS >= self.expected * (until - last)
 
     @property
     def place(self) -> Place:

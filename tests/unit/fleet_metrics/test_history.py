@@ -254,10 +254,11 @@ def only_of_late(kept: Kept) -> None:
             values[:] = [one for one in values if one[0] > kept.ago(6)]
 
 
-def test_a_counter_that_is_not_a_number_is_unknown(kept: Kept) -> None:
-    """It may have counted."""
+@pytest.mark.parametrize("value", [math.nan, -1, 0.007])
+def test_a_counter_that_is_not_a_number_of_requests_is_unknown(kept: Kept, value: float) -> None:
+    """It may have counted; rules can scale a value."""
     kept.broker()
-    kept.add(REQUESTS, dict.fromkeys(kept.times, math.nan), request="Produce", version="1")
+    kept.add(REQUESTS, dict.fromkeys(kept.times, value), request="Produce", version="1")
     assert (judged(kept).verdict, evidence(kept).brokers[0].unread) == (Verdict.UNKNOWN, 1)
 
 

@@ -81,7 +81,7 @@ def test_the_best_source_of_a_start_is_the_broker_itself() -> None:
 
 def test_what_no_counter_is_counts_as_unread() -> None:
     """Not a number, endless, below zero, and above what a float counts."""
-    for value in ("NaN", "+Inf", "-1.0", "1e300"):
+    for value in ("NaN", "+Inf", "-1.0", "1e300", "0.007"):
         evidence = evidence_of([read(page(more=f'{REQUESTS}{{request="Fetch",version="1"}} {value}'))], WEEK_AGO, NOW)
         assert (evidence.requests, evidence.brokers[0].unread) == ((), 1)
     assert whole(2.0**53) is None
