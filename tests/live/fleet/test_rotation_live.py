@@ -10,6 +10,9 @@ from featuregate.cli import main
 from featuregate_fleet.runs.session import local_session
 from featuregate_fleet.tables.evidence_table import EvidenceTable
 
+EVER = ("--stale-after", "1000000")
+"""The lines have a date of their own."""
+
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600), pytest.mark.proof("fleet")]
 
 
@@ -46,7 +49,7 @@ def test_a_rotation_by_numbers_reads_each_line_once(tmp_path: Path) -> None:
     (folder / "log.1").rename(folder / "log.2")
     (folder / "log").rename(folder / "log.1")
     assert counts() == {"a": 200, "b": 150, "old": 79}
-    assert main(["fleet", "readiness", "--drop-api", "Fetch<4", *place]) == 1
+    assert main(["fleet", "readiness", "--drop-api", "Fetch<4", *EVER, *place]) == 1
 
 
 @pytest.mark.usefixtures("jvm")
@@ -55,7 +58,7 @@ def test_short_and_damaged_files_that_got_the_name_of_another_one_are_read(tmp_p
     log = tmp_path / "logs" / "1" / "log.1"
     log.parent.mkdir(parents=True)
     place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
-    verdict = ["fleet", "readiness", "--drop-api", "Fetch<4", "--min-hours", "0", *place]
+    verdict = ["fleet", "readiness", "--drop-api", "Fetch<4", "--min-hours", "0", *EVER, *place]
 
     def run(code: int = 0) -> None:
         assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]) == code
