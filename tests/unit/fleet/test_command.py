@@ -255,7 +255,7 @@ def test_without_the_extra_one_line_names_it(tmp_path: Path, action: str, module
         assert "needs" not in done.stderr  # it reads without Spark
     else:
         extra = "peek" if action.startswith("peek") else "fleet"
-        assert f"pip install '.[{extra}]' in a checkout\n" in done.stderr
+        assert f"pip install '.[{extra}]' in a checkout, or " in done.stderr
     assert (done.stderr.count("\n"), "bug" in done.stderr) == (done.stderr.count("featuregate: "), False)
 
 

@@ -29,10 +29,12 @@ from featuregate.records.schemas import (
     OffsetCommitKey,
     OffsetCommitValue,
     ShareUpdateKey,
+    StreamsGroupMemberMetadataValue,
     TransactionLogKey,
     TransactionLogValue,
     TransactionState,
 )
+from featuregate.wire.codec import StructureCodec
 
 ClassicMemberMetadata = ConsumerGroupMemberMetadataValue.ClassicMemberMetadata
 TopicPartitions = ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions
@@ -304,3 +306,11 @@ def test_transaction_states_have_kafkas_numbers() -> None:
     """The states have the numbers 0 to 7."""
     assert TransactionState(PRODUCER.transaction_status).name == "ONGOING"
     assert [state.value for state in TransactionState] == list(range(8))
+
+
+@pytest.mark.parametrize("cls", [ConsumerGroupMemberMetadataValue, StreamsGroupMemberMetadataValue])
+def test_a_structure_that_may_be_null_takes_a_byte(cls: type[Any]) -> None:
+    """In a tagged field, and in one that is not. Codecs are made once, most often by another test."""
+    fields = {each.name for each in dataclasses.fields(cls)}
+    assert fields & {"classic_member_metadata", "user_endpoint"}
+    assert StructureCodec(cls, 0, flexible=True).smallest >= len(fields) - 1
