@@ -313,10 +313,11 @@ class Discovery(RuleBasedStateMachine):
         for node in up:
             self.broker_stops_or_starts(node)
 
-    @precondition(lambda self: not any(model.once for model in self.model.values()))
     @rule()
     def process_restarts(self) -> None:
         """The process restarts, with the same folder of latches."""
+        if any(model.once for model in self.model.values()):
+            return  # no precondition: a busy machine polls more often, and a rule would be there in one run alone
         self.features.close()
         self.start_features()
 
@@ -344,13 +345,14 @@ class Discovery(RuleBasedStateMachine):
                 self.broker_resumes(node)
         return polls == 1
 
-    @precondition(lambda self: not any(model.once or model.paused for model in self.model.values()))
     @rule(by=st.integers(1, 500))
     def only_the_epoch_moves(self, by: int) -> None:
         """Invariant 4: a change of the epoch alone is no change.
 
         A paused broker is resumed between the polls, and tells then what it would have told before.
         """
+        if any(model.once or model.paused for model in self.model.values()):
+            return  # likewise
         self.poll()
         wrong = 0 if self.features.view is None else self.features.view.epoch
         # Past the epoch of a wrong broker: its levels count until then, and the next ones are a change of content.
