@@ -15,7 +15,7 @@ class Moment(NamedTuple):
     """When a run is killed, and which of its processes."""
 
     place: str
-    """Before its commit, within it, or after it."""
+    """Before its commit, when it reads; within the commit; or after it."""
     victim: str
     files: int
     """How many files more there are of those that it writes there."""
@@ -24,16 +24,15 @@ class Moment(NamedTuple):
         """Return how many files there are of those."""
         return sum(1 for _ in table.glob("kind=*/*.parquet" if self.place == "within" else "_delta_log/*.json"))
 
-    def has_come(self, own: Path, table: Path, wanted: int) -> bool:
-        """Return whether it has: Spark has started, or has written what is wanted."""
-        return bool([*own.rglob("blockmgr-*")]) if self.place == "before" else self.written(table) >= wanted
+    def has_come(self, process: int, table: Path, wanted: int) -> bool:
+        """Return whether it has: Python's workers have begun to read, or what is wanted is written."""
+        return has_workers(process) if self.place == "before" else self.written(table) >= wanted
 
 
 MOMENTS = [
     Moment(place, victim, files)
     for place, files in (("before", 0), ("within", 1), ("within", 3), ("after", 1))
     for victim in ("driver", "JVM", "worker", "all")
-    if (place, victim) != ("before", "worker")  # there is none yet
 ]
 
 
@@ -52,6 +51,11 @@ def name_of(process: int) -> str:
         return Path(f"/proc/{process}/comm").read_text().strip()
     except OSError:
         return ""
+
+
+def has_workers(process: int) -> bool:
+    """Return whether the JVM of a run has started Python's workers."""
+    return any([*descendants(java)] for java in descendants(process) if name_of(java) == "java")
 
 
 def kill(run: subprocess.Popen[bytes], victim: str) -> None:
@@ -79,13 +83,13 @@ def killed(command: list[str], table: Path, moment: Moment, goes_on: Callable[[]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     environment = os.environ | {"TMPDIR": str(own)}  # which a killed process leaves behind
 
-    def has_come() -> bool:
-        goes_on()
-        return moment.has_come(own, table, wanted) or run.poll() is not None
-
     with subprocess.Popen(command, **quiet, env=environment, start_new_session=True) as run:
         try:
-            eventually(has_come, f"{moment}", 480)
+            eventually(
+                lambda: (goes_on(), moment.has_come(run.pid, table, wanted) or run.poll() is not None)[1],
+                f"{moment}",
+                480,
+            )
             was_there = run.poll() is None
             kill(run, moment.victim)
             return run.wait(480) != 0 and was_there

@@ -182,7 +182,7 @@ def check_lines(table: EvidenceTable, source: Source) -> Said:
     assert (
         Counter({(row.broker, row.raw): 0 for row in logs}) + Counter((row.broker, row.raw) for row in logs) == garbage
     )
-    assert {row.reason for row in logs} == {"no-request"}
+    assert {row.reason for row in logs} <= {"no-request", "cut"}  # garbage may be amid the lines of a refusal
     return said
 
 
