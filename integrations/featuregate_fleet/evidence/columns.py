@@ -77,7 +77,7 @@ SOURCE: Final = pa.schema(
     [
         ("source", pa.string()),  # length and hash of the beginning of a text, or inode and path; id of a topic
         ("input", pa.string()),  # logs, reports or records
-        ("path", pa.string()),  # below the folder of logs; TOPIC/PARTITION
+        ("path", pa.string()),  # as in QUARANTINE
         ("uri", pa.string()),  # as Spark names the file; kafka:TOPIC/PARTITION
         ("broker", pa.string()),  # null if unknown
         ("size", pa.int64()),  # bytes of the file when it was listed; the offset after the last record

@@ -88,12 +88,12 @@ def _added_up(held: list[pa.Table]) -> pa.Array:
 
 
 def _counts(topic_id: str, topic: str, partition: int, read: int, lost: int) -> dict[str, object]:
-    place = f"{topic}/{partition}"
+    uri = f"kafka:{topic}/{partition}"
     return {
         "source": topic_id,
         "input": REPORTS,
-        "path": place,
-        "uri": f"kafka:{place}",
+        "path": uri,
+        "uri": uri,
         "size": 0,
         "position": 0,
         "read": read,

@@ -62,8 +62,7 @@ def _with_counts_of(topic_id: str, parsed: Iterable[pa.RecordBatch]) -> Iterator
             yield batch
             continue
         of_topic = {"source": topic_id, "input": LOGS, "position": 0, "size": 0, "tail": None}
-        rows = [row | of_topic | {"path": row["path"].removeprefix(_SCHEME)} for row in counts]
-        yield rows_from("source", rows)
+        yield rows_from("source", [row | of_topic for row in counts])
 
 
 def _parts(batch: pa.RecordBatch, times: LogTimes) -> Iterator[tuple[LogFile, pa.RecordBatch]]:

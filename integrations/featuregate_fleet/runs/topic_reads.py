@@ -88,7 +88,7 @@ def source_rows(kind: str, reads: Sequence[PartitionRead]) -> list[dict[str, obj
         {
             "source": each.topic_id,
             "input": kind,
-            "path": f"{each.topic}/{each.partition}",
+            "path": uri_of(each.topic, each.partition),
             "uri": uri_of(each.topic, each.partition),
             "size": each.end,
             "position": each.end,

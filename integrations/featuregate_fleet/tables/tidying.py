@@ -212,7 +212,8 @@ def _marked(table: EvidenceTable, before: datetime, paths: frozenset[str] | None
     else:
         there = table.as_rows(_as_table(paths))
         rows = rows.join(there.withColumn("there", f.expr("true")), "path", "left")
-        rows = rows.withColumn("gone", f.expr("input = 'logs' and there is null") & (f.col("newest") < f.lit(before)))
+        no_file = f.expr("input = 'logs' and uri not like 'kafka:%' and there is null")
+        rows = rows.withColumn("gone", no_file & (f.col("newest") < f.lit(before)))
     old = rows.where(f.col("written_at") < f.lit(before))
     group = [f.when(f.col("gone"), f.lit(_GONE[name])).otherwise(f.col(name)).alias(name) for name in _SOURCE]
     return old.withColumns({"was": f.struct(*_SOURCE), "group": f.struct(*group)})

@@ -84,7 +84,7 @@ def test_rows_of_sources_have_counts_alone(size: int):
     tables = parse([(PLACE, 7, b"1", LINE), (PLACE, 9, b"2", b"no"), (PLACE, 12, b"1", LINE)], size)
     rows = sorted(tables["source"], key=lambda row: row["broker"])
     assert {(row["source"], row["input"], row["path"], row["uri"], row["position"]) for row in rows} == {
-        ("id-1", "logs", "logs/0", URI, 0)
+        ("id-1", "logs", URI, URI, 0)
     }
     assert [(row["broker"], row["read"], row["rows"], row["quarantined"]) for row in rows] == [
         ("1", 2, 2, 0),
