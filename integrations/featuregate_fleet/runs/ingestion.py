@@ -36,7 +36,7 @@ from featuregate_spark.arrow_tables import from_arrow
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
-    from featuregate_fleet.runs.parts import Part
+    from featuregate_fleet.runs.parts import Part, TopicRead
     from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 _USAGE_TOPIC: Final = "featuregate-usage"
@@ -176,6 +176,7 @@ class Ingestion:
     def _parts(self, view: View | None) -> list[Part]:
         """Return what each input has that was not read."""
         known, said = self._known or self._load(), self._inputs
+        topics = known.topics() if said.logs_topic or view is not None else {}
         parts = [self._folder.part(self._spark, known)] if self._folder else []
         if said.logs_topic:
             parts.append(
@@ -183,27 +184,27 @@ class Ingestion:
                     self._spark,
                     said.config,
                     said.logs_topic,
-                    known.topics(),
+                    topics,
                     header=said.broker_header,
                     times=said.times,
                     names=said.names,
                 )
             )
         if view is not None:
-            parts += [self._coordinators(known), self._usage(known, view)]
+            parts += [self._coordinators(topics), self._usage(topics, view)]
         return [part for part in parts if part is not None]
 
-    def _coordinators(self, known: KnownSources) -> Part | None:
+    def _coordinators(self, read: Mapping[str, TopicRead]) -> Part | None:
         try:
-            return coordinators_part(self._spark, self._inputs.config, known.topics(), names=self._inputs.names)
+            return coordinators_part(self._spark, self._inputs.config, read, names=self._inputs.names)
         except ClusterUnread as error:
             self._say_once(f"{error}; so readiness cannot say what their coordinators would lose")
             return None
 
-    def _usage(self, known: KnownSources, view: View) -> Part | None:
+    def _usage(self, read: Mapping[str, TopicRead], view: View) -> Part | None:
         """Return the reports of apps that use the cluster. The default topic may be missing."""
         named = self._inputs.usage_topic
-        topic, read = named or _USAGE_TOPIC, known.topics()
+        topic = named or _USAGE_TOPIC
         try:
             found = usage_part(
                 self._spark, self._inputs.config, topic, read, cluster_id=view.cluster_id, names=self._inputs.names
