@@ -94,6 +94,11 @@ SOURCE: Final = pa.schema(
 )
 """How far a file or a partition of a topic is read: a row for each piece of it in each batch."""
 
+FROM_LOGS: Final = "logs"
+FROM_REPORTS: Final = "reports"
+FROM_RECORDS: Final = "records"
+"""The inputs: request logs, reports of apps, and records of coordinators."""
+
 UNREAD: Final = pa.struct([("path", pa.string()), ("broker", pa.string()), ("reason", pa.string())])
 
 RUN: Final = pa.schema(

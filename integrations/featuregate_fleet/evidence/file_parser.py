@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from featuregate_fleet.evidence.columns import FROM_LOGS
 from featuregate_fleet.evidence.lines.cut_lines import read_head
 from featuregate_fleet.evidence.lines.envelopes import events_in, unwrap
 from featuregate_fleet.evidence.lines.layouts import Layout
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.evidence.paths import LogFile
 
-_INPUT: Final = "logs"
 _HEAD: Final = 2**16
 """Characters of a line that is too long."""
 
@@ -129,7 +129,7 @@ class FileParser:
         found.quarantined += self.quarantine.end()
         counts = {
             "source": self.file.source,
-            "input": _INPUT,
+            "input": FROM_LOGS,
             "path": self.file.path,
             "uri": self.file.uri,
             "broker": self.file.broker,

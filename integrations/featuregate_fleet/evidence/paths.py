@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+OF_TOPICS: Final = "kafka:"
+"""What names of partitions begin with."""
 _NODE_ID: Final = re.compile(r"(0|[1-9]\d{0,9})/.", re.ASCII)
 
 
@@ -38,6 +40,11 @@ class LogFile(NamedTuple):
     """Which text it is, as in the rows of kind ``source``, whatever it is called; None where that is not known."""
     not_after: datetime | None = None
     """When it was last written: no line is later."""
+
+
+def partition_uri(topic: str, partition: int) -> str:
+    """Return how rows name a partition of a topic, where others have a file."""
+    return f"{OF_TOPICS}{topic}/{partition}"
 
 
 def log_file(root: str, uri: str, size: int, times: LogTimes = IN_UTC) -> LogFile:

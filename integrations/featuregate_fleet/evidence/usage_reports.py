@@ -15,14 +15,14 @@ import pyarrow as pa
 
 from featuregate.errors import UsageReportError
 from featuregate.usage.report import UsageReport
-from featuregate_fleet.evidence.columns import APP, APP_KEYS, rows_from, rows_of
+from featuregate_fleet.evidence.columns import APP, APP_KEYS, FROM_REPORTS, rows_from, rows_of
 from featuregate_fleet.evidence.hidden_names import hidden
+from featuregate_fleet.evidence.paths import partition_uri
 from featuregate_fleet.evidence.reasons import MALFORMED_REPORT, NEWER_REPORT, OTHER_CLUSTER, RAW_LENGTH
 
 if TYPE_CHECKING:
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 
-REPORTS: Final = "reports"
 """How rows of kind ``source`` name this input."""
 
 RECORDS: Final = pa.schema(
@@ -88,10 +88,10 @@ def _added_up(held: list[pa.Table]) -> pa.Array:
 
 
 def _counts(topic_id: str, topic: str, partition: int, read: int, lost: int) -> dict[str, object]:
-    uri = f"kafka:{topic}/{partition}"
+    uri = partition_uri(topic, partition)
     return {
         "source": topic_id,
-        "input": REPORTS,
+        "input": FROM_REPORTS,
         "path": uri,
         "uri": uri,
         "size": 0,
@@ -147,7 +147,7 @@ def _rows(report: UsageReport, seen_at: datetime) -> Iterator[dict[str, Any]]:
 def _quarantined(record: Mapping[str, Any], reason: str) -> dict[str, Any]:
     text = (record["value"] or b"").decode(errors="replace")
     return {
-        "path": f"kafka:{record['topic']}/{record['partition']}",
+        "path": partition_uri(record["topic"], record["partition"]),
         "at": record["offset"],
         "reason": reason,
         "raw": text[:RAW_LENGTH],

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from featuregate_fleet.evidence.batches import parse_in_turns
-from featuregate_fleet.evidence.columns import rows_from
+from featuregate_fleet.evidence.columns import FROM_LOGS, rows_from
 from featuregate_fleet.evidence.hidden_names import hidden
-from featuregate_fleet.evidence.paths import LogFile, LogTimes
+from featuregate_fleet.evidence.paths import LogFile, LogTimes, partition_uri
 from featuregate_fleet.evidence.sums import add_up
 from featuregate_fleet.evidence.text import LINES, LONGEST
 from featuregate_fleet.files.pieces import texts_of
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 
-LOGS: Final = "logs"
 """How rows of kind ``source`` name this input."""
 
 RECORDS: Final = pa.schema(
@@ -38,7 +37,6 @@ RECORDS: Final = pa.schema(
 """What Spark hands to `parse_records`."""
 
 _NODE_ID: Final = re.compile(rb"0|[1-9]\d{0,9}")
-_SCHEME: Final = "kafka:"
 
 
 def parse_records(
@@ -61,7 +59,7 @@ def _with_counts_of(topic_id: str, parsed: Iterable[pa.RecordBatch]) -> Iterator
         if not counts:
             yield batch
             continue
-        of_topic = {"source": topic_id, "input": LOGS, "position": 0, "size": 0, "tail": None}
+        of_topic = {"source": topic_id, "input": FROM_LOGS, "position": 0, "size": 0, "tail": None}
         yield rows_from("source", [row | of_topic for row in counts])
 
 
@@ -71,7 +69,7 @@ def _parts(batch: pa.RecordBatch, times: LogTimes) -> Iterator[tuple[LogFile, pa
     newest: dict[tuple[str, bytes | None], datetime] = {}
     for row in zip(*(batch[name].to_pylist() for name in RECORDS.names), strict=True):
         topic, partition, offset, broker, at, value = row
-        place = f"{_SCHEME}{topic}/{partition}", broker
+        place = partition_uri(topic, partition), broker
         lines = (value or b"").removesuffix(b"\n").split(b"\n")
         found[place] += [(offset, line) for line in lines]
         newest[place] = max(at, newest.get(place, at))

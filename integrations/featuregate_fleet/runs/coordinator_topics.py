@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.errors import TablesBroken
-from featuregate_fleet.evidence.columns import ROWS
+from featuregate_fleet.evidence.columns import FROM_RECORDS, ROWS
 from featuregate_fleet.evidence.coordinator_records import RAW, TOPICS, decode_batches, kinds
 from featuregate_fleet.runs.internal_topics import TopicEnds, has_records, java_properties, topic_ends
 from featuregate_fleet.runs.parts import Part, TopicRead
@@ -30,8 +30,6 @@ from featuregate_spark.reused_worker import ReusedWorkerTask
 if TYPE_CHECKING:
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 
-_RECORDS: Final = "records"
-"""How rows of kind ``source`` name this input."""
 _IN_A_BATCH: Final = 100_000_000
 """Offsets, of which compaction has left few records: in a year a busy cluster takes some billions."""
 _DEPRECATED_FETCHING: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
@@ -81,7 +79,7 @@ def coordinators_part(
     first = [topic for topic in found if not reads_of(topic.topic, read)]
     with one_line_failures("the records of coordinators cannot be read"):
         _check_not_empty(first, partial(_gives_any, records), partial(has_records, spark, java))
-    return Part(rows=decoded(records(reads), names), sources=source_rows(_RECORDS, reads), run=run, more=more)
+    return Part(rows=decoded(records(reads), names), sources=source_rows(FROM_RECORDS, reads), run=run, more=more)
 
 
 def decoded(records: DataFrame, names: Pseudonyms | None = None) -> DataFrame:

@@ -18,17 +18,18 @@ from pyspark.sql import DataFrame, SparkSession
 from featuregate.admin.loggers import LogLevels
 from featuregate.errors import ConfigError
 from featuregate_fleet.errors import BatchTaken, ClusterUnread, TablesBroken
-from featuregate_fleet.evidence.columns import rows_from
+from featuregate_fleet.evidence.columns import FROM_LOGS, rows_from
 from featuregate_fleet.evidence.line_counts import LineCounts
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes
 from featuregate_fleet.evidence.reasons import VANISHED
 from featuregate_fleet.runs.cluster_answers import answers_of, told_hours
 from featuregate_fleet.runs.coordinator_topics import coordinators_part
-from featuregate_fleet.runs.known_sources import LOGS, KnownSources
+from featuregate_fleet.runs.known_sources import KnownSources
 from featuregate_fleet.runs.last_run import LastRun, names_probe
 from featuregate_fleet.runs.log_files import LogFolder
 from featuregate_fleet.runs.log_topic import log_topic_part
 from featuregate_fleet.runs.missing_requests import MissingEvidence
+from featuregate_fleet.runs.topic_reads import reads_of
 from featuregate_fleet.runs.usage_topic import usage_part
 from featuregate_fleet.tables.failures import one_line_failures, read_steadily
 from featuregate_spark.arrow_tables import from_arrow
@@ -212,7 +213,7 @@ class Ingestion:
             said = None if found else f"there is no topic {topic}"
         except ClusterUnread as error:
             found, said = None, str(error)
-        if said and (named or any(uri.startswith(f"kafka:{topic}/") for uri in read)):
+        if said and (named or reads_of(topic, read)):
             self._say_once(f"{said}; so readiness cannot say which apps are latched")
         return found
 
@@ -285,7 +286,7 @@ class Counted:
     def add(self, sources: list[dict[str, Any]]) -> None:
         """Add the rows of kind ``source`` of a batch."""
         self.files += len({row["uri"] for row in sources})
-        of_logs = [row for row in sources if row["input"] == LOGS]
+        of_logs = [row for row in sources if row["input"] == FROM_LOGS]
         sums = (sum(row[name] or 0 for row in of_logs) for name in LineCounts._fields)
         self.lines = LineCounts(*map(sum, zip(self.lines, sums, strict=True)))
 

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
-from featuregate_fleet.evidence.columns import SOURCE
+from featuregate_fleet.evidence.columns import FROM_LOGS, SOURCE
 from featuregate_fleet.evidence.line_counts import LineCounts
+from featuregate_fleet.evidence.paths import OF_TOPICS
 from featuregate_fleet.files.texts import NAME, KnownText
 from featuregate_fleet.runs.parts import TopicRead
 from featuregate_spark.arrow_tables import to_arrow
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.runs.listing import Listed
     from featuregate_fleet.tables.evidence_table import EvidenceTable
 
-LOGS: Final = "logs"
 WHOLE: Final = " whole"
 """Ends the stamp of a file that was read when nobody wrote it any more, so that its last line is read, too."""
 _OF_TEXT: Final = ("input", "uri", "source", "broker")
@@ -54,7 +54,7 @@ class KnownSources:
         newest = f.max("batch").over(Window.partitionBy(*_OF_TEXT))
         last = rows.withColumn("newest", newest).where(f.col("batch") == f.col("newest"))
         sums = [f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in LineCounts._fields]
-        counts = rows.where(f.col("input") == LOGS).agg(*sums).collect()[0]
+        counts = rows.where(f.col("input") == FROM_LOGS).agg(*sums).collect()[0]
         return cls(_folded(to_arrow(last.select(_KEPT.names)).cast(_KEPT)), LineCounts(*counts))
 
     @classmethod
@@ -67,14 +67,14 @@ class KnownSources:
         numbered = rows.append_column("batch", pa.array([batch] * len(rows), pa.int64())).select(_KEPT.names)
         self._rows = _newest_of_each(pa.concat_tables([self._rows, _folded(numbered.cast(_KEPT))]))
         self._newest = _newest_by_uri(self._rows)
-        logs = rows.filter(pc.equal(rows["input"], LOGS))
+        logs = rows.filter(pc.equal(rows["input"], FROM_LOGS))
         sums = (pc.sum(logs[name]).as_py() or 0 for name in LineCounts._fields)
         self.counts = LineCounts(*(sum(pair) for pair in zip(self.counts, sums, strict=True)))
 
     @property
     def files(self) -> int:
         """How many files were read, by their names."""
-        return pc.sum(pc.equal(self._newest["input"], LOGS)).as_py() or 0
+        return pc.sum(pc.equal(self._newest["input"], FROM_LOGS)).as_py() or 0
 
     def new(self, listed: Sequence[Listed]) -> list[Listed]:
         """Return the files that have changed since they were read, or that were not read to their ends."""
@@ -107,7 +107,7 @@ class KnownSources:
 
     def topics(self) -> dict[str, TopicRead]:
         """Return how far partitions of topics are read, by URI."""
-        of_topics = self._rows.filter(pc.starts_with(self._rows["uri"], "kafka:"))
+        of_topics = self._rows.filter(pc.starts_with(self._rows["uri"], OF_TOPICS))
         # Beside the row that says how far a batch reads, it has one with counts alone for each broker.
         of_topics = of_topics.sort_by([("batch", "ascending"), ("position", "ascending")])
         return {row["uri"]: TopicRead(row["source"], row["position"]) for row in of_topics.to_pylist()}

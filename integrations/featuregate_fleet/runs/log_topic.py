@@ -11,9 +11,9 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.errors import TablesBroken
-from featuregate_fleet.evidence.columns import ROWS
+from featuregate_fleet.evidence.columns import FROM_LOGS, ROWS
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes
-from featuregate_fleet.files.log_records import LOGS, RECORDS, parse_records
+from featuregate_fleet.files.log_records import RECORDS, parse_records
 from featuregate_fleet.runs.internal_topics import TopicEnds, java_properties, topic_ends
 from featuregate_fleet.runs.parts import Part, TopicRead
 from featuregate_fleet.runs.topic_reads import (
@@ -74,7 +74,7 @@ def log_topic_part(
     parse = ReusedWorkerTask(partial(parse_records, topic_id=found.topic_id, times=times, names=names))
     return Part(
         rows=_lines(records, header).mapInArrow(parse, from_arrow_schema(ROWS)),
-        sources=source_rows(LOGS, reads),
+        sources=source_rows(FROM_LOGS, reads),
         more=more,
         check=partial(check_still_there, spark, java, found),
     )

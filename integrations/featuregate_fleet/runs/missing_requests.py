@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as f
 
 from featuregate.printable import printable
+from featuregate_fleet.evidence.columns import FROM_LOGS
 from featuregate_fleet.evidence.lines.layouts import layouts_for
+from featuregate_fleet.evidence.paths import OF_TOPICS
 from featuregate_fleet.evidence.reasons import (
     LAYOUTS,
     NOTHING_MISSING,
@@ -19,7 +21,7 @@ from featuregate_fleet.evidence.reasons import (
     VANISHED,
 )
 from featuregate_fleet.evidence.unread import BEING_WRITTEN, LINKED, SPECIAL, UNLISTED, MissingRequests, some_of
-from featuregate_fleet.runs.known_sources import LOGS, WHOLE
+from featuregate_fleet.runs.known_sources import WHOLE
 from featuregate_fleet.tables.source_reader import file_at
 
 if TYPE_CHECKING:
@@ -94,9 +96,9 @@ class MissingEvidence:
             row["path"]
             for row in sources
             if not (row["position"] or row["read"] or row["reason"] or row["stamp"].endswith(WHOLE))
-            and row["input"] == LOGS
+            and row["input"] == FROM_LOGS
         ]
-        if new := sorted({path for path in waiting if not path.startswith("kafka:")} - self._waiting):
+        if new := sorted({path for path in waiting if not path.startswith(OF_TOPICS)} - self._waiting):
             self._waiting.update(new)
             self._say(
                 printable(
@@ -116,7 +118,7 @@ def _damaged(sources: Sequence[dict[str, Any]]) -> list[MissingRequests]:
 
 def _without_rows(sources: Sequence[dict[str, Any]], table: EvidenceTable, batch: int) -> list[MissingRequests]:
     """Return the files without a row that have a line in quarantine which evidence misses."""
-    of_logs = [row for row in sources if row["input"] == "logs"]
+    of_logs = [row for row in sources if row["input"] == FROM_LOGS]
     with_rows = {row["path"] for row in of_logs if row["rows"]}  # a partition has a row for each broker
     wanted = sorted({row["path"] for row in of_logs if row["quarantined"]} - with_rows)
     if not wanted:
@@ -139,7 +141,7 @@ def why_missing(file: MissingRequests) -> str:
 def _why_lines(file: MissingRequests) -> str:
     what = f"none of its lines with a request is read ({file.lines} {file.reason})"
     again = f"run 'featuregate fleet run --again {file.reason}'"
-    if file.reason == UNKNOWN_BROKER and file.path.startswith("kafka:"):
+    if file.reason == UNKNOWN_BROKER and file.path.startswith(OF_TOPICS):
         return f"{what}: give each record the node id of its broker, as its key or in the header of --broker-header"
     if file.reason == UNKNOWN_BROKER:
         return f"{what}: name its folder by the node id of the broker"

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate_fleet.errors import TablesBroken
+from featuregate_fleet.evidence.paths import OF_TOPICS, partition_uri
 from featuregate_fleet.runs.internal_topics import TopicEnds, topic_ends
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from featuregate_fleet.runs.parts import TopicRead
-
-_SCHEME: Final = "kafka:"
 
 
 class PartitionRead(NamedTuple):
@@ -28,15 +27,10 @@ class PartitionRead(NamedTuple):
     """The offset after the last one of them."""
 
 
-def uri_of(topic: str, partition: int) -> str:
-    """Return how the table names a partition."""
-    return f"{_SCHEME}{topic}/{partition}"
-
-
 def reads_of(topic: str, read: Mapping[str, TopicRead]) -> dict[int, TopicRead]:
     """Return how far the table has the partitions of a topic; nothing where it has no record of it."""
     ways = ((uri.rpartition("/"), known) for uri, known in read.items())
-    return {int(partition): known for (named, _, partition), known in ways if named == _SCHEME + topic}
+    return {int(partition): known for (named, _, partition), known in ways if named == OF_TOPICS + topic}
 
 
 def new_reads(found: Sequence[TopicEnds], read: Mapping[str, TopicRead], most: int) -> tuple[list[PartitionRead], bool]:
@@ -88,8 +82,8 @@ def source_rows(kind: str, reads: Sequence[PartitionRead]) -> list[dict[str, obj
         {
             "source": each.topic_id,
             "input": kind,
-            "path": uri_of(each.topic, each.partition),
-            "uri": uri_of(each.topic, each.partition),
+            "path": partition_uri(each.topic, each.partition),
+            "uri": partition_uri(each.topic, each.partition),
             "size": each.end,
             "position": each.end,
             "read": 0,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.errors import TablesBroken
-from featuregate_fleet.evidence.columns import ROWS
-from featuregate_fleet.evidence.usage_reports import RECORDS, REPORTS, parse_reports
+from featuregate_fleet.evidence.columns import FROM_REPORTS, ROWS
+from featuregate_fleet.evidence.usage_reports import RECORDS, parse_reports
 from featuregate_fleet.runs.internal_topics import TopicEnds, java_properties, topic_ends
 from featuregate_fleet.runs.parts import Part, TopicRead
 from featuregate_fleet.runs.topic_reads import (
@@ -75,7 +75,7 @@ def usage_part(
     parse = ReusedWorkerTask(partial(parse_reports, topic_id=found.topic_id, cluster_id=cluster_id, names=names))
     return Part(
         rows=records.select(RECORDS.names).mapInArrow(parse, from_arrow_schema(ROWS)),
-        sources=source_rows(REPORTS, reads),
+        sources=source_rows(FROM_REPORTS, reads),
         more=more,
         check=partial(check_still_there, spark, java, found),
     )

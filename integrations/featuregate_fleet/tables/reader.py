@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as f
 
+from featuregate_fleet.evidence.columns import FROM_LOGS, FROM_RECORDS, FROM_REPORTS
 from featuregate_fleet.evidence.line_counts import LineCounts
 from featuregate_fleet.evidence.reasons import OF_REPORTS, OTHER_CLUSTER
 from featuregate_fleet.readiness.evidence import Evidence, RefusedClient, RefusedVersion, Usage
@@ -48,7 +49,7 @@ def read_evidence(table: EvidenceTable) -> Evidence:
 
 def _read(table: EvidenceTable) -> Evidence:
     sources, runs, logged = read_sources(table), seen_by_runs(table), logged_hours(table)
-    lines, reports = sources.counts.get("logs", LineCounts(0, 0, 0)), sources.counts.get("reports")
+    lines, reports = sources.counts.get(FROM_LOGS, LineCounts(0, 0, 0)), sources.counts.get(FROM_REPORTS)
     in_quarantine = newest_readings(table.rows("quarantine"), sources.again)
     lost, with_heads = _reasons(in_quarantine)
     unread = sum(count for (_, reason), count in lost.items() if reason in OF_REPORTS - {OTHER_CLUSTER})
@@ -65,7 +66,7 @@ def _read(table: EvidenceTable) -> Evidence:
         over_time=over_time,
         levels=levels_over_time(table),
         **runs._asdict(),
-        records=record_uses(table) if "records" in sources.counts else (),
+        records=record_uses(table) if FROM_RECORDS in sources.counts else (),
         apps=None if reports is None else read_app_usage(table, reports, unread),
         reports_expected=True,
         read=lines.read,

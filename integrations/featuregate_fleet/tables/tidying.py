@@ -16,7 +16,8 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 from pyspark.sql.window import Window
 
-from featuregate_fleet.evidence.columns import KINDS
+from featuregate_fleet.evidence.columns import FROM_LOGS, KINDS
+from featuregate_fleet.evidence.paths import OF_TOPICS
 from featuregate_fleet.evidence.principals import pattern_of
 from featuregate_fleet.tables.failures import one_line_failures, read_steadily
 
@@ -212,7 +213,7 @@ def _marked(table: EvidenceTable, before: datetime, paths: frozenset[str] | None
     else:
         there = table.as_rows(_as_table(paths))
         rows = rows.join(there.withColumn("there", f.expr("true")), "path", "left")
-        no_file = f.expr("input = 'logs' and uri not like 'kafka:%' and there is null")
+        no_file = f.expr(f"input = '{FROM_LOGS}' and uri not like '{OF_TOPICS}%' and there is null")
         rows = rows.withColumn("gone", no_file & (f.col("newest") < f.lit(before)))
     old = rows.where(f.col("written_at") < f.lit(before))
     group = [f.when(f.col("gone"), f.lit(_GONE[name])).otherwise(f.col(name)).alias(name) for name in _SOURCE]
